@@ -1,10 +1,12 @@
 """What a verdict takes: deadlock is looked for, invariants are typed, and holding is earned."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reassure_conformance.answers.exploring import write_stories
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Action, Flag, Goal, Int, Invariant, Model, ModelError
@@ -276,3 +278,12 @@ def test_counts_of_other_questions_are_not_pinned() -> None:
     assert cut.pinned is None
     found = explore_scope("moves", profile="kip-236-amended")
     assert pin(replace(found, pinned=None, readings={})).pinned is None
+
+
+def test_deadlock_of_a_scope_is_no_scenario(tmp_path: Path) -> None:
+    """A deadlock is written as text and picture; a scenario tells of clauses only."""
+    found = explore_scope("shipped-change", profile="kafka-zk", keep_going=True)
+    assert "deadlock" in {violation.invariant for violation in found.result.violations}
+    write_stories(found, tmp_path)
+    assert (tmp_path / "deadlock.txt").is_file()
+    assert not (tmp_path / "counterexamples" / "deadlock.txt").exists()

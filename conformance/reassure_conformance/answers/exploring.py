@@ -13,7 +13,7 @@ from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
-from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
 from reassure_explorer.engine.loading import BadModel, Source, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
@@ -282,13 +282,14 @@ def run_sweep(subject: Subject) -> Listed:
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
     """Return each story as a scenario, by the invariant that it breaks; all are replayed here.
 
-    Scenarios tell of our own models only.
+    Scenarios tell of our own models only, and of clauses: deadlock is the matter of none.
     """
     if exploration.profile is None:
         return {}
     return {
         violation.invariant: _tell(exploration, violation)
         for violation in exploration.result.violations
+        if violation.invariant != DEADLOCK
     }
 
 
