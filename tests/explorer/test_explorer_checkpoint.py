@@ -62,3 +62,14 @@ def test_other_rules_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("reassure_model.kip_236.obligations.find_drop", lambda *_: ())
     with pytest.raises(ForeignCheckpoint, match="before its code or data changed"):
         explore_scope("small", directory=tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 7])
+def test_checkpoint_that_was_cut_short_is_refused(tmp_path: Path, kept: int) -> None:
+    """A level whose file lacks its end is named, and nothing is read beyond it."""
+    amended = "kip-236-amended"
+    explore_scope("logs", profile=amended, budget=Budget(states=1000), directory=tmp_path)
+    level = tmp_path / "level-0004"
+    level.write_bytes(level.read_bytes()[:kept])
+    with pytest.raises(ForeignCheckpoint, match=r"level-0004 .*start afresh"):
+        explore_scope("logs", profile=amended, directory=tmp_path)

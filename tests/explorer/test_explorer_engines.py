@@ -161,6 +161,8 @@ def make_counter(limit: int = 5, **changes: Any) -> Model:
         "fields": {"left": Int(0, limit), "right": Int(0, limit)},
         "initial": ({"left": 0, "right": 0},),
         "actions": (Action("count", count, ("left", "right")),),
+        "invariants": (Invariant("limit", lambda s: max(s.left, s.right) <= limit),),
+        "terminal": lambda s: s.left == s.right == limit,
     }
     return Model(**{**options, **changes})
 

@@ -324,6 +324,7 @@ class Drawn:
             tuple(Action(f"step{n}", step, (0, 1)) for n, step in enumerate(steps)),
             tuple(invariants),
             tuple(goals),
+            terminal=names["check2"] if self.seed % 2 else None,
             constraint=names["within"] if self.seed % 3 else None,
         )
 

@@ -194,7 +194,8 @@ def test_written_values_are_normal_in_both_engines(name: str) -> None:
         kinds = [v.__class__.__name__ for v in (*state, *state.m, *state.q)]
         return None if {"int", "frozenset", "tuple"}.issuperset(kinds) else str(kinds)
 
-    model = make_model(tell, actions=(Action("write", write),))
+    ends = {"terminal": lambda s: s.x == 9}
+    model = make_model(tell, actions=(Action("write", write),), **ends)
     plain, derived = explore_plain(model), explore_derived(model)
     assert plain.verdict is derived.verdict is Verdict.HOLDS
     assert (plain.levels, plain.generated) == (derived.levels, derived.generated)
@@ -323,12 +324,25 @@ def make_keeper() -> Callable[[Any, Any], Any]:
     return keep
 
 
+def make_starter() -> Callable[[Any, Any], Any]:
+    """Return an action that counts its first calls, and no others."""
+    calls: list[int] = []
+
+    def start(state: Any, _: Any) -> Any:
+        if len(calls) < 20:
+            calls.append(1)
+        return count(state, _) if len(calls) < 20 else None
+
+    return start
+
+
 @pytest.mark.parametrize(
     ("step", "words"),
     [
         (change_global, "action change changes the global 'CALLS'.*keep it in a field"),
         (change_list, "'HISTORY', named by .*change_list .in action change.*keep it in a field"),
         (make_changer(), "action change changes 'calls' of the function around it"),
+        (make_starter(), "'calls', named by .*keep it in a field"),
         (make_keeper(), "'kept', named by .*keep it in a field|earlier state"),
     ],
 )

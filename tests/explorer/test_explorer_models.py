@@ -65,7 +65,14 @@ def make_commit() -> Model:
     alike = Symmetry("rm", rms, {"rm": rename_whole}, (), dict.fromkeys(("p", "d"), rename_whole))
     actions = (Action("p", prepare, rms), Action("d", decide, rms))
     start = {"rm": dict.fromkeys(rms, "working")}
-    return Model("commit", {"rm": states}, (start,), actions, symmetries=(alike,))
+    return Model(
+        "commit",
+        {"rm": states},
+        (start,),
+        actions,
+        symmetries=(alike,),
+        terminal=lambda s: set(s.rm.values()) in ({"committed"}, {"aborted"}),
+    )
 
 
 @pytest.mark.parametrize("explore", ENGINES)
@@ -264,3 +271,40 @@ def test_option_that_a_model_has_no_use_for_is_refused(
     """What is about our own scopes only is refused beside --model, before anything is explored."""
     assert call("--model", EXAMPLE, *options) == 64
     assert capsys.readouterr().out == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("    return s.replace(nope=1)", 4),
+        ("    return sorted([1, s.x], key=lambda v: v.nope)", 4),
+        ("    return TABLE[s]", 4),
+    ],
+)
+def test_mistakes_are_placed_in_the_file_of_the_user(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], body: str, line: int
+) -> None:
+    """An error that comes up in code of Python's names the line that led there."""
+    path = tmp_path / "mistaken.py"
+    path.write_text(
+        "from functools import cache\n"
+        "from reassure_explorer.engine.interface import Action, Int, Model\n"
+        f"def step(s, _):\n{body}\n"
+        "TABLE = {}\n"
+        "def make():\n"
+        "    return Model('m', {'x': Int(0, 3)}, ({'x': 0},), (Action('a', step),))\n"
+        "@cache\n"
+        "def build(x):\n"
+        "    return Model('m', {'x': Int(0, 3)}, ({'x': 0},), (Action('a', lambda s: s),))\n"
+        "def lonely():\n"
+        "    return build(0)\n"
+        "def strange():\n"
+        "    return Model('m', {'x': Int(0, 3)}, ({'x': 9},), (Action('a', step),))\n"
+    )
+    assert call("--model", f"{path}:make") == 65
+    assert f"mistaken.py:{line}" in capsys.readouterr().err
+    assert call("--model", f"{path}:lonely") == 65
+    assert "def" not in (told := capsys.readouterr().err) or "lambda state" in told
+    assert "mistaken.py:10" in told
+    assert call("--model", f"{path}:strange") == 65
+    assert "at " + str(path) + ":14" in capsys.readouterr().err

@@ -44,6 +44,13 @@ def test_told_story_names_each_step_and_what_it_changed(story: Trace) -> None:
     assert re.search(r"elect 1 .*leader 0 -> 1", lines[-1])
 
 
+def test_told_story_shows_of_sets_what_came_and_went(story: Trace) -> None:
+    """A set is told by its members that changed, a map by its keys, and never as a whole."""
+    steps = tell_trace(story).splitlines()[1:]
+    assert any(re.search(r"isr -\d", line) for line in steps)
+    assert not any("{" in line and "->" in line.split("{")[1] for line in steps)
+
+
 def test_trace_has_every_state_in_itf(story: Trace) -> None:
     """The ITF trace has all variables in all states, numbers and sets in ITF's own form."""
     document = json.loads(make_itf(story))

@@ -288,6 +288,7 @@ def make_votes(**changes: Any) -> Model:
         },
         "initial": ({**{f"vote_{who}": None for who in "xyz"}, "leader": None},),
         "actions": (Action("vote", vote, ballots), Action("lead", lead, tuple("xyz"))),
+        "terminal": lambda s: None not in (s.vote_x, s.vote_y, s.vote_z),
         "symmetries": (
             Symmetry(
                 "voter",

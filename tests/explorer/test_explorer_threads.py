@@ -7,6 +7,7 @@ import pytest
 
 from reassure_explorer.engine import runs
 from reassure_explorer.engine.derived import explore_derived
+from reassure_explorer.engine.expanding import Expander
 from reassure_explorer.engine.interface import Action, Int, Model, RangeError
 from reassure_explorer.engine.result import ExploreResult
 from reassure_explorer.scopes.catalogue import get_model
@@ -69,3 +70,22 @@ def test_runs_cut_at_the_same_states_lose_nothing(words: int) -> None:
         assert [v for piece in pieces for v in piece] == list(values)
     ends = [[v for run in part for v in runs.as_rows(run)[:, -1].tolist()] for part in parts]
     assert all(max(a) < min(b) for a, b in pairwise(ends))
+
+
+def test_steps_are_counted_right_whoever_ends_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of a thread are not lost where another one adds to them at the same time."""
+    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 8)
+    unguarded = []
+
+    def count(self: Expander, taken: int, hits: Any) -> None:
+        if not self._lock.locked():
+            unguarded.append(taken)
+        add(self, taken, hits)
+
+    add = Expander._count_steps
+    monkeypatch.setattr(Expander, "_count_steps", count)
+    _, model = get_model("logs", "kafka-4485")
+    one = explore_derived(model, keep_going=True)
+    many = explore_derived(model, keep_going=True, threads=4)
+    assert not unguarded
+    assert summarise(one) == summarise(many)

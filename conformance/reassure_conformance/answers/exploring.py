@@ -13,12 +13,19 @@ from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
-from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
 from reassure_explorer.engine.loading import BadModel, Source, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
-from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model, get_scope, make_model
+from reassure_explorer.scopes.catalogue import (
+    MEETINGS,
+    SCOPES,
+    get_model,
+    get_scope,
+    make_model,
+    pin,
+)
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
@@ -183,7 +190,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             spark = spread_on_spark(subject.source, master, options["directory"])
             elsewhere = opened.enter_context(spark)
         opened.enter_context(subject.blamed())
-        return explore(
+        found = explore(
             subject.model,
             engine=options["engine"],
             profile=subject.profile,
@@ -199,6 +206,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             remember=not options["learn_anew"],
             elsewhere=elsewhere,
         )
+        return found if subject.reference else pin(found)
 
 
 def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[Document, str]:
@@ -274,13 +282,14 @@ def run_sweep(subject: Subject) -> Listed:
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
     """Return each story as a scenario, by the invariant that it breaks; all are replayed here.
 
-    Scenarios tell of our own models only.
+    Scenarios tell of our own models only, and of clauses: deadlock is the matter of none.
     """
     if exploration.profile is None:
         return {}
     return {
         violation.invariant: _tell(exploration, violation)
         for violation in exploration.result.violations
+        if violation.invariant != DEADLOCK
     }
 
 

@@ -22,6 +22,7 @@ from reassure_explorer.engine.runs import Run, StoredLevel
 from reassure_spec.errors import BadUsage
 
 _PROGRESS = "progress.json"
+_AFRESH = "empty the directory and start afresh"
 
 
 class ForeignCheckpoint(BadUsage):
@@ -36,6 +37,8 @@ class Saved:
     generated: int
     sizes: list[int]
     squeezed: list[bool]
+    bytes: list[int]
+    """Length of the file of each level."""
     found: list[tuple[int, int, list[int]]]
     """For each check that was true: its number, the depth and the packed state."""
     actions: dict[str, int]
@@ -72,15 +75,19 @@ class Checkpoint:
     def keep_level(self, depth: int, level: StoredLevel) -> StoredLevel:
         """Write a level and return it as a mapped file."""
         level.data.tofile(self._get_place(depth))
-        return self._open_level(depth, level.size, level.squeezed)
+        return self._open_level(depth, level.size, level.squeezed, level.data.nbytes)
 
-    def _open_level(self, depth: int, size: int, squeezed: bool) -> StoredLevel:
+    def _open_level(self, depth: int, size: int, squeezed: bool, length: int) -> StoredLevel:
         place = self._get_place(depth)
         data: npt.NDArray[Any]
         try:
             data = np.memmap(place, dtype=np.uint8 if squeezed else np.uint64, mode="r")
         except (OSError, ValueError) as problem:
-            raise ForeignCheckpoint(f"{place} cannot be read: {problem}; start afresh") from None
+            raise ForeignCheckpoint(f"{place} cannot be read: {problem}; {_AFRESH}") from None
+        if data.nbytes != length:
+            raise ForeignCheckpoint(
+                f"{place} has {data.nbytes} bytes where {length} were written; {_AFRESH}"
+            )
         return StoredLevel(size, data if squeezed else data.reshape(-1, self.words), squeezed)
 
     def save(self, saved: Saved) -> None:
@@ -100,11 +107,11 @@ class Checkpoint:
         try:
             saved = Saved(**json.loads(place.read_text(encoding="utf-8")))
         except (ValueError, TypeError) as problem:
-            raise ForeignCheckpoint(f"{place} cannot be read: {problem}; start afresh") from None
+            raise ForeignCheckpoint(f"{place} cannot be read: {problem}; {_AFRESH}") from None
         if saved.key != self.key:
             raise ForeignCheckpoint(
                 f"{place} belongs to another model, scope or choice of readings, or to this one "
                 "before its code or data changed; take another directory, or empty this one"
             )
-        levels = zip(saved.sizes, saved.squeezed, strict=True)
-        return saved, [self._open_level(d, s, q) for d, (s, q) in enumerate(levels)]
+        levels = zip(saved.sizes, saved.squeezed, saved.bytes, strict=True)
+        return saved, [self._open_level(depth, *level) for depth, level in enumerate(levels)]

@@ -20,10 +20,10 @@ import numpy as np
 
 from reassure_explorer.engine.checkpoint import Checkpoint, Saved
 from reassure_explorer.engine.diagrams import NotDeterministic
-from reassure_explorer.engine.expanding import Expander
+from reassure_explorer.engine.expanding import STUCK, Expander
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.packing import EngineError, Words
-from reassure_explorer.engine.result import Budget, ExploreResult, Trace
+from reassure_explorer.engine.result import STOPPED, Budget, ExploreResult, Trace
 from reassure_explorer.engine.runs import Run, StoredLevel, Team, Visited, store_level
 from reassure_explorer.engine.values import FieldValues
 
@@ -105,17 +105,23 @@ class Engine(Expander):
     def _next_level(self, frontier: Run) -> Run:
         """Return the states one step away that were never seen before."""
         team = self.visited.team = self._find_team(len(frontier))
+        stuck = np.ones(len(frontier), dtype=np.bool_)
         if team.parts > 1:
             # One learns what the first parts lack while the others expand the next ones.
-            parts = np.array_split(frontier, team.parts)
-            made = team.start([partial(self.expand, part, alone=False) for part in parts])
+            parts = [np.array_split(each, team.parts) for each in (frontier, stuck)]
+            pairs = list(zip(*parts, strict=True))
+            made = team.start([partial(self.expand, a, alone=False, stuck=b) for a, b in pairs])
             runs = [
                 run
-                for part, (some, misses) in zip(parts, made, strict=True)
-                for run in (*some, *self._catch_up(part, misses))
+                for (part, marks), (some, misses) in zip(pairs, made, strict=True)
+                for run in (*some, *self._catch_up(part, misses, marks))
             ]
         else:
-            runs, _ = self.expand(frontier)
+            runs, _ = self.expand(frontier, stuck=stuck)
+        if STUCK not in self._found:
+            words = self.find_deadlock(frontier[stuck])
+            if words is not None:
+                self._found[STUCK] = len(self.levels) - 1, words
         pending = sum(run.nbytes for run in runs)
         self._peak_bytes = max(self._peak_bytes, self.bytes + pending)
         return self.visited.subtract_from(runs, self.layout.words)
@@ -202,13 +208,15 @@ class Engine(Expander):
                 depth = len(self.levels) - 1
                 progress(Progress(depth, distinct, self.generated, len(frontier), seconds))
             if self._is_broken() and not keep_going:
-                self.unfinished = "stopped at the first level with a violation"
+                self.unfinished = STOPPED
             elif len(frontier):
                 self.unfinished = self.unfinished or self._find_limit(distinct)
             if self.unfinished is not None or not len(frontier):
                 break
             self._check_against_plain(frontier, self._list_pending())
             fresh = self._next_level(frontier)
+            if self._is_broken() and not keep_going:
+                self.unfinished = STOPPED
             if self.unfinished is not None or not len(fresh):
                 break
             frontier = self._enter(fresh)
@@ -250,6 +258,7 @@ class Engine(Expander):
             self.generated,
             [level.size for level in self.levels],
             [level.squeezed for level in self.levels],
+            [level.data.nbytes for level in self.levels],
             [(c, depth, list(words)) for c, (depth, words) in self._found.items()],
             dict(actions),
             dict(notes),

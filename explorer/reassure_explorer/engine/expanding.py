@@ -28,7 +28,7 @@ import numpy.typing as npt
 from reassure_explorer.engine import graph_kernels, kernels
 from reassure_explorer.engine.checkpoint import compute_key
 from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams
-from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Model
 from reassure_explorer.engine.memory import Memory
 from reassure_explorer.engine.orbits import Comparison, make_tables
 from reassure_explorer.engine.origins import NotTraceable, read_code, take_stock
@@ -75,6 +75,10 @@ COMPARED_PER_LEVEL: Final = 1024
 """States of a level that are held against the group where there is symmetry."""
 
 
+Marks = npt.NDArray[np.bool_]
+"""A truth for each state of a run."""
+STUCK: Final = -1
+"""Stands for deadlock among the numbers of checks."""
 Found = Mapping[int, tuple[int, Words]]
 """For each check that is true somewhere the depth where it first is, and a state there."""
 
@@ -117,11 +121,12 @@ class Expander:
         memory: Path | None = None,
     ) -> None:
         self.model = model
+        # Before anything runs that could change what the model looks at.
+        self._stock = take_stock(model)
         self.layout = Layout(model, order_fields(model))
         self.group = make_group(model) if symmetry else None
         self.tables = make_tables(self.group, self.layout)
         self.instances = model.instances
-        self._stock = take_stock(model)
         reading = read_code(self._stock)
         if reading.refusals:
             raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
@@ -136,12 +141,12 @@ class Expander:
         self.lessons: list[Lesson] = []
         """The paths that were learned here, and not taken over from elsewhere."""
         self.checks: tuple[Callable[[Any], bool], ...] = (
-            *(_broken(invariant.find) for invariant in model.invariants),
+            *(_broken(invariant.explain) for invariant in model.invariants),
             *(goal.reached for goal in model.goals),
         )
-        constraints = () if model.constraint is None else (model.constraint,)
-        self.functions = (*self.checks, *constraints)
-        """The checks, and the constraint where there is one."""
+        others = (model.terminal, model.constraint)
+        self.functions = (*self.checks, *(each for each in others if each is not None))
+        """The checks, and `terminal` and the constraint where there are such."""
         self.diagrams = Diagrams(self.layout, _name_roots(model), len(self.instances))
         self.recent = self._make_recent()
         self.generated = 0
@@ -174,17 +179,18 @@ class Expander:
         warm_kernels(self.layout.words)
         d, words = self.diagrams, self.layout.words
         nothing, misses = make_run(words, 0), np.empty((0, 2), dtype=np.int64)
+        stuck = np.empty(0, dtype=np.bool_)
         rows, none = nothing.reshape(0, words), np.empty(0, dtype=np.int64)
         kernels.expand(
             nothing, 0, 1, d.roots, d.children, d.clear, d.put, d.more, d.widest,
-            self.recent, nothing, misses, self.hits,
+            self.recent, nothing, misses, self.hits, stuck,
         )  # fmt: skip
         kernels.follow(
             nothing, misses, d.roots, d.children, d.clear, d.put, d.more, self.recent, nothing,
-            self.hits,
+            self.hits, stuck,
         )  # fmt: skip
         kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
-        if self.model.constraint is not None:
+        if len(self.functions) > len(self.checks):
             graph_kernels.mark(rows, 0, d.children)
         if self.group is not None:
             kernels.represent(rows, self.tables)
@@ -322,30 +328,35 @@ class Expander:
 
     # Expanding -------------------------------------------------------------------------------
 
-    def expand(self, states: Run, *, alone: bool = True) -> tuple[list[Run], I64]:
+    def expand(
+        self, states: Run, *, alone: bool = True, stuck: Marks | None = None
+    ) -> tuple[list[Run], I64]:
         """Return the successors of states as runs, repetitions between runs included, and misses.
 
         `alone` says that no other thread expands states at the same time: paths are learned then
-        as they are met, and no misses are left.
+        as they are met, and no misses are left. `stuck`, by state, is made False where a state has
+        a successor or was not expanded for lack of time; for misses `_catch_up` does that.
         """
+        stuck = np.ones(len(states), dtype=np.bool_) if stuck is None else stuck
         count = len(self.instances)
         chunk, chunks = (CHUNK_LEARNING, 1) if alone else (CHUNK, CHUNKS_MISSED)
         misses = np.empty((chunks * CHUNK * count, 2), dtype=np.int64)
         d = self._get_arrays(alone=alone)
         hits = np.zeros(len(d.clear), dtype=np.int64)
         out = _Output(self, max(BUFFER_STATES, 4 * CHUNK * count))
-        # Two threads that wrote to one table could each see half of a state of several words.
-        recent = self.recent if alone else self.recent.copy()
+        recent = self.recent if alone else self._copy_recent()
         later = [misses[:0]]
         start = taken = 0
         while start < len(states):
             if not out.has_room(chunk * count * d.widest):
                 out.flush(chunk * count * d.widest)
                 if self._is_too_late():
+                    stuck[start:] = False
                     break
             start, written, steps, missed = kernels.expand(
                 states, start, chunk, d.roots[:count], d.children, d.clear, d.put, d.more,
                 d.widest, recent, out.states[out.filled :], misses[: chunks * chunk * count], hits,
+                stuck,
             )  # fmt: skip
             out.filled += written
             taken += steps
@@ -354,12 +365,20 @@ class Expander:
                 continue
             chunk = CHUNK_LEARNING if missed else min(2 * chunk, CHUNK)
             if missed:
-                steps, hits = self._resolve(states, misses[:missed], out, hits)
+                steps, hits = self._resolve(states, misses[:missed], out, hits, stuck)
                 taken += steps
         out.flush(0)
         with self._lock:
             self._count_steps(taken, hits)
         return out.runs.runs, np.concatenate(later)
+
+    def _copy_recent(self) -> Run:
+        """Return a table of this thread's own.
+
+        Two threads that wrote to one table could each see half of a state of several words.
+        """
+        with self._lock:
+            return self.recent.copy()
 
     def _get_arrays(self, *, alone: bool) -> Arrays | Diagrams:
         if alone:
@@ -372,7 +391,9 @@ class Expander:
         self.hits = _grow(self.hits, len(hits))
         self.hits[: len(hits)] += hits
 
-    def _resolve(self, states: Run, misses: I64, out: "_Output", hits: I64) -> tuple[int, I64]:
+    def _resolve(
+        self, states: Run, misses: I64, out: "_Output", hits: I64, stuck: Marks
+    ) -> tuple[int, I64]:
         """Write the successors of states whose paths a kernel did not know; `misses` is used up.
 
         Answers the number of steps, and the hits with these added.
@@ -387,22 +408,26 @@ class Expander:
                 hits = _grow(hits, len(d.clear))
                 if not out.has_room(len(some) * d.widest):
                     out.flush(len(some) * d.widest)
-                written, steps, left = kernels.follow(
-                    states, some, d.roots, d.children, d.clear, d.put, d.more, self.recent,
-                    out.states[out.filled :], hits,
-                )  # fmt: skip
+                with self._lock:
+                    written, steps, left = kernels.follow(
+                        states, some, d.roots, d.children, d.clear, d.put, d.more, self.recent,
+                        out.states[out.filled :], hits, stuck,
+                    )  # fmt: skip
                 out.filled += written
                 taken += steps
                 some = some[:left]
         self.seconds_learning += time.perf_counter() - begun
         return taken, hits
 
-    def _catch_up(self, states: Run, misses: I64) -> list[Run]:
+    def _catch_up(self, states: Run, misses: I64, stuck: Marks) -> list[Run]:
         """Return the successors that were left out when states were expanded, as runs."""
         if not len(misses):
             return []
         out = _Output(self, BUFFER_STATES)
-        self._count_steps(*self._resolve(states, misses, out, np.zeros(1, dtype=np.int64)))
+        none = np.zeros(1, dtype=np.int64)
+        steps, hits = self._resolve(states, misses, out, none, stuck)
+        with self._lock:
+            self._count_steps(steps, hits)
         out.flush(0)
         return out.runs.runs
 
@@ -417,11 +442,23 @@ class Expander:
         """Return the states within the constraint, and those outside."""
         if self.model.constraint is None:
             return states, states[:0]
-        root, rows = len(self.diagrams.names) - 1, as_rows(states)
+        marks = self._mark(states, len(self.diagrams.names) - 1)
+        return states[marks], states[~marks]
+
+    def _mark(self, states: Run, root: int) -> Marks:
+        """Return of which states the function with this root is true."""
+        rows = as_rows(states)
         marks = graph_kernels.mark(rows, self.diagrams.roots[root], self.diagrams.children)
         for i in np.flatnonzero(marks == 2).tolist():
             marks[i] = self.find_leaf(root, tuple(rows[i].tolist())) == LEAF - YES
-        return states[marks == 1], states[marks == 0]
+        found: Marks = marks == 1
+        return found
+
+    def find_deadlock(self, stuck: Run) -> Words | None:
+        """Return the first of some states without a successor that is not terminal, or None."""
+        if self.model.terminal is not None and len(stuck):
+            stuck = stuck[~self._mark(stuck, len(self.instances) + len(self.checks))]
+        return tuple(as_rows(stuck)[0].tolist()) if len(stuck) else None
 
     def find_true(self, states: Run, checks: Sequence[int], team: Team) -> dict[int, Words]:
         """Return for each of some checks that is true somewhere the first state where it is."""
@@ -491,8 +528,6 @@ class Expander:
 
     # Telling ---------------------------------------------------------------------------------
 
-    # Telling ---------------------------------------------------------------------------------
-
     def find_source(self, states: Run, words: Words) -> tuple[Words, int] | None:
         """Return the first of some states that leads to another one, and the root that does.
 
@@ -543,9 +578,11 @@ class Expander:
         """Return what is broken, nearest first. Raises EngineError where plain it holds."""
         violations: list[Violation] = []
         for c, (depth, words) in sorted(found.items(), key=lambda item: item[1][0]):
-            if c < len(self.model.invariants):
+            if c == STUCK:
+                violations.append(Violation(DEADLOCK, DEADLOCKED, tell(depth, words)))
+            elif c < len(self.model.invariants):
                 trace, invariant = tell(depth, words), self.model.invariants[c]
-                reason = invariant.find(trace.last)
+                reason = invariant.explain(trace.last)
                 if reason is None:
                     raise EngineError(f"plain {invariant.name} holds in {trace.last}")
                 violations.append(Violation(invariant.name, reason, trace))
@@ -632,7 +669,8 @@ def _name_roots(model: Model) -> list[str]:
     """Return the names of a model's action instances, checks and constraint, for messages."""
     names = [action.describe(parameter) for action, parameter in model.instances]
     names += [f"check {check.name}" for check in model.checks]
-    return names if model.constraint is None else [*names, "the constraint"]
+    others = (("`terminal`", model.terminal), ("the constraint", model.constraint))
+    return names + [name for name, function in others if function is not None]
 
 
 def _broken(find: Callable[[Any], str | None]) -> Callable[[Any], bool]:

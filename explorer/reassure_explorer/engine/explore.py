@@ -48,19 +48,38 @@ class Exploration:
     """The version of the rules that the model was made under, where it was made under one."""
     readings: Mapping[str, str] = field(default_factory=dict)
     """How those rules were read, by name."""
+    pinned: tuple[int, int, int] | None = None
+    """Distinct states, steps and depth that this exploration has to come to, if they are known."""
+
+    @property
+    def differs(self) -> bool:
+        """Whether it came to other counts than those that are pinned."""
+        result = self.result
+        counts = (result.distinct, result.generated, result.depth)
+        return self.pinned is not None and self.pinned != counts
 
     @property
     def verdict(self) -> Verdict:
-        """The worse of the two verdicts, on the states and on the fair runs."""
-        verdicts = [self.result.verdict]
+        """The worse of the two verdicts, on the states and on the fair runs.
+
+        Violated as well where the counts differ from those that are pinned.
+        """
+        if self.differs:
+            return Verdict.VIOLATED
+        verdicts = [self.result.judge(asked=self.liveness is not None)]
         verdicts += [self.liveness.verdict] if self.liveness is not None else []
         order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
         return min(verdicts, key=order.index)
 
     @property
     def exit_code(self) -> int:
-        """0 holds, 1 violated, 2 unknown (a budget ended), 3 vacuous (a goal never reached)."""
+        """0 holds, 1 violated, 2 unknown (a budget ended), 3 vacuous (there are gaps)."""
         return self.verdict.exit_code
+
+    @property
+    def gaps(self) -> list[str]:
+        """Why nothing can be said to hold, in words."""
+        return self.result.list_gaps(asked=self.liveness is not None)
 
     @property
     def counts(self) -> dict[str, int]:
@@ -73,6 +92,7 @@ class Exploration:
             "invariants": len(result.invariants),
             "goals_reached": sum(depth is not None for depth in result.goals.values()),
             "goals": len(result.goals),
+            "actions_never_happened": len(result.never_happened),
         }
 
     def make_body(self) -> dict[str, Any]:
@@ -83,9 +103,15 @@ class Exploration:
             "engine": result.engine,
             "as_tlc": result.as_tlc,
             "unfinished": result.unfinished,
+            "pinned": None
+            if self.pinned is None
+            else dict(zip(("distinct", "generated", "depth"), self.pinned, strict=True)),
+            "differs_from_pinned": self.differs,
             "violations": [describe_violation(violation) for violation in result.violations],
             "goals": dict(result.goals),
             "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
+            "never_happened": list(result.never_happened),
+            "gaps": self.gaps,
             "levels": list(result.levels),
             "seconds_compiling": round(result.seconds_compiling, 3),
             "plain_runs": result.plain_runs,
@@ -114,10 +140,19 @@ class Exploration:
         if result.unfinished is not None:
             lines.append(f"  not complete: {result.unfinished}; no more than this was looked at")
         else:
-            missed = (goal for goal, depth in result.goals.items() if depth is None)
-            lines += [f"  never reached: {goal}" for goal in missed]
+            lines += [f"  {gap}" for gap in self.gaps]
+            lines += [
+                f"  warning: action {name} was never possible" for name in result.never_happened
+            ]
+        if self.pinned is not None and self.differs:
+            distinct, often, depth = self.pinned
+            lines.append(
+                f"  counted otherwise: {distinct:,} states, {often:,} steps, depth {depth} are "
+                "pinned (scopes/counts.py), so that the model is another one; where the change is "
+                "meant, benchmarks/explorer_counts.py prints the new numbers"
+            )
         for violation in result.violations:
-            lines += [f"\n{violation.invariant} is broken: {violation.reason}"]
+            lines += [f"\n{violation.title}"]
             lines += [tell_trace(violation.trace)]
         if self.liveness is not None:
             lines.append(render_liveness(self.liveness))

@@ -21,16 +21,20 @@ place of a loop over brokers, and ask `broker in state.live` in place of copying
 Sets answer as frozensets do, sequences as tuples do, maps as dicts do that never change. `copy a
 field whole` and `compare by id order` are allowed, and cost more or rule out symmetry.
 
+A run that cannot go on is a violation, `deadlock`, unless the model says that it may end there
+(`terminal`).
+
 A model may say that some things are alike (`Symmetry`): states that differ only in which of them is
 which are then explored once.
 """
 
+import inspect
 import keyword
 from collections import namedtuple
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 from reassure_explorer.engine.domains import (
     Choice,
@@ -47,6 +51,7 @@ from reassure_explorer.engine.domains import (
 from reassure_spec.errors import BadUsage
 
 __all__ = [
+    "DEADLOCK",
     "Action",
     "Choice",
     "Domain",
@@ -76,6 +81,47 @@ class ModelError(BadUsage):
 
 class RangeError(ModelError):
     """An initial state or an action gave a field a value outside its declared range."""
+
+
+DEADLOCK: Final = "deadlock"
+"""What is broken where nothing can happen in a state that is not terminal."""
+DEADLOCKED: Final = (
+    "nothing can happen any more, and `terminal` of the model does not say that this end is meant"
+)
+
+
+def end_anywhere(_: Any) -> bool:
+    """Take every end for one that is meant: `terminal` where deadlock is not asked about."""
+    return True
+
+
+def locate(function: Any) -> str:
+    """Return where a function is written, as file and line; "" for one that is not in Python."""
+    while isinstance(function, partial):
+        function = function.func
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
+
+
+def _check_takes(what: str, function: Any, *given: str) -> None:
+    """Raise ModelError for what is no function, or one that cannot be called with what is given."""
+    if not callable(function):
+        raise ModelError(f"{what}: {function!r:.60} is no function; give one")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return  # Not written in Python: nothing is known of its parameters.
+    try:
+        signature.bind(*given)
+    except TypeError:
+        name = getattr(function, "__name__", type(function).__name__)
+        words = ", ".join(given)
+        advice = f"lambda {words}: ..." if name == "<lambda>" else f"def {name}({words})"
+        place = locate(function)
+        raise ModelError(
+            f"{what}: {name}{signature}{place and f' at {place}'} is called with ({words}); write "
+            f"`{advice}`"
+        ) from None
 
 
 class State(Protocol):
@@ -118,6 +164,11 @@ class Action:
     def __post_init__(self) -> None:
         # A generator would be empty for whoever comes second.
         object.__setattr__(self, "parameters", tuple(self.parameters))
+        _check_takes(f"action {self.name}", self.step, "state", "parameter")
+        if self.why is not None:
+            _check_takes(f"`why` of action {self.name}", self.why, "state", "parameter")
+        if self.words is not None:
+            _check_takes(f"`words` of action {self.name}", self.words, "parameter")
 
     def describe(self, parameter: Any) -> str:
         """Return the action with its parameter, as traces print it."""
@@ -135,8 +186,29 @@ class Invariant:
     """What must be true of every state, named by its clause."""
 
     name: str
-    find: Callable[[Any], str | None]
-    """Answers why it is broken, None where it holds."""
+    find: Callable[[Any], str | bool | None]
+    """Answers why it is broken, None or "" where it holds; or True where it holds, False where not.
+    """
+
+    def __post_init__(self) -> None:
+        _check_takes(f"invariant {self.name}", self.find, "state")
+
+    def explain(self, state: Any) -> str | None:
+        """Return why it is broken, None where it holds.
+
+        Raises ModelError where `find` answers neither a text nor a truth.
+        """
+        answer = self.find(state)
+        if answer is None or answer is True:
+            return None
+        if answer is False:
+            return "it is not true"
+        if isinstance(answer, str):
+            return answer or None
+        raise ModelError(
+            f"invariant {self.name} answered {answer!r:.60}; it must answer True or False, or a "
+            f"text that says why it is broken and None where it holds ({locate(self.find)})"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +217,9 @@ class Goal:
 
     name: str
     reached: Callable[[Any], bool]
+
+    def __post_init__(self) -> None:
+        _check_takes(f"goal {self.name}", self.reached, "state")
 
 
 Rename = Callable[[Any], Any]
@@ -190,6 +265,9 @@ class Model:
     actions: tuple[Action, ...]
     invariants: tuple[Invariant, ...] = ()
     goals: tuple[Goal, ...] = ()
+    terminal: Callable[[Any], bool] | None = None
+    """Whether it is meant that nothing can happen any more in a state; None where it never is. What
+    cannot go on and is not terminal is a deadlock, which is a violation."""
     settled: Callable[[Any], bool] | None = None
     """What fair runs come to again and again (liveness); None where nothing is claimed."""
     faults: tuple[str, ...] = ()
@@ -210,6 +288,14 @@ class Model:
         if bad:
             raise ModelError(
                 f"model {self.name}: {bad[0]!r} cannot name a field; take a plain word"
+            )
+        for name in ("terminal", "settled", "constraint"):
+            if getattr(self, name) is not None:
+                _check_takes(f"model {self.name}: {name}", getattr(self, name), "state")
+        if any(check.name == DEADLOCK for check in self.checks):
+            raise ModelError(
+                f"model {self.name}: {DEADLOCK!r} is looked for in every model; say with "
+                "`terminal` which ends are meant, or give the check another name"
             )
         for names in ([a.name for a in self.actions], [c.name for c in self.checks]):
             twice = sorted({name for name in names if names.count(name) > 1})
@@ -245,6 +331,10 @@ class Model:
     def is_within(self, state: Any) -> bool:
         """Whether the exploration goes on from a state."""
         return self.constraint is None or bool(self.constraint(state))
+
+    def is_terminal(self, state: Any) -> bool:
+        """Whether it is meant that nothing can happen any more in a state."""
+        return self.terminal is not None and bool(self.terminal(state))
 
     @property
     def checks(self) -> tuple[Invariant | Goal, ...]:

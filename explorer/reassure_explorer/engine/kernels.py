@@ -186,6 +186,7 @@ def expand(
     out: Array,
     misses: Array,
     hits: Array,
+    stuck: Array,
 ) -> tuple[int, int, int, int]:
     """Write the successors of states to `out` until the states end or room runs out.
 
@@ -193,6 +194,7 @@ def expand(
     for each root of each of them, `out` for `widest` steps of each. Answers the first state not
     expanded, the number of states written, of steps taken and of misses. A miss is a (state, root)
     whose path is not learned yet. States found in `recent` are steps and are not written again.
+    `stuck` is by state: it becomes False where there is a step.
     """
     written = 0
     taken = 0
@@ -215,6 +217,7 @@ def expand(
                 at, last = walk_again(states, i, parting, children, at, last, read)
                 if at < -2:
                     leaf = -2 - at
+                    stuck[i] = False
                     while leaf > 0:
                         hits[leaf] += 1
                         taken += 1
@@ -242,6 +245,7 @@ def follow(
     recent: Array,
     out: Array,
     hits: Array,
+    stuck: Array,
 ) -> tuple[int, int, int]:
     """Write the successors of misses (see `expand`) whose paths have been learned by now.
 
@@ -260,6 +264,8 @@ def follow(
             misses[left, 1] = root
             left += 1
         leaf = -2 - at
+        if leaf > 0:
+            stuck[i] = False
         while leaf > 0:
             hits[leaf] += 1
             taken += 1

@@ -20,7 +20,7 @@ from reassure_explorer.engine import graph_kernels
 from reassure_explorer.engine.derived import Engine
 from reassure_explorer.engine.diagrams import LEAF, YES
 from reassure_explorer.engine.graph import I32, StateGraph
-from reassure_explorer.engine.interface import Goal, Model, ModelError
+from reassure_explorer.engine.interface import Goal, Model, ModelError, end_anywhere
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
 
@@ -71,7 +71,9 @@ def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult
             f"model {model.name} has a constraint, and fair runs would end where it cuts them off; "
             "write the bound into the actions to look at fair runs"
         )
-    watched = replace(model, goals=(Goal(SETTLED, model.settled),), invariants=())
+    watched = replace(
+        model, goals=(Goal(SETTLED, model.settled),), invariants=(), terminal=end_anywhere
+    )
     engine = Engine(watched)
     result = engine.run(keep_going=True, budget=Budget(states=states))
     if result.unfinished is not None:

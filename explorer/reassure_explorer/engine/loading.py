@@ -6,17 +6,20 @@ read from a file. The function is called without arguments and returns a `Model`
 
 import importlib
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, Final
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.origins import take_stock
 from reassure_spec.errors import BadConfiguration, BadData, BadUsage
+
+_LIBRARY: Final = sysconfig.get_path("stdlib")
 
 
 class BadReference(BadUsage):
@@ -106,17 +109,20 @@ def _import(name: str, base: Path) -> ModuleType:
 
 
 def _describe(what: str, error: BaseException) -> str:
-    """Return what went wrong, and where: the last place that is not in this package."""
+    """Return what went wrong, and where: the last place in code of the user's own."""
     frames = traceback.extract_tb(error.__traceback__)
-    places = [f"{f.filename}:{f.lineno}" for f in frames if not _is_own(f.filename)]
+    places = [f"{f.filename}:{f.lineno}" for f in frames if not _is_foreign(f.filename)]
     if isinstance(error, SyntaxError):
         places.append(f"{error.filename}:{error.lineno}")
     where = f", at {places[-1]}" if places else ""
     return f"{what}: {type(error).__name__}: {error}{where}. Mend it there"
 
 
-def _is_own(filename: str) -> bool:
-    return "importlib" in filename or Path(filename).parent == Path(__file__).parent
+def _is_foreign(filename: str) -> bool:
+    """Whether code belongs to this package or to Python, or was generated; nobody mends it."""
+    own = Path(filename).parent == Path(__file__).parent
+    library = filename.startswith(_LIBRARY) and "site-packages" not in filename
+    return own or library or filename.startswith("<")
 
 
 def blame(reference: str, model: Model, error: Exception) -> BadModel | None:

@@ -11,7 +11,7 @@ from itertools import product
 from typing import Any
 
 from reassure_explorer.engine.derived import explore_derived
-from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.interface import DEADLOCK, Model, end_anywhere
 from reassure_explorer.engine.result import Violation
 
 
@@ -29,12 +29,13 @@ def minimise_faults(model: Model, violation: Violation) -> Violation:
 
     Among those it is a shortest one. The violation itself is the answer where fewer will not do.
     """
+    terminal = model.terminal if violation.invariant == DEADLOCK else end_anywhere
     wanted = tuple(i for i in model.invariants if i.name == violation.invariant)
     for limits in list_limits(model):
         if sum(limits.values()) >= count_faults(model, violation):
             break
         initial: tuple[dict[str, Any], ...] = tuple({**s, **limits} for s in model.initial)
-        smaller = replace(model, initial=initial, invariants=wanted, goals=())
+        smaller = replace(model, initial=initial, invariants=wanted, goals=(), terminal=terminal)
         found = explore_derived(smaller).violations
         if found:
             return found[0]

@@ -244,8 +244,8 @@ class Comparison:
         if len(differ):
             i, c = differ[0].tolist()
             state = self.engine.layout.unpack(tuple(rows[i].tolist()))
-            names = [*(check.name for check in self.model.checks), "the constraint"]
-            raise make_check_error(generator, names[c], state)
+            name = self.engine.diagrams.names[self.actions + c].removeprefix("check ")
+            raise make_check_error(generator, name, state)
 
     def _compare_steps(
         self,

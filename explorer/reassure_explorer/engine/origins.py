@@ -90,7 +90,8 @@ def list_functions(model: Model) -> list[tuple[str, Any]]:
     steps += [(f"the parameters of {a.name}", a.parameters) for a in model.actions]
     steps += [(f"invariant {invariant.name}", invariant.find) for invariant in model.invariants]
     steps += [(f"goal {goal.name}", goal.reached) for goal in model.goals]
-    return steps if model.constraint is None else [*steps, ("the constraint", model.constraint)]
+    others = (("`terminal`", model.terminal), ("the constraint", model.constraint))
+    return steps + [(name, function) for name, function in others if function is not None]
 
 
 def take_stock(model: Model) -> Stock:

@@ -2,8 +2,8 @@
 
 It is slow and is the reference for every other engine. Levels are explored completely, one after
 the other; invariants and goals are looked at in each new state, of those outside the constraint
-the invariants only. Where `keep_going` is off it stops
-after the first level in which an invariant is broken.
+the invariants only. A state that is expanded and leads nowhere is a deadlock unless it is terminal.
+Where `keep_going` is off it stops after the first level in which something is broken.
 
 With `symmetry` it goes on from one state of each orbit only (`symmetry`), and holds the rules
 against each of these states: they must treat alike what was declared to be alike.
@@ -13,8 +13,15 @@ import time
 from collections import Counter
 from typing import Any
 
-from reassure_explorer.engine.interface import Invariant, Model
-from reassure_explorer.engine.result import Budget, ExploreResult, Trace, TraceStep, Violation
+from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Invariant, Model
+from reassure_explorer.engine.result import (
+    STOPPED,
+    Budget,
+    ExploreResult,
+    Trace,
+    TraceStep,
+    Violation,
+)
 from reassure_explorer.engine.symmetry import check_symmetric, make_group, undo_permutations
 
 Parent = tuple[Any, int] | None
@@ -58,16 +65,21 @@ class _Search:
             if frontier:
                 self.levels.append(len(frontier))
                 self._judge(frontier, depth)
-            if self.violations and not self.keep_going:
-                self.unfinished = "stopped at the first level with a violation"
-                break
-            if not frontier:
+            if self._stops() or not frontier:
                 break
             self.unfinished = self._find_limit()
             if self.unfinished is not None:
                 break
             fresh = self._expand(frontier)
+            if self._stops():
+                break
         return self._report()
+
+    def _stops(self) -> bool:
+        if self.violations and not self.keep_going:
+            self.unfinished = STOPPED
+            return True
+        return False
 
     def _represent(self, state: Any) -> Any:
         return state if self.group is None else self.group.represent(state)
@@ -75,15 +87,23 @@ class _Search:
     def _expand(self, frontier: list[Any]) -> list[Any]:
         reached: list[Any] = []
         for state in frontier:
+            possible = False
             for number, (action, parameter) in enumerate(self.model.list_instances(state)):
                 for after, notes in self.model.take(state, action, parameter):
+                    possible = True
                     self.notes.update(notes)
                     self.actions[action.name] += 1
                     after = self._represent(after)
                     if after not in self.parents:
                         self.parents[after] = (state, number)
                         reached.append(after)
+            if not possible and DEADLOCK not in self.violations:
+                self._look_at_end(state)
         return reached
+
+    def _look_at_end(self, state: Any) -> None:
+        if not self.model.is_terminal(state):
+            self.violations[DEADLOCK] = Violation(DEADLOCK, DEADLOCKED, self._tell(state))
 
     def _judge(self, level: list[Any], depth: int) -> None:
         if self.group is not None:
@@ -100,10 +120,10 @@ class _Search:
 
     def _look_for(self, invariant: Invariant, level: list[Any]) -> None:
         for state in level:
-            reason = invariant.find(state)
+            reason = invariant.explain(state)
             if reason is not None:
                 trace = self._tell(state)
-                reason = invariant.find(trace.last) or reason
+                reason = invariant.explain(trace.last) or reason
                 self.violations[invariant.name] = Violation(invariant.name, reason, trace)
                 return
 

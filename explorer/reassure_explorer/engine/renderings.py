@@ -62,6 +62,30 @@ def format_value(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
+def format_change(name: str, old: Any, new: Any) -> str:
+    """Return how a field changed: of a set its members, of a map its keys, of a record its parts.
+
+    >>> format_change("isr", frozenset({1, 2}), frozenset({2, 3}))
+    'isr +3 -1'
+    >>> format_change("log", {"a": 1, "b": 2}, {"a": 1, "b": 3})
+    'log[b] 2 -> 3'
+    >>> format_change("leader", None, 1)
+    'leader - -> 1'
+    """
+    if isinstance(old, frozenset) and isinstance(new, frozenset):
+        more = [f"+{format_value(member)}" for member in list_members(new - old)]
+        less = [f"-{format_value(member)}" for member in list_members(old - new)]
+        return " ".join([name, *more, *less])
+    if isinstance(old, Mapping) and isinstance(new, Mapping) and old.keys() == new.keys():
+        parts = [(f"{name}[{format_value(key)}]", old[key], new[key]) for key in old]
+    elif is_dataclass(old) and type(old) is type(new):
+        pairs = ((part.name, old, new) for part in fields(old))
+        parts = [(f"{name}.{part}", getattr(a, part), getattr(b, part)) for part, a, b in pairs]
+    else:
+        return f"{name} {format_value(old)} -> {format_value(new)}"
+    return ", ".join(format_change(*part) for part in parts if part[1] != part[2])
+
+
 def tell_trace(trace: Trace) -> str:
     """Return the trace as lines: the start, then each step and what it changed."""
     width = max((len(step.words) for step in trace.steps), default=0)
@@ -72,10 +96,7 @@ def tell_trace(trace: Trace) -> str:
     before = trace.initial
     for number, step in enumerate(trace.steps, 1):
         changes = find_changes(before, step.state)
-        words = ", ".join(
-            f"{name} {format_value(old)} -> {format_value(new)}"
-            for name, (old, new) in changes.items()
-        )
+        words = ", ".join(format_change(name, *values) for name, values in changes.items())
         lines.append(f"  {number:>3}. {step.words:<{width}}  {words or 'nothing changes'}")
         before = step.state
     return "\n".join(lines)
@@ -165,5 +186,5 @@ def draw_trace(
 
 def _describe_step(number: int, before: Any, step: TraceStep) -> str:
     changes: Mapping[str, tuple[Any, Any]] = find_changes(before, step.state)
-    shown = [f"{name}: {format_value(new)}" for name, (_, new) in changes.items()]
+    shown = [format_change(name, *values) for name, values in changes.items()]
     return escape(f"{number + 1}. {step.words}   {', '.join(shown)}")

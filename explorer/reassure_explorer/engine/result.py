@@ -3,7 +3,12 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final
+
+from reassure_explorer.engine.interface import DEADLOCK
+
+STOPPED: Final = "stopped at the first level with a violation"
+"""Why an exploration ended that does not go on after a violation."""
 
 
 class Verdict(Enum):
@@ -64,6 +69,12 @@ class Violation:
     reason: str
     trace: Trace
 
+    @property
+    def title(self) -> str:
+        """What is wrong, in words."""
+        wrong = "" if self.invariant == DEADLOCK else " is broken"
+        return f"{self.invariant}{wrong}: {self.reason}"
+
 
 @dataclass(frozen=True, slots=True)
 class ExploreResult:
@@ -114,12 +125,36 @@ class ExploreResult:
         return {"generated": generated, "distinct": self.distinct, "depth": len(self.levels)}
 
     @property
+    def never_happened(self) -> tuple[str, ...]:
+        """Actions that no state made possible; nothing where not every state was looked at."""
+        if self.unfinished is not None:
+            return ()
+        return tuple(name for name, times in self.actions.items() if times == 0)
+
+    def list_gaps(self, *, asked: bool = False) -> list[str]:
+        """Return in words why nothing can be said to hold, though nothing is broken.
+
+        `asked` says that something besides invariants and goals was asked of the model.
+        """
+        gaps = [f"never reached: {goal}" for goal, depth in self.goals.items() if depth is None]
+        if self.generated == 0:
+            gaps.append("no action was ever possible, so that nothing happened")
+        elif not (asked or self.invariants or self.goals):
+            gaps.append(
+                "only deadlock was looked for: the model asks nothing; give it an invariant or a "
+                "goal"
+            )
+        return gaps
+
+    @property
     def verdict(self) -> Verdict:
         """Violated, unknown, vacuous or holds, the first that is true."""
+        return self.judge()
+
+    def judge(self, *, asked: bool = False) -> Verdict:
+        """Return the verdict; `asked` as for `list_gaps`."""
         if self.violations:
             return Verdict.VIOLATED
         if self.unfinished is not None:
             return Verdict.UNKNOWN
-        if any(depth is None for depth in self.goals.values()):
-            return Verdict.VACUOUS
-        return Verdict.HOLDS
+        return Verdict.VACUOUS if self.list_gaps(asked=asked) else Verdict.HOLDS

@@ -11,7 +11,14 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
 from reassure_explorer.engine.domains import Domain
-from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
+from reassure_explorer.engine.interface import (
+    Action,
+    Int,
+    Invariant,
+    Model,
+    ModelError,
+    end_anywhere,
+)
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget
 from reassure_spec.errors import ReassureError
@@ -112,6 +119,8 @@ class Sketch:
                 Invariant(problem, lambda state, find=find: find(state.record))  # type: ignore[misc]
                 for problem, find in self.problems.items()
             ),
+            # It is asked what may be reached, within limits that end every trace.
+            terminal=end_anywhere,
             follow=follow,
         )
 

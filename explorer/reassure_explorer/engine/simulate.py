@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Model, ModelError
 from reassure_explorer.engine.result import Trace, TraceStep, Verdict, Violation
 
 NO_PROOF = "no violation found; not a proof"
@@ -41,7 +41,7 @@ class SimulationResult:
     def render(self) -> str:
         """Return the result in words."""
         reached = sum(self.goals.values())
-        words = "; ".join(f"{v.invariant} is broken" for v in self.violations) or NO_PROOF
+        words = "; ".join(v.title for v in self.violations) or NO_PROOF
         extent = f"{self.walks:,} walks, {self.steps:,} steps"
         return (
             f"{self.model}: {words}\n  seed {self.seed}, {extent}, "
@@ -65,8 +65,12 @@ class _Walker:
         taken: list[TraceStep] = []
         self._look(Trace(initial, ()))
         for _ in range(most):
-            step = self._choose(state) if self.model.is_within(state) else None
+            if not self.model.is_within(state):
+                break
+            step = self._choose(state)
             if step is None:
+                if not self.model.is_terminal(state):
+                    self._find(DEADLOCK, DEADLOCKED, Trace(initial, tuple(taken)))
                 break
             taken.append(step)
             state = step.state
@@ -96,12 +100,14 @@ class _Walker:
         for goal in self.model.goals:
             self.goals[goal.name] = self.goals[goal.name] or (within and goal.reached(state))
         for invariant in self.model.invariants:
-            known = self.violations.get(invariant.name)
-            if known is not None and len(known.trace.steps) <= len(trace.steps):
-                continue
-            reason = invariant.find(state)
+            reason = invariant.explain(state)
             if reason is not None:
-                self.violations[invariant.name] = Violation(invariant.name, reason, trace)
+                self._find(invariant.name, reason, trace)
+
+    def _find(self, name: str, reason: str, trace: Trace) -> None:
+        known = self.violations.get(name)
+        if known is None or len(known.trace.steps) > len(trace.steps):
+            self.violations[name] = Violation(name, reason, trace)
 
 
 def simulate(

@@ -52,7 +52,7 @@ def _collect(model: Model, trace: Trace | None, most: int) -> dict[str, Any]:
             for way, (after, notes) in enumerate(ways):
                 word = f"{at}.{way}" if way else str(at)
                 possible.append([at, number(after), list(notes), word])
-        broken = [f"{i.name}: {why}" for i in model.invariants if (why := i.find(state))]
+        broken = [f"{i.name}: {why}" for i in model.invariants if (why := i.explain(state))]
         values = [format_value(getattr(state, name)) for name in model.fields]
         records.append({"v": values, "a": possible, "n": others, "b": broken})
     return {

@@ -272,11 +272,13 @@ def check_symmetric(group: Group, state: Any) -> None:
                 )
                 raise make_error(permutation, *words, lacking, beyond)
         for invariant in group.model.invariants:
-            if (invariant.find(state) is None) != (invariant.find(image) is None):
+            if (invariant.explain(state) is None) != (invariant.explain(image) is None):
                 raise make_check_error(permutation, invariant.name, state)
         for goal in group.model.goals:
             if bool(goal.reached(state)) != bool(goal.reached(image)):
                 raise make_check_error(permutation, goal.name, state)
+        if group.model.is_terminal(state) != group.model.is_terminal(image):
+            raise make_check_error(permutation, "`terminal`", state)
         if group.model.is_within(state) != group.model.is_within(image):
             raise make_check_error(permutation, "the constraint", state)
 

@@ -6,7 +6,7 @@ that holds is no proof for a larger one. The counts of each scope under each pro
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import import_module
 from pkgutil import iter_modules
@@ -16,6 +16,7 @@ from typing import Any, Final
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.scopes import __path__
+from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_explorer.tales import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_model.machine import find_machines
@@ -134,4 +135,19 @@ def explore_scope(
     Raises what `get_model` and `explore` do.
     """
     chosen, model = get_model(scope, profile, readings)
-    return explore(model, profile=profile, readings=chosen.as_dict(), **options)
+    found = explore(model, profile=profile, readings=chosen.as_dict(), **options)
+    return pin(found)
+
+
+def pin(found: Exploration) -> Exploration:
+    """Return an exploration with the counts that are pinned for it, where there are any.
+
+    Those are counts of whole explorations, state by state, under the readings of a profile.
+    """
+    profile = found.profile
+    counts = None if profile is None else COUNTS.get((found.scope, profile))
+    whole = found.result.unfinished is None and "symmetry" not in found.result.details
+    if counts is None or profile is None or not whole:
+        return found
+    usual, _ = get_model(found.scope, profile)
+    return replace(found, pinned=counts) if usual.as_dict() == found.readings else found

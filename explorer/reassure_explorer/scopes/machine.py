@@ -227,8 +227,8 @@ class _Asking:
         return any(bool(self.find(place.get(state), self.readings)) for place in self.places)
 
     def is_all(self, state: Any) -> bool:
-        """Whether it is true of every partition, whatever the readings."""
-        return all(bool(self.find(place.get(state))) for place in self.places)
+        """Whether it is true of every partition."""
+        return all(bool(self.find(place.get(state), self.readings)) for place in self.places)
 
 
 @dataclass(frozen=True)
@@ -331,7 +331,8 @@ class MachineScope:
             actions=tuple(map(self._make_act, self._acts)),
             invariants=tuple(self._make_invariants()),
             goals=tuple(Goal(goal.name, ask(goal.reached).is_any) for goal in machine.goals),
-            settled=None if settled is None else ask(settled).is_all,
+            terminal=ask(machine.is_at_rest).is_all,
+            settled=None if settled is None else ask(partial(_ask_plainly, settled)).is_all,
             faults=tuple(name for name in self.limits if name.removesuffix("_left") in harmful),
             symmetries=self._make_symmetries(storing),
         )
@@ -401,6 +402,11 @@ class MachineScope:
             families=tuple(tuple(f"{each}_{at}" for at in numbers) for each in owned),
             parameters={act.name: _rename_first for act in self._acts if not act.shared},
         )
+
+
+def _ask_plainly(find: Callable[[Any], bool], view: Any, _: Readings) -> bool:
+    """Ask what does not depend on the readings."""
+    return find(view)
 
 
 def _describe(describe: Callable[[Any], str], pair: tuple[int, Any]) -> str:
