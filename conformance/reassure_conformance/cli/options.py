@@ -204,8 +204,8 @@ def check_planted(connectable: str | None, names: Sequence[str]) -> None:
 
     Another implementation has names of its own.
     """
-    from reassure_conformance.adapter.bundled import check_faults
     from reassure_conformance.gate.running import BUNDLED
+    from reassure_controller.faults import check_faults
 
     if connectable in (None, BUNDLED):
         check_faults(names)
@@ -335,11 +335,11 @@ def emit_table(
 
 def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -> int:
     """Write the report of a run, print it, and return the exit code."""
-    from reassure_conformance.report import display
+    from reassure_conformance.report import terminal
 
     document.write(directory)
-    report = document.as_dict()
-    return emit(document, form, lambda: display.render_run(report, form, verbose=verbose))
+    result = document.as_dict()
+    return emit(document, form, lambda: terminal.render_run(result, form, verbose=verbose))
 
 
 def get_say() -> Callable[[str], None]:
