@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reassure_conformance.report.display import describe_record, show_text
+from reassure_conformance.report.document import VIOLATED
 from reassure_spec.clauses import load_clauses
 
 Result = Mapping[str, Any]
@@ -93,6 +94,11 @@ def find_needs(result: Result) -> Mapping[str, str]:
     return {each: need for need, clauses in name_skipped(result).items() for each in clauses}
 
 
+def is_cut_short(result: Result) -> bool:
+    """Whether a violation or a death ended a run before it came to all that it was to cover."""
+    return result["verdict"] == VIOLATED or bool(result.get("died"))
+
+
 def say_seconds(seconds: float) -> str:
     """Return how long something took.
 
@@ -152,8 +158,8 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
             details = tuple(describe_record(other))
         elif name in needs:
             outcome, message = SKIPPED, f"skipped; needs {needs[name]}"
-        elif name in missing and result["verdict"] == "violated":
-            outcome, message = SKIPPED, "not reached: the run ended at the first violation"
+        elif name in missing and is_cut_short(result):
+            outcome, message = SKIPPED, "not reached before the run ended"
         elif name in missing:
             outcome, message = OPEN, "required, and not covered"
         elif outcome == OPEN:

@@ -14,11 +14,11 @@ from reassure_conformance.report.cases import (
     FAILED,
     Case,
     Result,
+    is_cut_short,
     list_cases,
     name_skipped,
     say_seconds,
 )
-from reassure_conformance.report.document import VIOLATED
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,13 +117,11 @@ def _list_notes(result: Result) -> Iterator[str]:
             "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
             "run; docs/adapter.md says more."
         )
-    violated = result["verdict"] == VIOLATED
-    missing = result.get("not_exercised", ())
-    if missing and violated:
-        count = len(missing)
-        yield f"Required and not reached before the violation ended the run: {count} clauses."
+    cut, missing = is_cut_short(result), result.get("not_exercised", ())
+    if missing and cut:
+        yield f"Required and not reached before the run ended: {len(missing)} clauses."
     for situation in result.get("situations", ()):
-        if situation["reached"] == 0 and not violated:
+        if situation["reached"] == 0 and not cut:
             needed = ", ".join(situation["clauses"])
             yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
     for clause, reason in result.get("not_claimed", {}).items():

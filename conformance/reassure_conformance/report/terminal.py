@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from reassure_conformance.report.cases import describe_death, find_needs
+from reassure_conformance.report.cases import describe_death, find_needs, is_cut_short
 from reassure_conformance.report.display import (
     Row,
     describe_broken,
@@ -20,7 +20,6 @@ from reassure_conformance.report.display import (
     show_text,
     show_zxid,
 )
-from reassure_conformance.report.document import VIOLATED
 from reassure_conformance.report.model import Report, Warned, read_report
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
@@ -80,10 +79,10 @@ def _list_rows(result: Mapping[str, Any]) -> list[Row]:
     """Return one row for each clause: id, level, verdict, exercised.
 
     Where the gate asked by whom it was exercised, and the proof, as well. What was required and
-    not covered is vacuous, unless a violation ended the run before it came up.
+    not covered is vacuous, unless the run ended before it came up.
     """
     needs = find_needs(result)
-    missing = () if result["verdict"] == VIOLATED else result.get("not_exercised", ())
+    missing = () if is_cut_short(result) else result.get("not_exercised", ())
     rows: list[Row] = []
     for clause in result["clauses"]:
         name, verdict, count = clause["id"], clause["verdict"], str(clause["exercised"])
