@@ -1,4 +1,4 @@
-"""An implementation that dies is told like a violation: story, step, last words, what repeats it."""
+"""A death is told like a violation: story, step, last words, and the command that repeats it."""
 
 import json
 import os
