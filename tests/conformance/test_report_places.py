@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.report.display import render_table
-from reassure_conformance.report.model import list_warnings
+from reassure_conformance.report.qualified import list_warnings
 from reassure_conformance.report.terminal import describe_warnings, render_run
 
 

@@ -23,8 +23,8 @@ from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, list_cases
 from reassure_conformance.report.document import read_result, result_schema
 from reassure_conformance.report.itf import NoTrace, render_itf
 from reassure_conformance.report.junit import render_junit
-from reassure_conformance.report.model import read_report
 from reassure_conformance.report.page import render_page
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.sarif import render_sarif
 from reassure_conformance.report.summary import render_summary
 from reassure_conformance.report.terminal import render_run

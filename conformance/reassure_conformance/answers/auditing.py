@@ -125,7 +125,7 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
     With `verbose` every clause has its row.
     """
     from reassure_conformance.report import display, terminal
-    from reassure_conformance.report.model import read_report
+    from reassure_conformance.report.qualified import read_report
 
     report = document.as_dict()
     told = read_report(report)

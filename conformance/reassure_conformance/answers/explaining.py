@@ -16,7 +16,7 @@ from typing import Any, Final
 from reassure_conformance.report import display
 from reassure_conformance.report.cases import ADVISED, FAILED, OPEN
 from reassure_conformance.report.document import HOLDS, RESULT, Document, read_result
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.terminal import describe_violation
 from reassure_spec.errors import BadUsage
 

@@ -18,7 +18,7 @@ import click
 
 from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import error_document
-from reassure_conformance.report.model import name_repeat
+from reassure_conformance.report.qualified import name_repeat
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from typing import Final
 
 from reassure_conformance.report.cases import Result
 from reassure_conformance.report.document import HOLDS
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 
 _COLOURS: Final = {
     "holds": "#2b7a3d",

@@ -14,7 +14,7 @@ from reassure_conformance.report.cases import (
     Result,
     describe_clause,
 )
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 
 _ELEMENTS: Final = {FAILED: "failure", OPEN: "error", SKIPPED: "skipped"}
 

@@ -18,7 +18,7 @@ from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.embedding import embed
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.lifecycle import list_drawings
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
 from reassure_spec.clauses import load_clauses
 

@@ -15,7 +15,7 @@ from reassure_conformance.report.cases import (
     Result,
     describe_clause,
 )
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 from reassure_spec.clauses import load_clauses
 
 _ROOT: Final = "%SRCROOT%"

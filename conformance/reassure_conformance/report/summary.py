@@ -16,7 +16,7 @@ from reassure_conformance.report.cases import (
     describe_clause,
 )
 from reassure_conformance.report.display import fence, render_table, say_counts
-from reassure_conformance.report.model import read_report
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.timeline import draw_timeline
 
 _SHOWN: Final = 20

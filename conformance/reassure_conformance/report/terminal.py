@@ -1,6 +1,6 @@
 """A result for people at a terminal: the verdict, what is wrong, what wants a look, warnings last.
 
-Text of single things is made by `display`; what there is to say comes from `model`.
+Text of single things is made by `display`; what there is to say comes from `qualified`.
 """
 
 from collections import Counter
@@ -20,7 +20,7 @@ from reassure_conformance.report.display import (
     show_text,
     show_zxid,
 )
-from reassure_conformance.report.model import Report, Warned, read_report
+from reassure_conformance.report.qualified import Report, Warned, read_report
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
 """The counts that are said where nobody asks for all."""
