@@ -102,6 +102,7 @@ from reassure_controller.tally import Terms
 from reassure_controller.topics import find_due_deletion, plan_deletion
 from reassure_controller.transport import Transport
 from reassure_spec.errors import ReassureError
+from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -367,7 +368,8 @@ class Controller:
         faults = self.rules.faults
         by = 2 if "elected-epoch-skips" in faults else 1
         epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + by
-        content = encode_controller(self.broker_id, self._clock_ms(), self.address)
+        protocols = PROTOCOLS[self.rules.profile]
+        content = encode_controller(self.broker_id, self._clock_ms(), self.address, protocols)
         ephemeral = "controller-znode-stays" not in faults
         create: Operation = ("create", (CONTROLLER, content, None, ephemeral))
         raised: Operation = (

@@ -6,6 +6,7 @@ a controller with a fault from one without it does not check the rule that the f
 
 from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import contextmanager
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Final
 
@@ -295,12 +296,16 @@ def watch_faults() -> Iterator[set[str]]:
     yield _asked
 
 
+def _describe_unknown(name: str) -> str:
+    near = get_close_matches(name, FAULTS, n=3)
+    advice = f"did you mean {' or '.join(near)}?" if near else "`reassure faults` lists them all"
+    return f"no such fault: {name}; {advice}"
+
+
 def check_faults(names: Iterable[str]) -> frozenset[str]:
     """Return the names as a set. Raises UnknownFault for a name that is not in `FAULTS`."""
     chosen = Planted(names)
     unknown = sorted(chosen - FAULTS.keys())
     if unknown:
-        raise UnknownFault(
-            f"no such fault: {', '.join(unknown)}; the faults are: {', '.join(FAULTS)}"
-        )
+        raise UnknownFault("; ".join(map(_describe_unknown, unknown)))
     return chosen

@@ -809,17 +809,37 @@ def decode_controller_address(path: str, data: bytes) -> tuple[str, int] | None:
     return (host, _integer(path, value.get("port"), "port")) if isinstance(host, str) else None
 
 
+def decode_controller_protocols(path: str, data: bytes) -> frozenset[str] | None:
+    """Decode which protocols the controller serves, None where `/controller` does not say.
+
+    Those of Kafka never say.
+    """
+    names = _load(path, data).get("protocols")
+    if names is None:
+        return None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise BadZnode(path, f"protocols: expected a list of names, found {_show(names)}")
+    return frozenset(names)
+
+
 def encode_controller(
-    broker: int, timestamp_ms: int, address: tuple[str, int] | None = None
+    broker: int,
+    timestamp_ms: int,
+    address: tuple[str, int] | None = None,
+    protocols: Iterable[str] = (),
 ) -> bytes:
-    """Encode `/controller` (version 1), with where the controller listens if it does.
+    """Encode `/controller` (version 1), with where the controller listens, and what it serves.
 
     >>> encode_controller(100, 5, ("127.0.0.1", 9))
     b'{"version":1,"brokerid":100,"timestamp":"5","host":"127.0.0.1","port":9}'
+    >>> encode_controller(100, 5, protocols=("kip-236", "topics"))
+    b'{"version":1,"brokerid":100,"timestamp":"5","protocols":["kip-236","topics"]}'
     """
     value: dict[str, Any] = {"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)}
     if address is not None:
         value |= {"host": address[0], "port": address[1]}
+    if named := list(protocols):
+        value["protocols"] = named
     return _dump(value)
 
 

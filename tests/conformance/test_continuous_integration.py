@@ -12,6 +12,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 ROOT = Path(__file__).parents[2]
 REORDERS = """
@@ -85,7 +86,7 @@ def test_action_runs_reports_and_fails(place: Path) -> None:
     assert codes == [0, 0, 0, 1]
     assert fill(action["outputs"]["verdict"]["value"], values) == "violated"
     assert (place / "asked.txt").read_text(encoding="utf-8") == f"install {ROOT}[gate]\n"
-    assert "reassure run: violated" in summary.read_text(encoding="utf-8")
+    assert "reassure run: VIOLATED in " in summary.read_text(encoding="utf-8")
     out = place / "temp" / "reassure"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     sarif = json.loads((out / "reassure.sarif").read_text(encoding="utf-8"))
@@ -102,7 +103,13 @@ def test_gitlab_template_runs_reports_and_fails(place: Path) -> None:
     text = (ROOT / "templates" / "reassure.yml").read_text(encoding="utf-8")
     spec, jobs = yaml.safe_load_all(text)
     inputs = {name: str(each.get("default", "")) for name, each in spec["spec"]["inputs"].items()}
-    values = {f"inputs.{name}": text for name, text in {**inputs, **GIVEN}.items()}
+    assert "default" not in spec["spec"]["inputs"]["package"], "there is no index that has it"
+    named = re.search(r"package: (reassure.*)", (ROOT / "docs" / "ci.md").read_text("utf-8"))
+    assert named is not None
+    package = named[1]
+    assert Requirement(package.replace("$CI_SERVER_FQDN", "host")).extras == {"gate"}
+    given = {**inputs, **GIVEN, "package": package}
+    values = {f"inputs.{name}": text for name, text in given.items()}
     (job,) = jobs.values()
     done = run_in(
         place,
@@ -110,7 +117,7 @@ def test_gitlab_template_runs_reports_and_fails(place: Path) -> None:
         **{name: fill(text, values) for name, text in job["variables"].items()},
     )
     assert done.returncode == 1, done.stderr
-    assert (place / "asked.txt").read_text(encoding="utf-8") == "install reassure[gate]\n"
+    assert (place / "asked.txt").read_text(encoding="utf-8") == f"install {package}\n"
     junit = place / job["artifacts"]["reports"]["junit"]
     assert int(Xml.parse(junit).getroot().get("failures", "0")) > 0
     assert all((place / path).is_dir() for path in job["artifacts"]["paths"])

@@ -7,7 +7,7 @@ import pytest
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.known import BadKnown, Known, read_known
 from reassure_conformance.gate.running import COVERED, Result, Settings, run
-from reassure_conformance.report.display import render_run
+from reassure_conformance.report.terminal import render_run
 
 FAULT = "no-epoch-bump-on-election"
 CLAUSE = "leader-epoch.raised-by-one"

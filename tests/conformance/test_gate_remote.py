@@ -15,7 +15,7 @@ from kazoo.exceptions import NotEmptyError
 from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Description
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import walk
-from reassure_conformance.adapter.remote import Place
+from reassure_conformance.adapter.remote import Place, Remote
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.harness import Harness
@@ -238,3 +238,42 @@ def test_what_the_controller_writes_meanwhile_is_removed_as_well(
     tell_document(Settings(0, connectable=running.name(), hang_s=60.0), "a-move", tmp_path)
     assert refused
     assert running.list_znodes() == before
+
+
+@pytest.mark.parametrize("verb", [["run"], ["smoke"], ["tell", "a-move"]], ids=" ".join)
+def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> None:
+    """Where no ZooKeeper answers the verb ends with 69 and one line, and nothing is aborted."""
+    out = ["--out", str(tmp_path / "run")] if verb == ["run"] else []
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),
+            *(*verb, "-i", "zk:127.0.0.1:1/mine", "--hang-after", "5", *out),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 69
+    assert "ZooKeeper at 127.0.0.1:1 does not answer for 10 s; expected a server there" in said
+    assert "Fatal Python error" not in said
+
+
+def test_old_protocol_needs_no_queue_of_requests(tmp_path: Path) -> None:
+    """Under kafka-42 a chroot without KIP-236's znode is driven, by the old znode alone."""
+    with Server.start(tmp_path / "zookeeper") as server:
+        client = KazooClient(server.hosts)
+        client.start()
+        for path in (CHROOT, *(f"{CHROOT}/{each}" for each in ("brokers", "admin"))):
+            client.create(path, b"")
+        for each in ("brokers/ids", "brokers/topics", "controller_epoch", "controller"):
+            client.create(f"{CHROOT}/{each}", b"1")
+        place = Place(f"zk:{server.hosts}{CHROOT}")
+        adapter = Remote(place, profile="kafka-42", readings={})
+        assert adapter.describe().routes == {"old-znode"}
+        adapter.close()
+        with pytest.raises(BadConnectable, match="there is no /admin/reassignment_requests at"):
+            Remote(place, profile="kip-236", readings={})
+        client.stop()
+        client.close()

@@ -149,9 +149,9 @@ def test_what_is_missing_is_said() -> None:
     """A page of an audit says what is missing for a verdict, and of which span that is."""
     need = "logs: what is found from 0x35 up to 0x48 is not certain, <so> add a file"
     result = make_result(2)
-    assert "What is missing" not in render_page(result)
+    assert "Needed:" not in render_page(result)
     page = render_page({**result, "needs": [need]})
-    assert "up to 0x48 is not certain, &lt;so&gt; add a file</li>" in page
+    assert "up to 0x48 is not certain, &lt;so&gt; add a file</p>" in page
 
 
 def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:

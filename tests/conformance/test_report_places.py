@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.report.display import describe_not_followed, render_run, render_table
+from reassure_conformance.report.display import render_table
+from reassure_conformance.report.qualified import list_warnings
+from reassure_conformance.report.terminal import describe_warnings, render_run
 
 
 @pytest.mark.parametrize(
@@ -23,9 +25,9 @@ def test_advice_not_followed_has_its_place_in_either_history(
 ) -> None:
     """A write is named by znode and transaction, an observation by file and line."""
     found = {"clause": "c", "reason": "late", **place}
-    assert list(describe_not_followed([found, found])) == [
-        "NOT FOLLOWED c, 2 times",
-        f"  first    {shown}: late",
+    assert list(describe_warnings(list_warnings({"not_followed": [found, found]}))) == [
+        "Warning: c, which is advice, was not followed 2 times",
+        f"  first at {shown}: late",
     ]
 
 
@@ -57,8 +59,9 @@ def make_report(**more: Any) -> dict[str, Any]:
         "broken": ["drop.keep-top"],
     }
     return {
-        **dict.fromkeys(("unsettled", "died", "stale"), ""),
+        **dict.fromkeys(("unsettled", "died", "stale", "traceback"), ""),
         **{name: [] for name in ("not_followed", "situations")},
+        "verb": "run",
         "verdict": "violated",
         "clause": "drop.keep-top",
         "violations": [record],
@@ -90,12 +93,29 @@ def test_verdict_says_for_what_it_is() -> None:
     green = {"verdict": "holds", "violations": [], "clauses": [], "not_exercised": []}
     report = make_report(**green, lacking=lacking, not_asked={})
     lines = render_run(report, "markdown").splitlines()
-    said = (
-        "HOLDS for brokers, isr; not asked: deletion and kill (1 clause), kill (2 clauses) in 1.0 s"
-    )
-    assert lines[0] == f"{said}: 4 of 5 clauses put to the test"
-    assert lines[-1] == f"{said}: clauses_required 5, clauses_exercised 4, steps 2"
+    said = "HOLDS for brokers, isr in 1.0 s: 4 of 5 clauses covered"
+    assert lines[0] == f"{said}; skipped: deletion and kill (1 clause), kill (2 clauses)"
     assert render_run({**report, "lacking": {}}, "markdown").startswith("HOLDS in 1.0 s: 4 of 5")
+
+
+def test_green_says_its_verdict_once_and_warnings_last() -> None:
+    """Nothing that looks like a failure follows the verdict of a green run; a warning ends it."""
+    advice = {"clause": "leader.order-preferred", "reason": "3 leads", "path": "/a", "zxid": 3}
+    clauses = [
+        {"id": name, "level": "SHOULD", "verdict": verdict, "exercised": 2, "undecided": 0}
+        for name, verdict in (("a.b", "holds"), ("leader.order-preferred", "not followed"))
+    ]
+    green = {"verdict": "holds", "violations": [], "not_exercised": [], "lacking": {}}
+    report = make_report(**green, clauses=clauses, not_followed=[advice] * 95)
+    first, *others = render_run(report, "pretty").splitlines()
+    assert first == "HOLDS in 1.0 s: 4 of 5 clauses covered"
+    assert others == [
+        "",
+        "Clauses: 1 that hold, 1 with a warning; --verbose lists them.",
+        "Counted: steps 2",
+        "Warning: leader.order-preferred, which is advice, was not followed 95 times",
+        "  first at /a at 0x3: 3 leads",
+    ]
 
 
 @pytest.mark.parametrize("verdict", ["violated", "vacuous"])
@@ -110,11 +130,12 @@ def test_only_what_wants_a_look_is_listed(verdict: str) -> None:
     assert shown == {
         "drop.keep-top": ["violated", "0"],
         **missing,
-        "leader.order-preferred": ["not", "followed", "0"],
         "election.live": ["unknown", "0"],
-        "message.stored-first": ["not", "asked", "needs", "kill"],
     }
-    calm = f"Besides: {2 - len(missing)} not exercised, 1 that hold; --verbose lists them."
+    calm = (
+        f"Besides: {2 - len(missing)} not exercised, 1 that hold, 1 with a warning, 1 skipped; "
+        "--verbose lists them."
+    )
     assert calm in text
     every = render_run(make_report(verdict=verdict), "pretty", verbose=True)
     assert every.count("   MUST   ") == 7
@@ -129,7 +150,7 @@ def test_what_a_violation_cut_short_is_counted() -> None:
         for verdict in ("violated", "vacuous")
     ]
     assert ["Never came up: handover" in text for text in shown] == [False, True]
-    assert "Required and not reached before the violation ended the run: 1 clauses." in shown[0]
+    assert "Required and not reached before the run ended: 1 clauses." in shown[0]
 
 
 def strip(text: str) -> str:
@@ -155,7 +176,7 @@ def test_narrow_terminal_tears_and_cuts_nothing(
     drawn += text[text.index("      a client") : text.index("Repeat it")].splitlines()
     assert max(map(len, drawn)) <= width
     assert "…" not in text
-    calm = () if verbose else ("holds", "not exercised")
+    calm = () if verbose else ("holds", "not exercised", "not followed")
     names = [each["id"] for each in report["clauses"] if each["verdict"] not in calm]
     assert set(names) <= set(text[text.index("\nClauses") :].split())
     table = render_table("T", ["clause", "what"], [["a.b", "word " * 60]], "pretty")

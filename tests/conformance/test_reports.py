@@ -1,9 +1,11 @@
 """Result documents against their schema, and the reports that are made from them."""
 
+import html
 import importlib.resources
 import io
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as Xml
@@ -14,12 +16,18 @@ from jsonschema import Draft4Validator, Draft202012Validator
 from junitparser import JUnitXml
 
 from reassure_conformance import cli
+from reassure_conformance.adapter import ISR, Description
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.report.badge import render_badge
 from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, list_cases
 from reassure_conformance.report.document import read_result, result_schema
 from reassure_conformance.report.itf import NoTrace, render_itf
 from reassure_conformance.report.junit import render_junit
+from reassure_conformance.report.page import render_page
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.sarif import render_sarif
 from reassure_conformance.report.summary import render_summary
+from reassure_conformance.report.terminal import render_run
 from reassure_zookeeper.server import Server
 
 VERBS = [
@@ -244,7 +252,7 @@ def test_what_a_green_run_missed_is_open(result: dict[str, Any]) -> None:
     vacuous = {**result, "verdict": "vacuous", "violations": [], "clause": None}
     (missing, *_) = result["not_exercised"]
     (case,) = [case for case in list_cases(vacuous) if case.name == missing]
-    assert (case.outcome, case.message) == (OPEN, "required, and not put to the test")
+    assert (case.outcome, case.message) == (OPEN, "required, and not covered")
 
 
 def test_junit_is_read_by_junitparser(result: dict[str, Any]) -> None:
@@ -294,8 +302,9 @@ def test_itf_of_an_exploration_has_the_models_states() -> None:
 def test_markdown_says_the_verdict_first(result: dict[str, Any]) -> None:
     """A job summary begins with the verdict, has the failure, and says how to repeat it."""
     text = render_summary(result)
-    assert text.startswith("## reassure run: violated\n")
-    assert "drop.before-expansion" in text.splitlines()[6]
+    assert text.startswith("## reassure run: VIOLATED in ")
+    first = next(line for line in text.splitlines() if line.startswith("- **"))
+    assert "drop.before-expansion" in first
     assert f"`reassure replay {result['directory']}`" in text
 
 
@@ -317,7 +326,7 @@ def test_badge_is_svg_with_the_verdict(failed_run: Path) -> None:
     said: list[str] = []
     assert cli.run_command(["report", str(failed_run), "--format", "badge"], said.append) == 0
     label = Xml.fromstring(said[0]).get("aria-label")
-    assert label == "reassure kip-236: violated"
+    assert label.startswith("reassure kip-236: VIOLATED in ")
 
 
 def test_explain_says_what_may_have_been_meant() -> None:
@@ -325,3 +334,94 @@ def test_explain_says_what_may_have_been_meant() -> None:
     document = say("explain", "drop.caried-out")
     assert document["exit_code"] == 64
     assert "Did you mean drop.carried-out" in document["error"]["message"]
+
+
+class Partial(Bundled):
+    """The bundled controller, of which less is declared."""
+
+    def describe(self) -> Description:
+        """Declare one capability."""
+        return replace(super().describe(), capabilities=frozenset({ISR}))
+
+
+FORMS = ("terminal", "html", "badge", "markdown", "junit", "sarif")
+
+
+@pytest.fixture(scope="module")
+def partial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The document of a green run of what cannot do everything."""
+    place = tmp_path_factory.mktemp("partial") / "run"
+    words = ["run", "-i", f"direct:{__name__}:Partial", "--examples", "3", "--seed", "1"]
+    words.append("--no-stories")
+    cli.run_command([*words, "--out", str(place)], lambda _: None)
+    return read_result(place)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_report_says_for_what_the_verdict_is(form: str, partial: dict[str, Any]) -> None:
+    """What was skipped, and for want of what, is in each report of a green run, in equal words."""
+    green = {**partial, "verdict": "holds", "exit_code": 0, "not_exercised": []}
+    said = read_report(green).headline
+    assert said.startswith("HOLDS for isr in ")
+    assert "; skipped: " in said
+    assert "deletion and brokers (" in said
+    assert said in html.unescape(show(form, green))
+    assert said not in html.unescape(show(form, {**green, "lacking": {}}))
+
+
+@pytest.mark.parametrize("form", ["terminal", "html", "junit"])
+def test_what_is_needed_together_is_never_said_as_one_of_several(
+    form: str, partial: dict[str, Any]
+) -> None:
+    """A clause that needs two capabilities is skipped for want of both, wherever it is listed."""
+    shown = html.unescape(show(form, partial))
+    assert "topic.delete.failed-retried-later" in shown
+    assert "needs deletion and messages" in shown
+    assert "deletion or" not in shown
+
+
+def show(form: str, result: dict[str, Any]) -> str:
+    """Return a report on a result."""
+    render: dict[str, Callable[[dict[str, Any]], str]] = {
+        "terminal": lambda each: render_run(each, "markdown", verbose=True),
+        "html": render_page,
+        "badge": render_badge,
+        "markdown": render_summary,
+        "junit": render_junit,
+        "sarif": render_sarif,
+    }
+    return render[form](result)
+
+
+def test_clauses_have_the_time_of_the_steps_that_put_them_to_the_test(
+    result: dict[str, Any],
+) -> None:
+    """In JUnit each clause that was exercised took time, and all of them no more than the run."""
+    root = Xml.fromstring(render_junit(result))
+    (suite,) = (each for each in root.iter("testsuite") if each.get("name") == "clauses")
+    times = {case.get("name"): float(case.get("time") or 0) for case in suite.iter("testcase")}
+    exercised = {each["id"] for each in result["clauses"] if each["exercised"]}
+    timed = {name for name, seconds in times.items() if seconds > 0}
+    assert len(exercised) > 50
+    assert timed <= exercised
+    assert len(exercised - timed) <= 3, "what ends a run is judged without a step"
+    assert float(suite.get("time") or 0) == result["seconds"]
+    assert max(times.values()) <= result["seconds"]
+
+
+def test_paths_of_sarif_are_of_the_repository(
+    result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run below a repository has the path from its root; one elsewhere has its whole path."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "checks").mkdir()
+    monkeypatch.chdir(tmp_path / "checks")
+    for directory, expected in (
+        ("runs/one", {"uri": "checks/runs/one/failure.txt", "uriBaseId": "%SRCROOT%"}),
+        ("/elsewhere/one", {"uri": "file:///elsewhere/one/failure.txt"}),
+    ):
+        (run,) = json.loads(render_sarif({**result, "directory": directory}))["runs"]
+        (found,) = [each for each in run["results"] if each["level"] == "error"]
+        place = found["locations"][0]["physicalLocation"]["artifactLocation"]
+        assert place == expected
+        assert "%SRCROOT%" in run["originalUriBaseIds"]

@@ -261,7 +261,7 @@ def test_smoke_says_the_verdict_first() -> None:
         "stages": stages,
     }
     first, _, amiss, _, stage = render_smoke(report).splitlines()
-    assert first == "UNKNOWN in 1.0 s: 0 clauses put to the test"
+    assert first == "UNKNOWN in 1.0 s: 0 clauses covered"
     assert amiss.startswith("AMISS nobody is there")
     assert stage.startswith("handshake    0.2 s  my controller")
     assert max(map(len, render_smoke(report, 50).splitlines())) <= 50

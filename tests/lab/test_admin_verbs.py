@@ -21,6 +21,7 @@ from reassure_lab.throttles import (
     decode_change,
 )
 from reassure_spec.znodes import (
+    CONTROLLER,
     DELETED_TOPICS,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
@@ -28,6 +29,7 @@ from reassure_spec.znodes import (
     broker_path,
     decode_config,
     encode_config,
+    encode_controller,
     topic_config_path,
 )
 
@@ -245,8 +247,10 @@ def test_changed_target_cannot_be_cancelled_blindly(tool: Tool, controller: Cont
     assert tool.cluster.assigned("t", 0) == (1, 2)
 
 
-def test_other_way_is_refused(tool: Tool, controller: Controller) -> None:
+def test_other_way_is_refused(tool: Tool) -> None:
     """A partition in flight by one protocol is neither changed nor cancelled by the other."""
+    controller = tool.cluster.controller(profile="kip-236-legacy")
+    controller.drain()
     tool.execute(MOVE)
     controller.drain()
     tool.protocol = next(one for one in PROTOCOLS if one != tool.protocol)
@@ -654,3 +658,70 @@ def test_bad_file_is_told_by_line(tool: Tool) -> None:
     assert tool("--verify", "--reassignment-json-file", file, "--format", "json") == 65
     error = tool.json()["error"]
     assert (error["class"], error["file"], error["line"]) == ("BadFile", file, 2)
+
+
+UNREAD = {"kip-236": "kafka-42", "legacy": "kip-236"}
+"""By protocol of the tool: the profile of a controller that never looks at it."""
+SERVED = {"kip-236": "legacy", "legacy": "kip-236"}
+"""The protocol of the tool that such a controller goes by instead."""
+
+
+def test_what_nobody_would_do_is_refused_before_it_is_written(tool: Tool) -> None:
+    """A controller of another protocol says so in ZooKeeper: nothing is asked of it, and 64."""
+    tool.cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
+    tool.cluster.controller(profile=UNREAD[tool.protocol]).drain()
+    before = tool.cluster.dump()
+    assert tool.execute(MOVE, "--format", "json") == 64
+    said = tool.json()["error"]["message"]
+    assert f"(100) serves {UNREAD[tool.protocol]}" in said
+    assert "nothing was written" in said
+    assert f"use --protocol {SERVED[tool.protocol]}" in said
+    assert tool.cluster.dump() == before
+
+
+def test_what_nobody_will_do_can_be_taken_back(tool: Tool, tmp_path: Path) -> None:
+    """What was asked for before a controller of another protocol came is cancelled, it alone."""
+    tool.cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
+    assert tool.execute({**MOVE, ("t", 1): [2, 3]}) == 0
+    assert "There is no controller" in tool.said
+    tool.cluster.controller(profile=UNREAD[tool.protocol]).drain()
+    assert tool.execute(MOVE, "--format", "json") == 64
+    said = tool.json()["error"]["message"]
+    assert "nobody would do it" in said
+    other = Tool(tool.cluster, SERVED[tool.protocol], tmp_path)
+    assert other.execute(MOVE, "--additional", "--format", "json") == 64
+    said = other.json()["error"]["message"]
+    assert "does not look there; --cancel takes it back" in said
+    assert tool.cancel(MOVE) == 0
+    assert tool("--list", "--format", "json") == 0
+    assert [one["partition"] for one in tool.json()["reassignments"]] == [1]
+    assert tool.cancel({("t", 1): [2, 3]}) == 0
+    assert tool("--list", "--format", "json") == 0
+    assert tool.json()["reassignments"] == []
+    assert tool.cluster.admin.exists(REASSIGN_PARTITIONS) is None
+    assert tool.cluster.admin.get_children(REASSIGNMENT_REQUESTS) == []
+
+
+def test_controller_of_kafka_is_asked_by_the_old_znode_alone(cluster: Any, tmp_path: Path) -> None:
+    """A controller that is a broker and does not say what it serves is taken for Kafka's."""
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
+    cluster.admin.create(CONTROLLER, encode_controller(1, 5), ephemeral=True)
+    tool = Tool(cluster, "kip-236", tmp_path)
+    assert tool.execute(MOVE, "--format", "json") == 64
+    said = tool.json()["error"]["message"]
+    assert "controller is broker 1 and does not say in /controller what it serves" in said
+    legacy = Tool(cluster, "legacy", tmp_path)
+    assert legacy.execute(MOVE) == 0
+    assert "Successfully started" in legacy.said
+    assert "does not say" not in legacy.said
+
+
+def test_controller_that_does_not_say_is_told_of(cluster: Any, tmp_path: Path) -> None:
+    """Where nobody can know whether the controller reads it, that is said, and how to see."""
+    cluster.create_topic("t", {0: (1, 2)})
+    cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
+    cluster.admin.create(CONTROLLER, encode_controller(77, 5), ephemeral=True)
+    tool = Tool(cluster, "kip-236", tmp_path)
+    assert tool.execute(MOVE) == 0
+    assert "Controller 77 does not say in /controller what it serves: see by --verify" in tool.said

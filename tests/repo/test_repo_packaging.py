@@ -305,3 +305,17 @@ def test_extra_of_each_package_is_known() -> None:
         (package,) = (each for each in packages if packages[each] == {name})
         said = describe_error(ModuleNotFoundError(name=package))
         assert any(said.endswith(f"[{e}]'") and name in names for e, names in brought.items()), said
+
+
+def test_page_installs_what_can_be_built(tmp_path: Path) -> None:
+    """The page names the wheel as it is built, every extra, and no package of an index."""
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    built = build(ROOT, tmp_path / "dist", "wheel")
+    commands = re.findall(r"^pip install (.*?)(?: +#.*)?$", page, re.MULTILINE)
+    assert f"./reassure/dist/{built.name}" in commands
+    assert f"'./reassure/dist/{built.name}[gate]'" in commands
+    assert "./reassure" in commands
+    others = [each for each in commands if not each.strip("'").startswith("./reassure")]
+    assert others == ["build"], "what is on no index cannot be named alone"
+    known = PROJECT["project"]["optional-dependencies"]
+    assert set(re.findall(r"\[(\w+)\]'", " ".join(commands))) <= set(known)

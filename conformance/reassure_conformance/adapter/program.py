@@ -34,8 +34,8 @@ from reassure_conformance.adapter.wire import (
 )
 from reassure_conformance.report.supervise import HANG_S, note_alive
 
-_LAST_LINES: Final = 30
-"""How much of what a program said is told when it has died."""
+_LAST_LINES: Final = 1000
+"""How many lines of what a program said last are told when it has died."""
 _END_S: Final = 5.0
 """How long a program may take to end once its input has."""
 _SHOWN: Final = 200
@@ -179,7 +179,7 @@ class Program:
     def _point_at_last_words(self) -> str:
         if not self._said:
             return "it wrote nothing to standard error: have it say there why it ends"
-        return f"see what it said last: {self._said[-1].strip()[:_SHOWN]}"
+        return f"see what it said last: {self._said[-1].strip()}"
 
     def _wait(self) -> str:
         """Give the program time to end; return in words how it did, or that it did not."""

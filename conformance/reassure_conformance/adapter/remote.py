@@ -16,7 +16,6 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from kazoo.exceptions import BadVersionError, NoNodeError, NotEmptyError
-from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.adapter import (
     BROKERS,
@@ -28,8 +27,10 @@ from reassure_conformance.adapter import (
     Description,
     Reply,
 )
-from reassure_conformance.adapter.driver import walk
+from reassure_conformance.adapter.driver import ServerGone, walk
+from reassure_conformance.report.supervise import note_alive
 from reassure_controller.client import Client
+from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -58,7 +59,7 @@ _ALONE_S: Final = 1.0
 """How long to hope that a server rests on which others may write."""
 _LOOK_S: Final = 0.03
 _CONNECT_S: Final = 10.0
-_NEEDED: Final = (CONTROLLER, CONTROLLER_EPOCH, BROKER_IDS, TOPICS, REASSIGNMENT_REQUESTS)
+_NEEDED: Final = (CONTROLLER, CONTROLLER_EPOCH, BROKER_IDS, TOPICS)
 _REMOVED: Final = (REASSIGNMENT_REQUESTS, REASSIGNMENTS, TOPIC_CONFIGS, TOPICS, BROKER_CONFIGS)
 """Below these everything is removed at the end, so nothing may stand there at the beginning."""
 
@@ -96,11 +97,13 @@ def _find_log(folder: Path) -> Path:
 class Remote:
     """The suite's side of a controller that runs elsewhere. An adapter.
 
-    Raises BadConnectable for a chroot without a controller or in somebody else's use.
+    Raises ServerGone where no ZooKeeper answers, BadConnectable for a chroot without a controller
+    or in somebody else's use.
     """
 
     def __init__(self, place: Place, *, profile: str, readings: Mapping[str, str]) -> None:
         self._place = place
+        self._takes_requests = has_protocol(profile, "kip-236")
         self._about = Description(
             name=f"controller at {place.hosts}{place.chroot}",
             version="unknown",
@@ -109,7 +112,7 @@ class Remote:
             readings=dict(readings),
             capabilities=frozenset({ISR, BROKERS}),
             lifetime=RUN,
-            routes=frozenset({REQUESTS, OLD_ZNODE}),
+            routes=frozenset({REQUESTS, OLD_ZNODE} if self._takes_requests else {OLD_ZNODE}),
         )
         self._brokers: dict[int, Client] = {}
         self._client = self._connect()
@@ -121,18 +124,24 @@ class Remote:
 
     def _connect(self) -> Client:
         client = Client(hosts=self._place.hosts + self._place.chroot, timeout=30.0)
-        try:
-            client.start(timeout=_CONNECT_S)
-        except KazooTimeoutError as error:
-            raise BadConnectable(
-                f"ZooKeeper at {self._place.hosts} does not answer: {error}; expected a server "
-                f"there; start it, or write {FORM}"
-            ) from error
+        connected, until = client.start_async(), time.monotonic() + _CONNECT_S
+        # Whoever supervises this process takes silence for death.
+        while not connected.wait(_LOOK_S) and time.monotonic() < until:
+            note_alive()
+        if not client.connected:
+            client.stop()
+            client.close()
+            raise ServerGone(
+                f"ZooKeeper at {self._place.hosts} does not answer for {_CONNECT_S:g} s; expected "
+                f"a server there; start it, or write {FORM}"
+            )
         return client
 
     def _check_free(self) -> None:
         where = f"{self._place.hosts}{self._place.chroot}"
-        absent = [path for path in _NEEDED if self._client.exists(path) is None]
+        queue = (REASSIGNMENT_REQUESTS,) if self._takes_requests else ()
+        needed = (*_NEEDED, *queue)
+        absent = [path for path in needed if self._client.exists(path) is None]
         if absent:
             raise BadConnectable(
                 f"there is no {', '.join(absent)} at {where}; expected a controller that has been "

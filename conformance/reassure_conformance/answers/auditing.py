@@ -164,17 +164,18 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
 
     With `verbose` every clause has its row.
     """
-    from reassure_conformance.report import display
+    from reassure_conformance.report import display, terminal
+    from reassure_conformance.report.qualified import read_report
 
     report = document.as_dict()
+    told = read_report(report)
     sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
-    verdict = f"{document.verdict.upper()}: {sums}"
-    parts = [display.paint(verdict), "", *_describe_profile(report)]
+    parts = [display.paint(f"{told.headline}: {sums}"), "", *_describe_profile(report)]
     parts += display.fence(_describe_findings(report), form)
     left_out = report.get("not_judged", ())  # a watch has none
     parts += [f"NOT JUDGED {each['path']}: {each['reason']}" for each in left_out]
-    apart = {f"{each['path']}: not judged: {each['reason']}" for each in left_out}
-    parts += [f"Needed: {need}" for need in report["needs"] if need not in apart]
+    apart = {f"Needed: {each['path']}: not judged: {each['reason']}" for each in left_out}
+    parts += [note for note in told.notes if note not in apart]
     parts += _describe_undecided(report)
     parts += _describe_explained(report) if verbose else ()
     several = len(report["archives"]) + len(left_out) > 1
@@ -182,12 +183,13 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
         parts += _describe(archive, several=several)
     parts += _describe_observed(report)
     parts += _describe_facts(report)
-    parts += display.render_clauses(report, form, verbose=verbose)
-    return "\n".join([*parts, display.paint(verdict)])
+    parts += terminal.render_clauses(report, form, verbose=verbose)
+    parts += display.fence(terminal.describe_warnings(told.warnings), form)
+    return "\n".join(parts)
 
 
 def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the first violations with their evidence, then what is not certain, then advice."""
+    """Yield the first violations with their evidence, then what is not certain."""
     from reassure_conformance.report import display
 
     # A watch has told of each as it came, and does not say how many it does not list.
@@ -201,8 +203,6 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
         if more > 0 or beyond:
             counted = f", and counts {sum(beyond.values()):,} besides" if beyond else ""
             yield f"... and {max(0, more)} more; --format json lists them{counted}"
-    besides = left_out.get("not_followed", {})
-    yield from display.describe_not_followed(report["not_followed"], besides)
 
 
 def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:

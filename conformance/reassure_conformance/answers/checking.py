@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from reassure_conformance.answers.workers import add_seconds
 from reassure_conformance.gate.running import (
     REPLICATION,
     Outcome,
@@ -192,6 +193,7 @@ class CheckResult:
             body |= {name: besides[name] for name in _OF_DEATH}
         for name in ("not_followed", "not_exercised", "stale", "unsettled"):
             body[name] = body[name] + besides[name]
+        body["clause_seconds"] = add_seconds((body["clause_seconds"], besides["clause_seconds"]))
         body["unjudged"] = besides["unjudged"]
         body["clauses"] = list(self._iterate_rows())
         body["theorems"] = self.proofs.theorems

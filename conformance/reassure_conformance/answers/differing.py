@@ -297,12 +297,12 @@ def compare_document(before: Path, after: Path) -> Document:
 
 
 _NOT_THERE: Final = ("not there", "")
-_ORDER: Final = ("holds", "not followed", "not asked", "not there", "not settled", "violated")
+_ORDER: Final = ("holds", "warning", "skipped", "not there", "not settled", "violated")
 """What can be said of something, from good to bad."""
 _WORST: Final[Mapping[str, str]] = {
     "violated": VIOLATED,
     "not settled": UNKNOWN,
-    "not asked": VACUOUS,
+    "skipped": VACUOUS,
     "not there": VACUOUS,
 }
 
@@ -314,8 +314,7 @@ def _is_worse(change: Mapping[str, Any]) -> bool:
 
 def _list_asked(result: Mapping[str, Any]) -> dict[str, tuple[str, str]]:
     """Return what was said of each thing that was asked, and how often it was put to the test."""
-    from reassure_conformance.report.cases import list_cases
-    from reassure_conformance.report.page import WORDS
+    from reassure_conformance.report.cases import WORDS, list_cases
 
     times = {each["id"]: str(each["exercised"]) for each in result.get("clauses", ())}
     return {

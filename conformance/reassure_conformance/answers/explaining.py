@@ -14,8 +14,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_conformance.report import display
-from reassure_conformance.report.cases import ADVISED, FAILED, OPEN, list_cases
+from reassure_conformance.report.cases import ADVISED, FAILED, OPEN
 from reassure_conformance.report.document import HOLDS, RESULT, Document, read_result
+from reassure_conformance.report.qualified import read_report
+from reassure_conformance.report.terminal import describe_violation
 from reassure_spec.errors import BadUsage
 
 _INDENT: Final = 14
@@ -366,16 +368,17 @@ def _spell(name: str) -> str:
 
 def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
     """Yield what went wrong in a run, or what it was about."""
-    report = read_result(directory)
-    if report.get("story"):
-        yield from display.describe_violation(report, width)
+    result = read_result(directory)
+    report = read_report(result)
+    if result.get("story"):
+        yield from describe_violation(report, width)
         return
-    yield f"{directory}: {report['verb']}, {report['verdict']}"
-    cases = [case for case in list_cases(report) if case.outcome in (FAILED, OPEN, ADVISED)]
+    yield f"{directory}: {result['verb']}, {report.headline}"
+    cases = [case for case in report.cases if case.outcome in (FAILED, OPEN, ADVISED)]
     yield from (f"  {case.name}: {case.message}" for case in cases)
     if not cases:
         yield "  nothing was violated, and nothing is open"
-    yield f"  {display.say_counts(report['counts'])}"
+    yield f"  {display.say_counts(result['counts'])}"
 
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(

@@ -25,6 +25,7 @@ from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import (
+    DIED,
     UNKNOWN,
     VACUOUS,
     VIOLATED,
@@ -55,12 +56,12 @@ class Replay:
 
     @property
     def clause(self) -> str:
-        """The clause that the run found violated."""
+        """The clause that the run found violated, "" where the implementation died."""
         return self.story.violates
 
     def told_again(self) -> bool:
         """Whether the story broke the same clause again."""
-        return self.example is not None and breaks(self.example, self.clause)
+        return bool(self.clause) and self.example is not None and breaks(self.example, self.clause)
 
     def judged_again(self) -> bool:
         """Whether the judge finds the same clause broken in the kept log."""
@@ -106,21 +107,23 @@ class Replay:
     def describe(self) -> Iterator[str]:
         """Yield the lines for people."""
         if self.died:
-            yield f"{self.trace}adapter-died: {self.died}"
+            yield f"{self.trace}ADAPTER-DIED {self.died}"
         elif self.told_again():
             yield f"same violation: {self.clause}"
         elif self.verdict() == VIOLATED and self.example is not None:
-            yield f"another violation: {self.example.violations[0].clause} (was {self.clause})"
+            was = self.clause or "the implementation's death"
+            yield f"another violation: {self.example.violations[0].clause} (was {was})"
         else:
-            yield f"passed now: {self.clause} held"
+            yield f"passed now: {f'{self.clause} held' if self.clause else 'it did not die'}"
         if self.example is not None:
             for number, done in enumerate(self.example.done, start=1):
                 note = f"  ({done.result}{': ' + done.why if done.why else ''})"
                 yield f"  {number}. {s.format_step(done.step)}{note}"
             for violation in self.example.violations[:1]:
                 yield f"  {violation.clause} at {show_zxid(violation.zxid)}: {violation.reason}"
-        word = "shows the same violation" if self.judged_again() else "shows it no longer"
-        yield f"The log that the run kept {word}."
+        if self.clause:
+            word = "shows the same violation" if self.judged_again() else "shows it no longer"
+            yield f"The log that the run kept {word}."
 
 
 @dataclass(slots=True)
@@ -156,7 +159,7 @@ class BrokersReplay:
         """Yield the lines for people."""
         failure = self.result.failure
         if self.result.died:
-            yield f"{self.result.trace}adapter-died: {self.result.died}"
+            yield f"{self.result.trace}ADAPTER-DIED {self.result.died}"
         elif failure is None:
             yield f"passed now: {self.clause} held"
         else:
@@ -168,7 +171,7 @@ class BrokersReplay:
 
 
 def replay(directory: Path) -> Replay | BrokersReplay:
-    """Replay the failure of a run directory, of controllers or of brokers.
+    """Replay the failure or the death of a run directory, of controllers or of brokers.
 
     Raises BadRun where the directory holds no failure, ScenarioError, BadConnectable.
     """
@@ -176,11 +179,14 @@ def replay(directory: Path) -> Replay | BrokersReplay:
     story_file = directory / f"failure{SUFFIX}"
     run = read_run(directory)
     if not story_file.exists():
-        raise BadRun(f"{directory} holds no failure: nothing was violated in that run")
+        story_file = directory / DIED
+    if not story_file.exists():
+        raise BadRun(f"{directory} holds no failure: nothing was violated or died in that run")
     if run["profile"] == REPLICATION:
         return _replay_brokers(run, parse_tale(story_file.read_text("utf-8"), str(story_file)))
     story = read_story(story_file)
-    logged = judge_again(directory, run["profile"], run["readings"])
+    died_then = story_file.name == DIED
+    logged = [] if died_then else judge_again(directory, run["profile"], run["readings"])
     adapter = open_adapter(
         run["connectable"],
         profile=run["profile"],

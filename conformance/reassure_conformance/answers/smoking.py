@@ -238,7 +238,7 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
             )
         if not each.rested:
             raise _restless(harness, each.step, story.name)
-    smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses put to the test")
+    smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses covered")
 
 
 def _restless(harness: Harness, step: str, story: str) -> _Stop:
@@ -284,7 +284,7 @@ def render_smoke(report: Mapping[str, Any], width: int | None = None) -> str:
     name_width = max((len(stage["stage"]) for stage in report["stages"]), default=0)
     tested = report["counts"]["clauses_exercised"]
     said = f"{report['verdict'].upper()} in {report['seconds']:.1f} s"
-    lines = [display.paint(f"{said}: {tested} clauses put to the test")]
+    lines = [display.paint(f"{said}: {tested} clauses covered")]
     if report["amiss"]:
         lines += ["", *report["traceback"].splitlines()]
         lines += display.hang("AMISS ", report["amiss"], width, "  ")

@@ -21,6 +21,7 @@ from reassure_conformance.gate.harness import SKIPPED, Example, Harness
 from reassure_conformance.gate.running import Settings, open_server
 from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report import display
+from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.report.supervise import note_alive, note_limit
 from reassure_conformance.script import SUFFIX
@@ -224,6 +225,9 @@ def describe_telling(
             "told": [each.as_dict() for each in passages],
             "violations": [found.as_dict() for found in violations],
             "died": died,
+            "died_after": [s.format_step(step) for step in story.steps[: len(passages)]]
+            if died
+            else [],
             "traceback": trace,
         },
     )
@@ -264,6 +268,6 @@ def _describe_wrong(report: Mapping[str, Any], width: int | None) -> Iterator[st
         yield from display.describe_record(violation)
         yield ""
     if report["died"]:
-        yield from report["traceback"].splitlines()
         yield from display.hang("ADAPTER-DIED ", report["died"], width, "  ")
+        yield from describe_death(report)
         yield ""

@@ -353,6 +353,6 @@ def describe_alert(alert: Alert, *, repeated: bool) -> Iterator[str]:
             place = f"{body['file']}, byte {body['offset']}: "
         yield f"{alert.kind.upper()} {alert.archive}: {place}{body['reason']}{again}"
         return
-    word = {VIOLATION: "VIOLATED", NOT_FOLLOWED: "NOT FOLLOWED", UNSETTLED: "UNKNOWN"}[alert.kind]
+    word = {VIOLATION: "VIOLATED", NOT_FOLLOWED: "WARNING", UNSETTLED: "UNKNOWN"}[alert.kind]
     yield f"{word} {alert.body['clause']}{again}"
     yield from describe_record({**alert.body, "archive": alert.archive})

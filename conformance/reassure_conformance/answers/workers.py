@@ -11,7 +11,8 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -159,6 +160,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             **{name: value for name, value in shown.items() if name not in _HEAD},
             "steps": counts["steps"],
             "clauses": [each.as_dict() for each in _merge_clauses(results)],
+            "clause_seconds": add_seconds(each["clause_seconds"] for each in results),
             "not_exercised": missing,
             "not_asked": {clause: shown["not_asked"][clause] for clause in not_asked},
             "lacking": {
@@ -180,6 +182,18 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             ],
         },
     )
+
+
+def add_seconds(each: Iterable[Mapping[str, float]]) -> dict[str, float]:
+    """Return by clause the seconds of all runs.
+
+    >>> add_seconds([{"a.b": 1.0}, {"a.b": 0.5, "c.d": 2.0}])
+    {'a.b': 1.5, 'c.d': 2.0}
+    """
+    total = Counter[str]()
+    for one in each:
+        total.update(one)
+    return {clause: round(seconds, 3) for clause, seconds in sorted(total.items())}
 
 
 def _merge_asides(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

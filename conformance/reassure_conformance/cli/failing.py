@@ -9,14 +9,16 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import error_document
+from reassure_conformance.report.qualified import name_repeat
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 if TYPE_CHECKING:
@@ -147,12 +149,24 @@ def explain_end(arguments: Sequence[str], code: int, lost: "Lost | None") -> str
     """Return the text for a verb whose process ended without a verdict, or was interrupted."""
     message = "interrupted" if lost is None else str(lost)
     click.echo(f"{'' if lost is None else lost.trace}reassure: {message}", err=True)
+    if lost is not None and lost.story:
+        click.echo("\n".join(_describe_loss(lost)), err=True)
     if not asks_for_json(arguments):
         return ""
-    body = {"class": "Interrupted" if lost is None else "AdapterDied", "message": message}
+    body: dict[str, Any] = {
+        "class": "Interrupted" if lost is None else "AdapterDied",
+        "message": message,
+    }
     if lost is not None:
-        body |= {"call": lost.call, "traceback": lost.trace}
+        body |= {"call": lost.call, "traceback": lost.trace, "story": list(lost.story)}
     return error_document(find_verb(arguments), code, body).as_json()
+
+
+def _describe_loss(lost: "Lost") -> Iterator[str]:
+    """Yield the story in which an implementation took the process with it, and how to repeat it."""
+    told = {"died_after": lost.story, "directory": lost.directory}
+    yield from describe_death(told)
+    yield f"Repeat it with: {name_repeat(told)}"
 
 
 def print_last(text: str, code: int) -> int:

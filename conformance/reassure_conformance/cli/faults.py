@@ -7,6 +7,7 @@ import click
 
 from reassure_conformance.cli.options import (
     Progress,
+    check_planted,
     complete,
     emit,
     format_option,
@@ -70,9 +71,7 @@ def faults(
     from reassure_conformance.gate.running import make_directory
 
     known = list_faults()
-    unknown = sorted(set(names) - set(known))
-    if unknown:
-        raise click.UsageError(f"no fault {', '.join(unknown)}; there are: {', '.join(known)}")
+    check_planted(None, names)
     settings = replace(
         make_settings(options),
         examples=examples,

@@ -199,6 +199,18 @@ def driving_options(hang_s: float) -> Callable[[Command], Command]:
     return add
 
 
+def check_planted(connectable: str | None, names: Sequence[str]) -> None:
+    """Raise UnknownFault for a fault that the bundled implementation does not have.
+
+    Another implementation has names of its own.
+    """
+    from reassure_conformance.gate.running import BUNDLED
+    from reassure_controller.faults import check_faults
+
+    if connectable in (None, BUNDLED):
+        check_faults(names)
+
+
 def parse_readings(readings: Sequence[str]) -> dict[str, str]:
     """Return the readings that were chosen, by name."""
     chosen = {}
@@ -270,6 +282,7 @@ def make_driving(options: Mapping[str, Any]) -> Any:
 
     readings, connectable = parse_readings(options["readings"]), options["connectable"]
     _check_driven(options["profile"], readings, connectable)
+    check_planted(connectable, options["faults"])
     return Settings(
         seed=0,
         connectable=connectable or BUNDLED,
@@ -322,11 +335,11 @@ def emit_table(
 
 def emit_run(document: Document, form: str, directory: Path, *, verbose: bool) -> int:
     """Write the report of a run, print it, and return the exit code."""
-    from reassure_conformance.report import display
+    from reassure_conformance.report import terminal
 
     document.write(directory)
-    report = document.as_dict()
-    return emit(document, form, lambda: display.render_run(report, form, verbose=verbose))
+    result = document.as_dict()
+    return emit(document, form, lambda: terminal.render_run(result, form, verbose=verbose))
 
 
 def get_say() -> Callable[[str], None]:

@@ -8,6 +8,7 @@ import click
 from reassure_conformance.cli.options import (
     DECLARED,
     Progress,
+    check_planted,
     complete,
     emit_run,
     format_option,
@@ -136,6 +137,7 @@ def run(
 
     if known is not None and options["profile"] == conformance.REPLICATION:
         raise click.UsageError("--known is for controllers; brokers with logs have no such list")
+    check_planted(connectable, faults)
     settings = replace(
         make_settings(options, connectable, replicates=True),
         connectable=connectable or conformance.BUNDLED,

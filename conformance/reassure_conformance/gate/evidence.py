@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
+from kazoo.exceptions import EXCEPTIONS, BadVersionError
+
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
@@ -189,10 +191,19 @@ def _short(op: Op, chroot: str) -> str:
             return f"- {path}"
         case CloseSession():
             return "session ends"
-        case Error(code=code):
-            return f"refused ({code})"
         case _:
             return ""
+
+
+def _name_error(code: int) -> str:
+    """Return what ZooKeeper calls an error.
+
+    >>> _name_error(-103), _name_error(-9999)
+    ('BadVersion', 'error -9999')
+    """
+    if code not in EXCEPTIONS:
+        return f"error {code}"
+    return str(EXCEPTIONS[code].__name__).removesuffix("Error")
 
 
 def _gist(data: bytes) -> str:
@@ -235,7 +246,17 @@ def list_writes(
 
 
 def _gist_of(transaction: Transaction, chroot: str) -> str:
-    """Return in short what a transaction did, but for what every cluster begins with."""
+    """Return in short what a transaction did, but for what every cluster begins with.
+
+    Of one that was refused it says so where it was lost to another's write, or where the log says
+    what was tried: a lone write that found its znode there, or not there, changed nothing.
+    """
+    if transaction.error is not None:
+        tried = transaction.attempted or ()
+        if not tried and transaction.error != BadVersionError.code:
+            return ""
+        what = "; ".join(text for op in tried if (text := _short(op, chroot)))
+        return f"refused: {_name_error(transaction.error)}{f' ({what})' if what else ''}"
     ops = (op for op in transaction.ops if not _is_set_up(op, chroot))
     return "; ".join(text for op in ops if (text := _short(op, chroot)))
 
@@ -279,7 +300,8 @@ class _Timeline:
                 self._registered[op.path.removeprefix(self._chroot)] = lane
         gone = (each["path"] for each in changes if each["after"] is None)
         ended = [self._registered.pop(path) for path in gone if path in self._registered]
-        if gist:
+        broken = self._broken.get(transaction.zxid, [])
+        if gist or broken:
             yield {
                 "zxid": transaction.zxid,
                 "time_ms": transaction.time_ms,
@@ -289,7 +311,7 @@ class _Timeline:
                 "due": due,
                 "state": self._find_changed(),
                 "ended": ended,
-                "broken": self._broken.get(transaction.zxid, []),
+                "broken": broken,
             }
         if transaction.zxid in self._owed:
             owed = self._owed[transaction.zxid]

@@ -45,6 +45,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
 from reassure_conformance.gate.kafka_42 import MoveWatch
 from reassure_conformance.gate.kip_46 import HealingWatch
+from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
@@ -181,7 +182,8 @@ class Harness:
 
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs: without one
     only what stands in ZooKeeper at rest is judged. `home` is the chroot of an implementation that
-    runs already. `alive` is called before each look at what happened. With `strict` a SHOULD binds
+    runs already. `alive` is called before each look at what happened, `note` before each step is
+    carried out, with the story so far. With `strict` a SHOULD binds
     like a MUST; `known` are clauses and stories whose failures do not count; a cluster may take
     `settle_s` to come to rest, unless it is declared. Raises
     AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
@@ -196,6 +198,7 @@ class Harness:
         home: str | None = None,
         chroot_prefix: str = "/example",
         alive: Callable[[], None] = lambda: None,
+        note: Callable[[Story], None] = lambda _: None,
         strict: bool = False,
         settle_s: float = SETTLE_TIMEOUT_S,
         known: Iterable[str] = (),
@@ -229,6 +232,9 @@ class Harness:
         """Advice that was not followed, which counts against no verdict."""
         self._strict = strict
         self._alive = alive
+        self._note_story = note
+        self.laps: Final = Laps()
+        """How long clauses take to be put to the test."""
         self._known = frozenset(known)
         self.excused: list[tuple[str, Violation]] = []
         """The known failures that came up: clause or story, and the violation."""
@@ -323,6 +329,7 @@ class Harness:
         if reason:
             result = SKIPPED
         else:
+            self._note_story(example.story)
             result = self._carry_out(example, step).value
             example.history.append(Took(step, result))
             self._settle_and_judge(example)
@@ -652,6 +659,7 @@ class Harness:
             self._judge_order(example, received)
         if quiescent and MESSAGES in now.capabilities and not example.violations:
             self._judge_messages(example)
+        self.laps.lap(self.judge.exercised)
 
     def _settle(self, example: Example) -> bool:
         """Let the cluster come to rest; answer whether it did.

@@ -9,6 +9,7 @@ A run has a directory, made before anything is judged:
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people
     implementation.log  what the implementation and its ZooKeeper client warned of
+    died.txt          the story in which the implementation died, its last step included
     unsettled-N.txt   what had been done when the cluster did not come to rest in time
     missing.json      with `until` COVERED, what is not put to the test yet, while it goes on
     log/log.N           the same as a valid transaction log, for `replay` and `audit`
@@ -56,6 +57,7 @@ from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
 from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
 from reassure_conformance.report.document import (
+    DIED,
     HOLDS,
     UNKNOWN,
     VACUOUS,
@@ -64,7 +66,7 @@ from reassure_conformance.report.document import (
     get_version,
     write_text,
 )
-from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit
+from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit, note_story
 from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_spec.clauses import clauses_of_profile, load_clauses
@@ -329,6 +331,8 @@ class Result(Outcome):
     undeclared: Mapping[str, int] = field(default_factory=dict)
     """Shipped story steps left out for want of a capability, by capability."""
     seconds: float = 0.0
+    clause_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by clause: those of the steps that put it to the test."""
     clock: Mapping[str, float] = field(default_factory=dict)
     """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
     directory: Path | None = None
@@ -355,8 +359,7 @@ class Result(Outcome):
         """Return by what the implementation would have to declare the clauses not asked for it."""
         found: dict[str, list[str]] = {}
         for clause, needs in self.not_asked().items():
-            word = " and " if clause in EACH_NEEDED_FOR else " or "
-            found.setdefault(word.join(needs), []).append(clause)
+            found.setdefault(_join_needs(clause, needs), []).append(clause)
         return dict(sorted(found.items()))
 
     def not_claimed(self) -> Mapping[str, str]:
@@ -402,6 +405,7 @@ class Result(Outcome):
             "implementation": dict(self.implementation),
             "steps": self.steps,
             "clauses": [clause.as_dict() for clause in self.clauses],
+            "clause_seconds": dict(self.clause_seconds),
             "violations": [v.as_dict() for v in failure.example.violations] if failure else [],
             "not_followed": [violation.as_dict() for violation in self.not_followed],
             "story": list(failure.lines()) if failure else [],
@@ -459,6 +463,21 @@ class Result(Outcome):
             "story": list(aside.lines()),
             "timeline": make_timeline(self.profile, self.readings, failure, told),
         }
+
+
+def _join_needs(clause: str, needs: tuple[str, ...]) -> str:
+    """Return in words what a clause needs: each of these, or any one; a log besides.
+
+    >>> _join_needs("election.live", ("brokers", "isr", "log"))
+    '(brokers or isr) and log'
+    """
+    if clause in EACH_NEEDED_FOR:
+        return " and ".join(needs)
+    *any_of, last = needs if LOG in needs else (*needs, "")
+    said = " or ".join(any_of)
+    if not (said and last):
+        return said or last
+    return f"({said}) and {last}" if len(any_of) > 1 else f"{said} and {last}"
 
 
 @contextmanager
@@ -540,6 +559,7 @@ class Runner:
                 home=home,
                 chroot_prefix=make_prefix("/example", settings, self._server),
                 alive=note_alive,
+                note=self._note_story,
                 strict=settings.strict,
                 known=[each.name for each in settings.known],
             ) as h,
@@ -573,7 +593,15 @@ class Runner:
             return
         story = replace(h.current.story, name="died")
         result.died_after = tuple(s.format_step(step) for step in story.steps)
-        write_text(self._directory / f"died{SUFFIX}", format_story(story))
+        write_text(self._directory / DIED, format_story(story))
+
+    def _note_story(self, story: Story) -> None:
+        """Tell whoever supervises what is carried out, should nobody be left to say it."""
+        note_story(
+            str(self._directory),
+            format_story(replace(story, name="died")),
+            tuple(map(s.format_step, story.steps)),
+        )
 
     def _tell_saved(self, h: Harness, result: Result) -> None:
         if not self._settings.failures:
@@ -721,6 +749,7 @@ class Runner:
             settled=True,
             strict=self._settings.strict,
         )
+        result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
         result.refused = h.results["refused"]

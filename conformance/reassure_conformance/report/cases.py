@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reassure_conformance.report.display import describe_record
+from reassure_conformance.report.display import describe_record, show_text
+from reassure_conformance.report.document import VIOLATED
 from reassure_spec.clauses import load_clauses
 
 Result = Mapping[str, Any]
@@ -22,6 +23,15 @@ OPEN: Final = "open"
 """Nobody can say, or a required clause was not put to the test."""
 SKIPPED: Final = "skipped"
 
+WORDS: Final = {
+    FAILED: "violated",
+    OPEN: "not settled",
+    ADVISED: "warning",
+    PASSED: "holds",
+    SKIPPED: "skipped",
+}
+"""What outcomes are called, in the order in which they are offered as filters."""
+
 _OF_CLAUSES: Final = {
     "holds": PASSED,
     "violated": FAILED,
@@ -31,6 +41,10 @@ _OF_CLAUSES: Final = {
 }
 _OF_THEOREMS: Final = {"holds": PASSED, "finding": PASSED, "violated": FAILED}
 _OF_FAULTS: Final = {"killed": PASSED, "survived": FAILED}
+
+
+_DEATHS: Final = ("verb", "implementation")
+"""The groups of what ended a verb before its verdict."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +61,51 @@ class Case:
     details: tuple[str, ...] = ()
     """The evidence, as lines."""
     seconds: float = 0.0
+    """How long it took: of a clause, the steps that put it to the test."""
     record: Mapping[str, Any] | None = None
     """The violation, where there is one."""
+
+    @property
+    def is_death(self) -> bool:
+        """Whether an implementation died, or the verb came to no verdict."""
+        return self.group in _DEATHS
 
 
 def list_cases(result: Result) -> tuple[Case, ...]:
     """Return all that a document says was asked, in its order."""
     return tuple(_iterate(result))
+
+
+def name_skipped(result: Result) -> Mapping[str, list[str]]:
+    """Return the clauses that were skipped, by what the implementation would have to declare.
+
+    The words say whether any one of several capabilities is enough, or all are needed.
+    """
+    lacking: Mapping[str, list[str]] = result.get("lacking") or {}
+    return lacking if isinstance(lacking, Mapping) else {}
+
+
+def find_needs(result: Result) -> Mapping[str, str]:
+    """Return by clause that was skipped what it needs, in the same words.
+
+    >>> find_needs({"lacking": {"deletion and brokers": ["a.b"], "kill": ["c.d"]}})
+    {'a.b': 'deletion and brokers', 'c.d': 'kill'}
+    """
+    return {each: need for need, clauses in name_skipped(result).items() for each in clauses}
+
+
+def is_cut_short(result: Result) -> bool:
+    """Whether a violation or a death ended a run before it came to all that it was to cover."""
+    return result["verdict"] == VIOLATED or bool(result.get("died"))
+
+
+def say_seconds(seconds: float) -> str:
+    """Return how long something took.
+
+    >>> say_seconds(1.26)
+    '1.3 s'
+    """
+    return f"{seconds:.1f} s"
 
 
 def describe_clause(clause_id: str) -> str:
@@ -69,8 +121,7 @@ def _iterate(result: Result) -> Iterator[Case]:
             "verb", result["verb"] or "reassure", OPEN, f"{error['class']}: {error['message']}"
         )
     if result.get("died"):
-        lines = tuple(result["traceback"].splitlines())
-        yield Case("implementation", "alive", OPEN, f"it died: {result['died']}", lines)
+        yield Case("implementation", "alive", OPEN, result["died"], tuple(describe_death(result)))
     yield from _iterate_clauses(result)
     yield from _iterate_violations(result)
     yield from map(_make_theorem, _list(result, "theorems"))
@@ -90,7 +141,8 @@ def _list(result: Result, name: str) -> list[Any]:
 
 
 def _iterate_clauses(result: Result) -> Iterator[Case]:
-    missing, not_asked = result.get("not_exercised", ()), result.get("not_asked", {})
+    missing, needs = result.get("not_exercised", ()), find_needs(result)
+    seconds = result.get("clause_seconds", {})
     records = [*_list(result, "violations"), *_list(result, "not_followed")]
     for clause in _list(result, "clauses"):
         name, outcome, message = clause["id"], _OF_CLAUSES[clause["verdict"]], ""
@@ -104,17 +156,31 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
         elif (other := _find_beside(name, records)) is not None:
             message = f"broken by the write that breaks {other['clause']}"
             details = tuple(describe_record(other))
-        elif name in not_asked:
-            outcome, message = SKIPPED, f"not asked; needs: {' or '.join(not_asked[name])}"
-        elif name in missing and result["verdict"] == "violated":
-            outcome, message = SKIPPED, "not reached: the run ended at the first violation"
+        elif name in needs:
+            outcome, message = SKIPPED, f"skipped; needs {needs[name]}"
+        elif name in missing and is_cut_short(result):
+            outcome, message = SKIPPED, "not reached before the run ended"
         elif name in missing:
-            outcome, message = OPEN, "required, and not put to the test"
+            outcome, message = OPEN, "required, and not covered"
         elif outcome == OPEN:
             message = f"{clause['undecided']} times nobody can say"
         elif outcome == SKIPPED:
             message = "not exercised"
-        yield Case("clauses", name, outcome, message, details, record=record)
+        took = seconds.get(name, 0.0)
+        yield Case("clauses", name, outcome, message, details, took, record)
+
+
+def describe_death(result: Result) -> Iterator[str]:
+    """Yield the story in which an implementation died, its step, and its last words."""
+    steps = result.get("died_after", ())
+    if steps:
+        yield f"It died in the last of these {len(steps)} steps:"
+        yield from (f"  {number}. {step}" for number, step in enumerate(steps, start=1))
+    elif "died_after" in result:
+        yield "It died before the first step of a story."
+    if result.get("traceback"):
+        yield "Its last words:"
+        yield from (f"  {show_text(line)}" for line in result["traceback"].splitlines())
 
 
 def _find_beside(clause_id: str, records: list[Any]) -> Any:

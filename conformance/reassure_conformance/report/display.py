@@ -4,11 +4,9 @@ Text is made here as plain lines or as rich tables; nothing here decides anythin
 rich's business and are off without a terminal or with NO_COLOR.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from textwrap import wrap
-from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_spec.clauses import load_clauses
@@ -26,11 +24,11 @@ STYLES: Final = {
     "violated": "bold red",
     "survived": "bold red",
     "refuted": "magenta",
-    "not followed": "yellow",
+    "warning": "yellow",
     "unknown": "yellow",
     "vacuous": "yellow",
     "not exercised": "yellow",
-    "not asked": "yellow",
+    "skipped": "yellow",
 }
 
 Row = Sequence[object]
@@ -247,54 +245,6 @@ def _describe_transaction(violation: Mapping[str, Any]) -> Iterator[str]:
     yield f"  session  {violation['session']}{author}"
 
 
-def render_clauses(
-    report: Mapping[str, Any], form: str, *, verbose: bool, columns: Sequence[str] = ()
-) -> Iterator[str]:
-    """Yield the table of the clauses that want a look, and what the others come to.
-
-    All of them with `verbose`. `columns` are those that a report has beside the usual ones.
-    """
-    rows = clause_rows(report)
-    shown = [row for row in rows if verbose or row[2] not in _CALM]
-    if shown:
-        names = ["clause", "level", "verdict", "exercised", *columns]
-        yield ""
-        yield render_table("Clauses", names, shown, form)
-    if rest := Counter(str(row[2]) for row in rows if row not in shown):
-        said = ", ".join(f"{count} {_CALM[verdict]}" for verdict, count in rest.items())
-        yield f"{'Besides' if shown else 'Clauses'}: {said}; --verbose lists them."
-
-
-_CALM: Final = {"holds": "that hold", "not exercised": "not exercised"}
-"""Verdicts on clauses that want no look, and what is said of how many there are."""
-
-
-def clause_rows(report: Mapping[str, Any]) -> list[Row]:
-    """Return one row for each clause: id, level, verdict, exercised.
-
-    Where the gate asked by whom it was exercised, and the proof, as well. What was required and
-    not put to the test is vacuous, unless a violation ended the run before it came up.
-    """
-    not_asked = report.get("not_asked", {})
-    missing = () if report["verdict"] == "violated" else report.get("not_exercised", ())
-    rows: list[Row] = []
-    for clause in report["clauses"]:
-        name, verdict, count = clause["id"], clause["verdict"], str(clause["exercised"])
-        if name in not_asked:
-            verdict, count = "not asked", f"needs {' or '.join(not_asked[name])}"
-        elif name in missing:
-            verdict = "vacuous"
-        elif clause.get("undecided"):
-            count += f" + {clause['undecided']} undecided"
-        row: list[object] = [name, clause["level"], verdict, count]
-        if "by" in clause:
-            by = clause["by"]
-            row.append(", ".join(f"{who} {n}" if len(by) > 1 else who for who, n in by.items()))
-            row.append(clause.get("proof") or "")
-        rows.append(row)
-    return rows
-
-
 def say_counts(counts: Mapping[str, int | float]) -> str:
     """Return the counts that are not 0, in a line.
 
@@ -304,128 +254,6 @@ def say_counts(counts: Mapping[str, int | float]) -> str:
     return ", ".join(f"{name.replace('_', ' ')} {n}" for name, n in counts.items() if n)
 
 
-def render_run(report: Mapping[str, Any], form: str, *, verbose: bool = False) -> str:
-    """Return what a run or the gate has to say: verdict and failure first, then what wants a look.
-
-    With `verbose` every clause has its row.
-    """
-    said = f"{report['verdict'].upper()}{_describe_scope(report)} in {report['seconds']:.1f} s"
-    parts = [paint(f"{said}{_describe_extent(report['counts'])}"), ""]
-    width = get_width() if form == "pretty" else None
-    parts += fence(describe_violation(report, width), form)
-    parts += fence(_describe_death(report), form)
-    parts += fence(describe_not_followed(report["not_followed"]), form)
-    parts += _describe_gaps(report)
-    columns = ["by", "proof"] if "theorems" in report else []
-    parts += render_clauses(report, form, verbose=verbose, columns=columns)
-    if "exploration" in report:
-        parts.append(report["exploration"]["text"])
-    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items() if value)
-    parts += [_render_clock(report["clock"], report["steps"]), paint(f"{said}: {sums}")]
-    return "\n".join(parts)
-
-
-def _describe_extent(counts: Mapping[str, int | float]) -> str:
-    """Return how much was put to the test, where it was counted.
-
-    >>> _describe_extent({"clauses_required": 3, "clauses_exercised": 2, "steps": 1})
-    ': 2 of 3 clauses put to the test'
-    """
-    if "clauses_required" not in counts:
-        return ""
-    exercised, required = counts["clauses_exercised"], counts["clauses_required"]
-    return f": {exercised} of {required} clauses put to the test"
-
-
-def _describe_scope(report: Mapping[str, Any]) -> str:
-    """Return for what a verdict is, where an implementation does not declare all that there is.
-
-    >>> about = {"capabilities": ["brokers", "isr"]}
-    >>> _describe_scope({"implementation": about, "lacking": {"kill": ["a.b", "c.d"]}})
-    ' for brokers, isr; not asked: kill (2 clauses)'
-    """
-    known = [f"{one['name']} ({one['reason']})" for one in report.get("known", ()) if one["seen"]]
-    but = f" but for what is known: {', '.join(known)}" if known else ""
-    if not report["lacking"]:
-        return but
-    able = ", ".join(report["implementation"]["capabilities"]) or "what needs no capability"
-    lacking = (
-        f"{need} ({len(clauses)} clause{'s' if len(clauses) > 1 else ''})"
-        for need, clauses in report["lacking"].items()
-    )
-    return f"{but} for {able}; not asked: {', '.join(lacking)}"
-
-
-def _describe_death(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is known of an implementation or a server that could not go on."""
-    if not report["died"]:
-        return
-    yield f"ADAPTER-DIED {report['died']}"
-    yield from (f"  {line}" for line in report["traceback"].splitlines())
-    if report["died_after"]:
-        yield "It had been asked to do:"
-        steps = enumerate(report["died_after"], start=1)
-        yield from (f"  {number}. {step}" for number, step in steps)
-
-
-def _describe_gaps(report: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what keeps a run from holding, or was left out of it, and what to do about it."""
-    if report["unsettled"]:
-        yield (
-            f"The cluster did not come to rest {report['unsettled']} times, though nothing was "
-            "held: settle() answered False. It has to answer True as soon as a controller acts and "
-            "all that was written before the call has been dealt with; only then is it judged what "
-            "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
-            "run; docs/adapter.md says more."
-        )
-    if report["not_exercised"] and report["verdict"] == "violated":
-        count = len(report["not_exercised"])
-        yield f"Required and not reached before the violation ended the run: {count} clauses."
-    for situation in report["situations"]:
-        if situation["reached"] == 0 and report["verdict"] != "violated":
-            needed = ", ".join(situation["clauses"])
-            yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
-    for clause, reason in report.get("not_claimed", {}).items():
-        yield f"Not claimed: {clause}: {reason}"
-    if report["stale"]:
-        yield "Failures that did not come up again: " + ", ".join(report["stale"])
-
-
-def _render_clock(clock: Mapping[str, float], steps: int) -> str:
-    """Return where the time of a run went, and how many steps it made a second."""
-    total = sum(clock.values()) or 1.0
-    shares = ", ".join(f"{name} {100 * value / total:.0f} %" for name, value in clock.items())
-    return f"{steps / total:.0f} steps/s; time in: {shares}"
-
-
-def describe_violation(report: Mapping[str, Any], width: int | None = None) -> Iterator[str]:
-    """Yield the lines that show the first violation of a run's report; `width` is a terminal's."""
-    violations = report["violations"]
-    if not violations:
-        return
-    clause_id = report.get("clause") or violations[0]["clause"]
-    violation = next(v for v in violations if v["clause"] == clause_id)
-    yield from describe_broken(clause_id, width)
-    yield ""
-    yield f"The shortest story ({len(report['story'])} steps):"
-    yield from (f"  {number}. {step}" for number, step in enumerate(report["story"], start=1))
-    yield ""
-    yield "What happened:"
-    yield from describe_record(violation)
-    others = [v for v in violations if v is not violation]
-    if others:
-        names = ", ".join(sorted({v["clause"] for v in others}))
-        yield f"  and then {len(others)} more: {names}"
-    if report["timeline"]:
-        from reassure_conformance.report.timeline import draw_timeline
-
-        yield ""
-        yield from draw_timeline(report["timeline"], width)
-    if report["directory"] is not None:
-        yield ""
-        yield f"Repeat it with: reassure replay {report['directory']}"
-
-
 def describe_broken(clause_id: str, width: int | None = None) -> Iterator[str]:
     """Yield the lines that name a clause that is violated, with its sentence and its source."""
     yield f"VIOLATED {clause_id}"
@@ -433,24 +261,3 @@ def describe_broken(clause_id: str, width: int | None = None) -> Iterator[str]:
     if clause is not None:
         yield from hang("  ", clause.sentence, width)
         yield from hang("  ", f"({clause.source})", width)
-
-
-def describe_not_followed(
-    violations: Sequence[Mapping[str, Any]], besides: Mapping[str, int] = MappingProxyType({})
-) -> Iterator[str]:
-    """Yield the lines that show which advice was not followed, each clause with its first place.
-
-    `besides` counts by clause what is not listed.
-    """
-    for clause_id in dict.fromkeys(violation["clause"] for violation in violations):
-        found = [violation for violation in violations if violation["clause"] == clause_id]
-        first = found[0]
-        yield f"NOT FOLLOWED {clause_id}, {len(found) + besides.get(clause_id, 0)} times"
-        yield f"  first    {_name_place(first)}: {show_text(first['reason'])}"
-
-
-def _name_place(violation: Mapping[str, Any]) -> str:
-    """Return where a violation is, in one of the two histories."""
-    if "file" in violation:
-        return f"{show_text(violation['file'])}:{violation['line']}"
-    return f"{show_text(violation['path'])} at {show_zxid(violation['zxid'])}"

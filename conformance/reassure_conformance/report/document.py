@@ -20,6 +20,8 @@ VACUOUS: Final = "vacuous"
 
 RESULT: Final = "result.json"
 """The file of a run directory in which its document stands."""
+DIED: Final = "died.txt"
+"""The file of a run directory with the story in which an implementation died."""
 SCHEMA: Final = 1
 """The version of the schema of documents; a change that could break a reader raises it."""
 INTERRUPTED: Final = 130

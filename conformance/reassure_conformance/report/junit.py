@@ -13,36 +13,54 @@ from reassure_conformance.report.cases import (
     Case,
     Result,
     describe_clause,
-    list_cases,
 )
+from reassure_conformance.report.qualified import read_report
 
 _ELEMENTS: Final = {FAILED: "failure", OPEN: "error", SKIPPED: "skipped"}
 
 
 def render_junit(result: Result) -> str:
-    """Return the XML; what nobody can say is an error, advice not followed is told and passes."""
-    cases = list_cases(result)
-    root = Xml.Element("testsuites", {"name": f"reassure {result['verb']}", **_count(cases)})
+    """Return the XML: UNKNOWN becomes `<error>`, a warning passes and is told.
+
+    A clause has the time of the steps that put it to the test. One step puts several, so that the
+    suite of clauses has the time of the run, which is less than their sum.
+    """
+    report = read_report(result)
+    cases = report.cases
+    about = [("verdict", report.headline), *(("note", note) for note in report.notes)]
+    if result["seed"] is not None:
+        about.append(("seed", str(result["seed"])))
+    root = Xml.Element(
+        "testsuites", {"name": f"reassure {result['verb']}", **_count(cases, result["seconds"])}
+    )
     for group, members in groupby(cases, key=lambda case: case.group):
         suite = list(members)
-        branch = Xml.SubElement(root, "testsuite", {"name": group, **_count(suite)})
-        if result["seed"] is not None:
-            properties = Xml.SubElement(branch, "properties")
-            Xml.SubElement(properties, "property", name="seed", value=str(result["seed"]))
+        branch = Xml.SubElement(
+            root, "testsuite", {"name": group, **_count(suite, _time(group, result))}
+        )
+        properties = Xml.SubElement(branch, "properties")
+        for name, value in about:
+            Xml.SubElement(properties, "property", name=name, value=_clean(value))
         for case in suite:
             _add(branch, f"reassure.{result['verb'].replace(' ', '.')}.{group}", case)
     Xml.indent(root)
     return Xml.tostring(root, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _count(cases: Sequence[Case]) -> dict[str, str]:
+def _time(group: str, result: Result) -> float | None:
+    """Return the seconds that a whole suite took, None where its cases took them one by one."""
+    return result["seconds"] if group == "clauses" else None
+
+
+def _count(cases: Sequence[Case], seconds: float | None) -> dict[str, str]:
+    total = sum(case.seconds for case in cases) if seconds is None else seconds
     outcomes = [case.outcome for case in cases]
     return {
         "tests": str(len(cases)),
         "failures": str(outcomes.count(FAILED)),
         "errors": str(outcomes.count(OPEN)),
         "skipped": str(outcomes.count(SKIPPED)),
-        "time": f"{sum(case.seconds for case in cases):.3f}",
+        "time": f"{total:.3f}",
     }
 
 
@@ -55,7 +73,7 @@ def _add(suite: Xml.Element, where: str, case: Case) -> None:
         said = Xml.SubElement(element, _ELEMENTS[case.outcome], message=_clean(case.message))
         said.text = None if case.outcome == SKIPPED else _clean(details) or None
     elif case.outcome == ADVISED:
-        Xml.SubElement(element, "system-out").text = _clean(f"not followed: {case.message}")
+        Xml.SubElement(element, "system-out").text = _clean(f"warning: {case.message}")
 
 
 def _clean(text: str) -> str:

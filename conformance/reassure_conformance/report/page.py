@@ -9,39 +9,18 @@ from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from reassure_conformance.report.cases import (
-    ADVISED,
-    FAILED,
-    OPEN,
-    PASSED,
-    SKIPPED,
+    WORDS,
     Case,
     Result,
     describe_clause,
-    list_cases,
 )
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.embedding import embed
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.lifecycle import list_drawings
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
-from reassure_conformance.report.summary import name_repeat
 from reassure_spec.clauses import load_clauses
-
-WORDS: Final = {
-    FAILED: "violated",
-    OPEN: "not settled",
-    ADVISED: "not followed",
-    PASSED: "holds",
-    SKIPPED: "not asked",
-}
-"""What outcomes are called, in the order in which they are offered as filters."""
-SAID: Final = {
-    "holds": "Everything that was asked for holds.",
-    "violated": "Something that must hold was broken.",
-    "unknown": "Nobody can say: a budget ended, or an outcome is not certain.",
-    "vacuous": "Something that had to be put to the test was not.",
-}
-
 
 _LINES: Final = 30
 """How many lines of evidence a card has, the last ones: a story may have thousands of steps."""
@@ -85,22 +64,22 @@ def render_page(result: Result) -> str:
     )
     source = files("reassure_conformance.report") / "page.html.jinja"
     template = environment.from_string(source.read_text(encoding="utf-8"))
-    cases = list_cases(result)
+    report = read_report(result)
+    cases = report.cases
     films = _list_films(result)
     outcomes = Counter(case.outcome for case in cases)
     spots, fleet = _list_spots(result), draw_fleet(result)
     violations, beyond = _list_violations(result)
     return template.render(
         result=result,
-        said=SAID[result["verdict"]],
+        report=report,
         words=WORDS,
         shown=_LINES,
         cards=_CARDS if fleet else _MOST_CARDS,
-        failing=[case for case in cases if case.outcome == FAILED],
+        failing=report.failures,
         sentences={case.name: describe_clause(case.name) for case in cases},
         lines=_list_lines(result, cases),
         outcomes={outcome: outcomes[outcome] for outcome in WORDS if outcomes[outcome]},
-        repeat=name_repeat(result),
         lives=[each._replace(svg=Markup(each.svg)) for each in list_drawings(result)],
         situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
         spots=spots,

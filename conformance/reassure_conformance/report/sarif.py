@@ -1,8 +1,9 @@
 """A result as SARIF 2.1.0, for what shows findings beside code: a rule for each clause."""
 
 import json
+import os
 from collections.abc import Iterable, Mapping
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -13,10 +14,12 @@ from reassure_conformance.report.cases import (
     Case,
     Result,
     describe_clause,
-    list_cases,
 )
+from reassure_conformance.report.qualified import read_report
 from reassure_spec.clauses import load_clauses
 
+_ROOT: Final = "%SRCROOT%"
+"""What paths are relative to, as GitHub and others have it."""
 _LEVELS: Final = {FAILED: "error", OPEN: "warning", ADVISED: "note"}
 _SCHEMA: Final = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -29,7 +32,9 @@ def render_sarif(result: Result) -> str:
     A violation's artifact is its line of observations, the archive that shows it, or the story of
     the run that repeats it; where none is known it has its znode alone.
     """
-    cases = [case for case in list_cases(result) if case.outcome in _LEVELS]
+    report = read_report(result)
+    cases = [case for case in report.cases if case.outcome in _LEVELS]
+    told = [("note", report.headline), *(("warning", note) for note in report.notes)]
     names = list(dict.fromkeys(case.name for case in cases))
     run = {
         "tool": {
@@ -41,8 +46,15 @@ def render_sarif(result: Result) -> str:
         },
         "automationDetails": {"id": f"reassure/{result['verb'].replace(' ', '-')}/"},
         "invocations": [
-            {"executionSuccessful": "error" not in result, "exitCode": result["exit_code"]}
+            {
+                "executionSuccessful": "error" not in result,
+                "exitCode": result["exit_code"],
+                "toolExecutionNotifications": [
+                    {"level": level, "message": {"text": text}} for level, text in told
+                ],
+            }
         ],
+        "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "results": [_make_finding(case, result, names.index(case.name)) for case in cases],
         "columnKind": "unicodeCodePoints",
     }
@@ -88,10 +100,24 @@ def _locate(record: Mapping[str, Any], directory: str | None) -> dict[str, Any]:
     artifact = record.get("file") or record.get("archive") or story
     if artifact:
         location["physicalLocation"] = {
-            "artifactLocation": {"uri": quote(PurePath(artifact).as_posix())},
+            "artifactLocation": _find_artifact(Path(artifact)),
             "region": {"startLine": max(1, record.get("line", 1))},
         }
     return location
+
+
+def _find_artifact(path: Path) -> dict[str, str]:
+    """Return where a file is: below the root of the repository, or else by its whole path.
+
+    Paths are those of the current directory, as in the result; the root is the nearest folder above
+    it that Git keeps, or that directory itself.
+    """
+    here = Path.cwd()
+    root = next((each for each in (here, *here.parents) if (each / ".git").exists()), here)
+    whole = Path(os.path.normpath(here / path))
+    if whole.is_relative_to(root):
+        return {"uri": quote(whole.relative_to(root).as_posix()), "uriBaseId": _ROOT}
+    return {"uri": whole.as_uri()}
 
 
 def _make_flow(story: Iterable[str]) -> dict[str, Any]:

@@ -9,12 +9,14 @@ from reassure_conformance.report.cases import (
     FAILED,
     OPEN,
     PASSED,
+    SKIPPED,
+    WORDS,
     Case,
     Result,
     describe_clause,
-    list_cases,
 )
 from reassure_conformance.report.display import fence, render_table, say_counts
+from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.timeline import draw_timeline
 
 _SHOWN: Final = 20
@@ -27,32 +29,37 @@ def render_summary(result: Result) -> str:
 
 
 def _iterate(result: Result) -> Iterator[str]:
-    cases = list_cases(result)
-    yield f"## reassure {result['verb']}: {result['verdict']}"
+    report = read_report(result)
+    cases = report.cases
+    yield f"## reassure {result['verb']}: {report.headline}"
     yield ""
+    if report.notes:
+        yield from (f"- {note}" for note in report.notes)
+        yield ""
     about = [
         f"profile `{result['profile']}`" if result["profile"] else "",
         f"seed {result['seed']}" if result["seed"] is not None else "",
-        "" if result["seconds"] is None else f"{result['seconds']:.1f} s",
         say_counts(result["counts"]),
     ]
     yield "; ".join(filter(None, about))
     yield ""
-    for outcome, title in ((FAILED, "Failed"), (OPEN, "Not settled"), (ADVISED, "Not followed")):
+    for outcome, title in ((FAILED, "Failed"), (OPEN, "Not settled")):
         yield from _list(title, [case for case in cases if case.outcome == outcome])
     if result.get("timeline"):
         yield from fence(draw_timeline(result["timeline"]), "markdown")
-    if repeat := name_repeat(result):
-        yield f"Repeat it with: `{repeat}`"
+    if report.repeat:
+        yield f"Repeat it with: `{report.repeat}`"
         yield ""
     groups = dict.fromkeys(case.group for case in cases)
-    outcomes = (PASSED, FAILED, OPEN, ADVISED)
+    outcomes = (PASSED, FAILED, OPEN, ADVISED, SKIPPED)
+    words = [WORDS[outcome] for outcome in outcomes]
     counts = {group: Counter(c.outcome for c in cases if c.group == group) for group in groups}
     rows = [
         [group, *(found[o] for o in outcomes), found.total()] for group, found in counts.items()
     ]
     if rows:
-        yield render_table("What was asked", ["kind", *outcomes, "all"], rows, "markdown")
+        yield render_table("What was asked", ["kind", *words, "all"], rows, "markdown")
+    yield from _list("Warnings", [case for case in cases if case.outcome == ADVISED])
 
 
 def _list(title: str, cases: list[Case]) -> Iterator[str]:
@@ -70,11 +77,3 @@ def _list(title: str, cases: list[Case]) -> Iterator[str]:
     if len(cases) > _SHOWN:
         yield f"- and {len(cases) - _SHOWN} more"
     yield ""
-
-
-def name_repeat(result: Result) -> str:
-    """Return the command that repeats what a result tells, "" where there is none."""
-    if "repeat" in result:
-        return str(result["repeat"])
-    directory = result.get("directory")
-    return f"reassure replay {directory}" if directory and result.get("story") else ""

@@ -25,11 +25,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import IO, Any, Final, Protocol
 
 import click
 
-from reassure_conformance.report.document import INTERRUPTED
+from reassure_conformance.report.document import DIED, INTERRUPTED, write_text
 from reassure_spec.errors import Unavailable
 
 GRACE_S: Final = 10.0
@@ -56,6 +57,10 @@ class Lost:
     """The call of the implementation in which it was last, "" where there was none."""
     trace: str
     """Where its threads were, "" where nobody could tell."""
+    story: tuple[str, ...] = ()
+    """The steps that it had begun, the last one included."""
+    directory: str = ""
+    """The directory of the run, in which the story stands, "" for none."""
 
     def __str__(self) -> str:
         where = f" in {self.call}" if self.call else ""
@@ -89,6 +94,12 @@ def note_alive() -> None:
     """Tell the keeper that all is well."""
     if _voice is not None:
         _voice.send("alive", None)
+
+
+def note_story(directory: str, text: str, steps: tuple[str, ...]) -> None:
+    """Tell the keeper what is being carried out in a run, for it to keep should the worker die."""
+    if _voice is not None:
+        _voice.send("story", (directory, text, steps))
 
 
 def note_limit(seconds: float | None) -> None:
@@ -178,6 +189,7 @@ class _Keeper:
         self._said: list[str] = []
         self._code: int | None = None
         self._call = ""
+        self._story: tuple[str, str, tuple[str, ...]] = ("", "", ())
         self._limit: float | None = None
         self._heard = time.monotonic()
         self._status: int | None = None
@@ -231,13 +243,20 @@ class _Keeper:
                 self._code = content
             case "call":
                 self._call = content
+            case "story":
+                self._story = content
             case "limit":
                 self._limit = content
+                if content is None:
+                    self._story = ("", "", ())
 
     def _lose(self, reason: str) -> Lost:
         self._kill()
         self._trace.seek(0)
-        return Lost(reason, self._call, self._trace.read())
+        directory, text, steps = self._story
+        if directory:
+            write_text(Path(directory, DIED), text)
+        return Lost(reason, self._call, self._trace.read(), steps, directory)
 
     def _interrupt(self) -> None:
         """Let the worker tidy up, unless the patience of whoever interrupts is at an end."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from reassure_pipeline.watch_loop import Status
 
 _STATES: Final = {"caught up": "green", "behind": "yellow", "waiting": "dim", "lost": "bold red"}
-_WORDS: Final = {"violation": "violated", "not_followed": "not followed", "unsettled": "unknown"}
+_WORDS: Final = {"violation": "violated", "not_followed": "warning", "unsettled": "unknown"}
 _SHOWN: Final = 8
 """How many clauses are shown, those broken most often."""
 

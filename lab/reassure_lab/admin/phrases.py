@@ -37,7 +37,8 @@ def say_started(started: Started) -> str:
         )
     count = len(started.targets)
     some = f"Successfully started partition reassignment{_plural(count)} for "
-    return text + some + _join(started.targets)
+    doubt = f"\n{started.doubt}" if started.doubt else ""
+    return text + some + _join(started.targets) + doubt
 
 
 def say_verification(found: Verification) -> str:

@@ -6,13 +6,14 @@ it is replaced by another one in one transaction. Controllers of KIP-236 notice 
 look at the path before all is done, so that nothing can be added, or taken back, by the old znode.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from reassure_controller.session import Operation
 from reassure_lab.admin.errors import NotNow
 from reassure_lab.admin.survey import Active, Protocol, State
 from reassure_spec.znodes import (
+    CONTROLLER,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
@@ -42,6 +43,75 @@ def check_protocol(state: State, protocol: Protocol) -> None:
             f"this cluster does not know the protocol of KIP-236: {REASSIGNMENT_REQUESTS} does not "
             "exist; use --protocol legacy, or start a controller that makes the path"
         )
+    if state.is_unread(protocol):
+        other: Protocol = "legacy" if protocol == "kip-236" else "kip-236"
+        advice = "start a controller that does"
+        if not state.is_unread(other):
+            advice = f"use --protocol {other}, or {advice}"
+        raise NotNow(
+            f"{_describe_controller(state)} does not look at {PLACES[protocol]}, so that nobody "
+            f"would do it; nothing was written; {advice}"
+        )
+
+
+PLACES: Final[Mapping[str, str]] = {
+    "kip-236": REASSIGNMENT_REQUESTS,
+    "legacy": REASSIGN_PARTITIONS,
+}
+"""By protocol: where it is asked for."""
+
+
+def _describe_controller(state: State) -> str:
+    if state.served is None:
+        return (
+            f"the active controller is broker {state.controller} and does not say in {CONTROLLER} "
+            "what it serves, as Apache Kafka's, which"
+        )
+    serves = ", ".join(sorted(state.served))
+    return f"the active controller ({state.controller}) serves {serves} and"
+
+
+def describe_doubt(state: State, protocol: Protocol) -> str:
+    """Return what is not known of whether anybody will do it, "" where that is known."""
+    if state.controller is None:
+        return f"There is no controller: {PLACES[protocol]} waits for one that reads it."
+    if state.served is None and not state.is_like_kafka:
+        return (
+            f"Controller {state.controller} does not say in {CONTROLLER} what it serves: see by "
+            f"--verify whether it looks at {PLACES[protocol]}."
+        )
+    return ""
+
+
+def check_stranded(state: State, keys: Iterable[PartitionKey]) -> None:
+    """Raise NotNow where one of these was asked for and nobody will ever do it."""
+    for key in keys:
+        one = state.active[key]
+        if state.is_stranded(one):
+            raise NotNow(
+                f"{key[0]}-{key[1]} was asked for in {PLACES[one.route]}, and "
+                f"{_describe_controller(state)} does not look there; --cancel takes it back"
+            )
+
+
+def plan_withdrawal(state: State, keys: Set[PartitionKey]) -> list[Operation]:
+    """Return the operations that take out of ZooKeeper what nobody has looked at."""
+    operations: list[Operation] = []
+    for path, version, request in state.requests:
+        rest = {key: target for key, target in request.assignments.items() if key not in keys}
+        if not rest:
+            operations.append(("delete", (path, version)))
+        elif len(rest) < len(request.assignments):
+            data = encode_request(RequestZnode(rest, request.legacy))
+            operations.append(("set_data", (path, data, version)))
+    old = state.old_znode
+    if old is not None and any(entry.key in keys for entry in old.entries):
+        kept = [entry for entry in old.entries if entry.key not in keys]
+        operations.append(("delete", (REASSIGN_PARTITIONS, old.version)))
+        if kept:
+            data = encode_reassign_partitions(kept)
+            operations.append(("create", (REASSIGN_PARTITIONS, data)))
+    return operations
 
 
 def check_routes(active: Iterable[Active], protocol: Protocol) -> None:

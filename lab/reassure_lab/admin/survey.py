@@ -6,9 +6,9 @@ being added and removed. Whatever asked for it, all are listed.
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Final, Literal, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
@@ -17,6 +17,7 @@ from reassure_controller.session import Indefinite, connect, gather, stop
 from reassure_lab.admin.errors import BadContent, NoCluster, Unsettled
 from reassure_spec.znodes import (
     BROKER_IDS,
+    CONTROLLER,
     DELETED_TOPICS,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
@@ -27,7 +28,10 @@ from reassure_spec.znodes import (
     LegacyEntry,
     PartitionKey,
     ReplicaList,
+    RequestZnode,
     broker_path,
+    decode_controller,
+    decode_controller_protocols,
     decode_rack,
     decode_reassign_partitions,
     decode_reassignment,
@@ -49,6 +53,13 @@ Route = Literal["kip-236", "legacy", "broker"]
 Guard = tuple[str, int]
 """A znode, and the version that it must still have, -1 for any."""
 Decoded = TypeVar("Decoded")
+
+
+READ_BY: Final[Mapping[Route, frozenset[str]]] = {
+    "kip-236": frozenset({"kip-236"}),
+    "legacy": frozenset({"kip-236-legacy", "kafka-42"}),
+}
+"""By route: the protocols of which any one makes a controller look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +114,27 @@ class State:
     old_znode: OldZnode | None = None
     takes_requests: bool = False
     """Whether the cluster has the paths of KIP-236."""
+    controller: int | None = None
+    """The active controller, None where there is none."""
+    served: frozenset[str] | None = None
+    """The protocols that it serves, None where it does not say."""
+    requests: list[tuple[str, int, RequestZnode]] = field(default_factory=list)
+    """The requests that nobody has dealt with: path, version and content."""
+
+    @property
+    def is_like_kafka(self) -> bool:
+        """Whether the controller is a broker and does not say what it serves, as Kafka's."""
+        return self.served is None and self.controller in self.racks
+
+    def is_unread(self, route: Route) -> bool:
+        """Whether it is known that nobody looks at what is asked for by this route."""
+        if self.served is not None:
+            return route in READ_BY and self.served.isdisjoint(READ_BY[route])
+        return route == "kip-236" and self.is_like_kafka
+
+    def is_stranded(self, active: Active) -> bool:
+        """Whether nobody has taken this up, and nobody will."""
+        return active.top is None and self.is_unread(active.route)
 
 
 def open_cluster(hosts: str, timeout_s: float) -> KazooClient:
@@ -158,6 +190,7 @@ def read_state(client: KazooClient, topics: Iterable[str] | None = ()) -> State:
     )
     state.takes_requests, state.deleted = roots is not None, frozenset(deleted or ())
     state.racks = _read_racks(client, ids or ())
+    _read_controller(client, state)
     _read_records(client, state)
     _read_requests(client, state)
     _read_old_znode(client, state)
@@ -178,6 +211,18 @@ def _read_racks(client: KazooClient, names: Iterable[str]) -> dict[int, str | No
         except BadZnode as bad:  # no controller uses it either
             log.warning("%s; the broker is not used", bad)
     return racks
+
+
+def _read_controller(client: KazooClient, state: State) -> None:
+    """Read who is controller, and what it serves; who writes something else there says nothing."""
+    content = read([client.get_async(CONTROLLER)])[0]
+    if content is None:
+        return
+    try:
+        state.controller = decode_controller(CONTROLLER, content[0])
+        state.served = decode_controller_protocols(CONTROLLER, content[0])
+    except BadZnode as bad:
+        log.warning("%s", bad)
 
 
 def _read_records(client: KazooClient, state: State) -> None:
@@ -221,6 +266,7 @@ def _read_requests(client: KazooClient, state: State) -> None:
         except BadZnode as bad:  # a controller deletes it and does nothing else
             log.warning("%s", bad)
             continue
+        state.requests.append((path, content[1].version, request))
         for key, target in request.assignments.items():
             _ask(state, key, "legacy" if request.legacy else "kip-236", target, (path, -1))
 

@@ -21,8 +21,11 @@ from reassure_lab.admin.submitting import (
     Targets,
     check_protocol,
     check_routes,
+    check_stranded,
+    describe_doubt,
     find_originals,
     plan_targets,
+    plan_withdrawal,
 )
 from reassure_lab.admin.survey import Active, Protocol, State, read_state
 from reassure_spec.znodes import PartitionKey, ReplicaList
@@ -56,6 +59,8 @@ class Started:
     asked: int
     """How many were not on their way already."""
     bytes_per_s: int | None
+    doubt: str = ""
+    """What is not known of whether anybody will do it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +158,8 @@ def execute(
         state = read_state(client, {move.key[0] for move in moves})
         check_protocol(state, protocol)
         _check_moves(state, moves)
+        named = [move.key for move in moves if move.key in state.active]
+        check_stranded(state, named if additional else state.active)
         if state.active and not additional:
             raise NotNow(EXISTING)
         targets = {move.key: move.target for move in moves}
@@ -163,7 +170,8 @@ def execute(
             ways = find_ways(state.active.values(), targets, state.assigned)
             limit = plan_limit(client, ways, bytes_per_s)
         current = {key: _find_before(state, key) for key in targets}
-        started = Started(current, targets, len(new), bytes_per_s)
+        doubt = describe_doubt(state, protocol)
+        started = Started(current, targets, len(new), bytes_per_s, doubt)
         return started, [*limit, *plan_targets(state, protocol, new)]
 
     return _carry_out(client, plan)
@@ -254,7 +262,13 @@ def cancel(
             cleared, operations = _plan_clearing(client, state, moves)
         if not active:
             return Cancellation({}, cleared), operations
+        stranded = {one.key: one.assigned for one in active if state.is_stranded(one)}
+        operations += plan_withdrawal(state, stranded.keys())
+        active = [one for one in active if one.key not in stranded]
+        if not active:
+            return Cancellation(stranded, cleared), operations
         check_routes(active, protocol)
+        check_protocol(state, protocol)
         originals = find_originals(active)
         new = {key: before for key, before in originals.items() if not _has(state, key, before)}
         guards = {guard for one in active if one.key in new for guard in one.guards}
@@ -263,7 +277,8 @@ def cancel(
         checks: list[Operation] = [
             ("check", guard) for guard in sorted(guards) if guard[0] not in changed
         ]
-        return Cancellation(originals, cleared), [*operations, *checks, *asked]
+        cancelled = {**stranded, **originals}
+        return Cancellation(cancelled, cleared), [*operations, *checks, *asked]
 
     return _carry_out(client, plan)
 

@@ -92,6 +92,7 @@ class Call:
                 "throttle": bytes_per_s,
                 "current": list_moves(done.current),
                 "started": _list_targets(done.targets),
+                "doubt": done.doubt,
             }
             counts = {"partitions": len(done.targets), "asked": done.asked}
             return Answer(self._document("execute", HOLDS, counts, body), phrases.say_started(done))

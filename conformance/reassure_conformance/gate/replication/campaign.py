@@ -21,6 +21,7 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
+from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import Step, format_step
 from reassure_conformance.gate.replication.drawing import Batch, draw_trials
 from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
@@ -134,6 +135,7 @@ class Result(Outcome):
     promised: int = 0
     unsettled: int = 0
     seconds: float = 0.0
+    clause_seconds: Mapping[str, float] = field(default_factory=dict)
     clock: Mapping[str, float] = field(default_factory=dict)
     directory: Path | None = None
 
@@ -186,6 +188,7 @@ class Result(Outcome):
             },
             "steps": self.steps,
             "clauses": [clause.as_dict() for clause in self.clauses],
+            "clause_seconds": dict(self.clause_seconds),
             "violations": [v.as_dict() for v in failure.told.violations] if failure else [],
             "not_followed": [violation.as_dict() for violation in self.not_followed],
             "story": list(failure.lines()) if failure else [],
@@ -240,6 +243,7 @@ class Campaign:
         ReplicationRules(self._readings)  # refused at the door, or not at all
         self._made = 0
         self._tally = Tally()
+        self._laps = Laps()
         self._reached = Counter[str]()
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
@@ -309,6 +313,7 @@ class Campaign:
             settled=True,
             strict=self._settings.strict,
         )
+        result.clause_seconds = self._laps.as_dict(result.clauses)
 
     # Trials
 
@@ -357,6 +362,7 @@ class Campaign:
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))
+        self._laps.lap(self._tally.exercised)
         if not broken:
             shutil.rmtree(told.directory)
         return bool(broken)

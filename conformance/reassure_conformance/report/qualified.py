@@ -1,0 +1,156 @@
+"""What a result says, once for all reports: the qualified verdict, and what it rests on.
+
+`read_report` makes a `Report` of a result document. The terminal, the page, the badge, Markdown,
+JUnit and SARIF render a `Report`: they differ in form and detail, and none says of the verdict more
+or less than the others.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from reassure_conformance.report.cases import (
+    FAILED,
+    Case,
+    Result,
+    is_cut_short,
+    list_cases,
+    name_skipped,
+    say_seconds,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A clause that is only advice and was not followed."""
+
+    clause: str
+    times: int
+    first: Mapping[str, Any]
+    """The first violation of it."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a result says."""
+
+    result: Result = field(repr=False)
+    verdict: str
+    scope: str
+    """For what the verdict is, and but for what: "" for all that there is."""
+    skipped: Mapping[str, tuple[str, ...]]
+    """By what the implementation does not declare, the clauses that were skipped for it."""
+    notes: tuple[str, ...]
+    """What keeps the verdict from saying more, a sentence each."""
+    warnings: tuple[Warned, ...]
+    repeat: str
+    """The command that repeats a failure or a death, "" where there is none."""
+
+    @cached_property
+    def cases(self) -> tuple[Case, ...]:
+        """All that was asked, each with what came of it and how long it took."""
+        return list_cases(self.result)
+
+    @cached_property
+    def headline(self) -> str:
+        """The verdict in one line: for what, how long, how much was covered, what was skipped."""
+        seconds = self.result["seconds"]
+        took = "" if seconds is None else f" in {say_seconds(seconds)}"
+        covered = f": {self.coverage}" if self.coverage else ""
+        skipped = ", ".join(
+            f"{need} ({len(clauses)} clause{'s' if len(clauses) > 1 else ''})"
+            for need, clauses in self.skipped.items()
+        )
+        left = f"; skipped: {skipped}" if skipped else ""
+        return f"{self.verdict.upper()}{self.scope}{took}{covered}{left}"
+
+    @property
+    def coverage(self) -> str:
+        """How many of the clauses were covered, "" where that is not counted."""
+        counts = self.result["counts"]
+        if "clauses_required" not in counts:
+            return ""
+        return f"{counts['clauses_exercised']} of {counts['clauses_required']} clauses covered"
+
+    @property
+    def failures(self) -> tuple[Case, ...]:
+        """The cases that have to be told first: what failed, and an implementation that died."""
+        return tuple(case for case in self.cases if case.outcome == FAILED or case.is_death)
+
+
+def read_report(result: Result) -> Report:
+    """Return what a result says."""
+    return Report(
+        result,
+        result["verdict"],
+        _describe_scope(result),
+        {need: tuple(clauses) for need, clauses in name_skipped(result).items()},
+        tuple(_list_notes(result)),
+        tuple(list_warnings(result)),
+        name_repeat(result),
+    )
+
+
+def _describe_scope(result: Result) -> str:
+    """Return for what a verdict is, where an implementation does not declare all that there is.
+
+    >>> about = {"capabilities": ["brokers", "isr"]}
+    >>> _describe_scope({"implementation": about, "lacking": {"kill": ["a.b"]}})
+    ' for brokers, isr'
+    """
+    known = [f"{one['name']} ({one['reason']})" for one in result.get("known", ()) if one["seen"]]
+    but = f" but for what is known: {', '.join(known)}" if known else ""
+    if not name_skipped(result):
+        return but
+    able = ", ".join(result["implementation"]["capabilities"]) or "what needs no capability"
+    return f"{but} for {able}"
+
+
+def _list_notes(result: Result) -> Iterator[str]:
+    """Yield what keeps a verdict from holding, or was left out of it, and what to do about it."""
+    if result.get("unsettled") and isinstance(result["unsettled"], int):
+        yield (
+            f"The cluster did not come to rest {result['unsettled']} times, though nothing was "
+            "held: settle() answered False. It has to answer True as soon as a controller acts and "
+            "all that was written before the call has been dealt with; only then is it judged what "
+            "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
+            "run; docs/adapter.md says more."
+        )
+    cut, missing = is_cut_short(result), result.get("not_exercised", ())
+    if missing and cut:
+        yield f"Required and not reached before the run ended: {len(missing)} clauses."
+    for situation in result.get("situations", ()):
+        if situation["reached"] == 0 and not cut:
+            needed = ", ".join(situation["clauses"])
+            yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
+    for clause, reason in result.get("not_claimed", {}).items():
+        yield f"Not claimed: {clause}: {reason}"
+    if result.get("stale"):
+        yield "Failures that did not come up again: " + ", ".join(result["stale"])
+    for each in result.get("left_out", ()):
+        yield f"Not carried out: the run with seed {each['seed']}: {each['reason']}"
+    for need in result.get("needs", ()):
+        yield f"Needed: {need}"
+
+
+def list_warnings(result: Result) -> Iterator[Warned]:
+    """Yield the advice that was not followed, each clause once, with how often and where first.
+
+    What a watch no longer lists is counted with the others.
+    """
+    besides = result.get("not_listed", {}).get("not_followed", {})
+    found: dict[str, list[Mapping[str, Any]]] = {}
+    for violation in result.get("not_followed", ()):
+        found.setdefault(violation["clause"], []).append(violation)
+    for clause, violations in found.items():
+        yield Warned(clause, len(violations) + besides.get(clause, 0), violations[0])
+
+
+def name_repeat(result: Result) -> str:
+    """Return the command that repeats what a result tells, "" where there is none."""
+    if "repeat" in result:
+        return str(result["repeat"])
+    directory = result.get("directory")
+    told = result.get("story") or result.get("died_after")
+    return f"reassure replay {directory}" if directory and told else ""
