@@ -10,8 +10,8 @@ from jsonschema import Draft202012Validator
 
 from reassure_conformance import cli
 from reassure_conformance.report.document import result_schema
-from reassure_pipeline.planted import plant_all
-from reassure_pipeline.sample import SampleCluster, write_sample
+from reassure_lab.archives.planted import plant_all
+from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog_writer import write_log
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from reassure_controller.cluster.supervisor import Cluster
 from reassure_controller.controller import Controller, StuckError
 from reassure_controller.effects import PartitionEffect
+from reassure_lab.cluster.supervisor import Cluster
 from reassure_spec.znodes import state_path
 
 MANY = 150
