@@ -10,7 +10,7 @@
   tell (`alerts`), and what survives an end.
 * `spark`, `parts`, `addressing`, `tables` and `columns`: the passes spread over Spark, and tables
   of it.
-* `watch_spark` and `spreading`: logs that grow, and explorations, spread over Spark.
+* `watch_spark`: logs that grow, spread over Spark.
 * `gateway`, `class_data` and `shipping`: Spark's Java started, sooner the next time, and what its
   workers are sent.
 * `txnlog_source`: the transaction log as a data source of Spark.

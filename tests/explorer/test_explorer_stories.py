@@ -5,8 +5,6 @@ import re
 import shutil
 import subprocess
 import xml.etree.ElementTree as ET
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +13,12 @@ from click.testing import CliRunner
 
 from reassure_conformance.cli import cli
 from reassure_explorer.engine.derived import explore_derived
-from reassure_explorer.engine.explore import Elsewhere
 from reassure_explorer.engine.graph import draw_graph
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
-from reassure_explorer.engine.loading import Source
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Trace, Verdict
 from reassure_explorer.engine.simulate import NO_PROOF, simulate
-from reassure_explorer.engine.slices import Task, carry_out
 from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
 
@@ -228,39 +223,6 @@ def test_options_that_make_no_sense_are_refused(options: list[str], words: str) 
     told = result.output + str(result.exception or "")
     assert words in told
     assert result.exit_code != 0
-
-
-def test_command_gives_steps_to_spark(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pytestconfig: pytest.Config
-) -> None:
-    """Master and directory are passed on, and what Spark is told to do is the exploration."""
-    asked: list[Any] = []
-
-    @contextmanager
-    def here(source: Source, master: str, directory: Path | None) -> Iterator[Elsewhere]:
-        asked.append((source.make().name, master, directory))
-
-        def spread(tasks: Sequence[Task]) -> list[Any]:
-            asked.append(len(tasks))
-            return [carry_out(task) for task in tasks]
-
-        assert directory is not None
-        yield Elsewhere(source, spread, directory, 2)
-
-    monkeypatch.setattr("reassure_pipeline.spreading.spread_on_spark", here)
-    monkeypatch.setattr("reassure_explorer.engine.sliced.ALONE_TO", 50)
-    model = f"{pytestconfig.rootpath}/examples/two_phase.py:two_phase"
-    arguments = ["explore", "--model", model, "--spark", "--directory", str(tmp_path)]
-    answer = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
-    document = json.loads(answer.stdout)
-    assert asked[:2] == [("two-phase", "local[*]", tmp_path), 2]
-    assert (answer.return_value, document["counts"]["distinct"]) == (0, 288)
-    assert (document["slices"], document["steps_sent"]) == (2, len(asked) - 1)
-    # A small world bounds nothing, and is left to the plain engine.
-    arguments = ["explore", "--scope", "story-no-stray-after-failover", "--spark"]
-    before = len(asked)
-    CliRunner().invoke(cli, arguments, standalone_mode=False)
-    assert len(asked) == before
 
 
 def test_fair_runs_keep_the_budget() -> None:

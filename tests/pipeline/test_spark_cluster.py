@@ -10,7 +10,6 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +20,10 @@ import pytest
 from reassure_conformance.answers.campaigning import run_campaign, spread_here
 from reassure_conformance.answers.campaigning import spread_on_spark as spread_campaign_on_spark
 from reassure_conformance.gate.running import Settings
-from reassure_explorer.engine.loading import Source, load_model
-from reassure_explorer.engine.sliced import explore_sliced
 from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.gateway import SparkUnavailable, open_spark
 from reassure_pipeline.spark import audit_spark
-from reassure_pipeline.spreading import spread_on_spark
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
@@ -150,47 +146,6 @@ class Killer(threading.Thread):
         self._worker.signal(signal.SIGSTOP)
         self.hit_the_middle = not self.is_over.wait(1.0)
         self._worker.signal(signal.SIGKILL)
-
-
-COUNTERS = """
-from reassure_explorer.engine.interface import Action, Int, Model
-
-
-def grow(state, name):
-    value = getattr(state, name)
-    return None if value == 9 else state.replace(**{name: value + 1})
-
-
-def make():
-    fields = dict.fromkeys(("a", "b"), Int(0, 9))
-    return Model("two", fields, (dict.fromkeys(fields, 0),), (Action("grow", grow, ("a", "b")),))
-"""
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_an_executor_that_dies_amid_an_exploration_changes_nothing(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The slices that it had are taken by others, from the files that all share."""
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    (tmp_path / "counters.py").write_text(COUNTERS, encoding="utf-8")
-    source = Source(partial(load_model, "counters.py:make", tmp_path))
-    killed: list[int] = []
-
-    def kill(at: Any) -> None:
-        if at.depth == 8:
-            for executor in psutil.Process(cluster.workers[0].process.pid).children():
-                killed.append(executor.pid)
-                executor.kill()
-
-    with spread_on_spark(source, cluster.url) as where:
-        result = explore_sliced(
-            source, where.spread, where.directory, where.slices, alone_to=2, progress=kill
-        )
-    assert len(killed) == 1
-    assert (result.distinct, result.generated, result.depth) == (100, 180, 18)
-    assert result.details["steps_sent"] > 20
 
 
 def list_marked(mark: Path) -> dict[psutil.Process, str]:

@@ -200,7 +200,7 @@ def test_result_names_its_readings_and_profiles() -> None:
             {"drop.slice": "exclusive", "drop.protects": "nothing", "offline.drop": "wait"},
             (),
         ),
-        "hw-never-decreases": ({}, ("kip-236", "kip-236-amended", "kafka-4485")),
+        "hw-never-decreases": ({}, ("kafka-4485", "kip-236", "kip-236-amended")),
     }
     for name, (values, profiles) in wanted.items():
         assert (results[name].readings, results[name].profiles) == (values, profiles), name

@@ -1,7 +1,7 @@
 """What `reassure explore` does: run the explorer, and keep what it found in a directory."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -105,7 +105,6 @@ WALKS_WITHOUT: Final = (
     "minimise_faults",
     "symmetry",
     "directory",
-    "spark",
     "learn_anew",
     "page",
     "graph",
@@ -152,12 +151,6 @@ def check_options(
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
             raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
-    if options["spark"] is not None and options["engine"] == "plain":
-        raise BadRequest("Spark spreads the derived engine; leave out --spark or --engine plain")
-    if options["spark"] is not None and options["threads"] > 1:
-        raise BadRequest(
-            "on Spark the master says how many work, as in local[4]; leave out --threads"
-        )
     for place in places:
         if place is not None and not place.absolute().parent.is_dir():
             raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
@@ -180,16 +173,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
         progress(words, 0, 0)
 
     budget = Budget(options["states"], options["seconds"], options["memory_mib"])
-    master = options["spark"] if subject.model.is_bounded else None
-    with ExitStack() as opened:
-        elsewhere = None
-        if master is not None:
-            from reassure_pipeline.spreading import spread_on_spark
-
-            progress("starting Spark", 0, 0)
-            spark = spread_on_spark(subject.source, master, options["directory"])
-            elsewhere = opened.enter_context(spark)
-        opened.enter_context(subject.blamed())
+    with subject.blamed():
         found = explore(
             subject.model,
             engine=options["engine"],
@@ -204,7 +188,6 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             progress=tell,
             symmetry=options["symmetry"],
             remember=not options["learn_anew"],
-            elsewhere=elsewhere,
         )
         return found if subject.reference else pin(found)
 

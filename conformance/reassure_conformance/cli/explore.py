@@ -16,7 +16,6 @@ from reassure_conformance.cli.options import (
     is_given,
     parse_readings,
     rules_options,
-    spark_option,
 )
 
 if TYPE_CHECKING:
@@ -61,7 +60,6 @@ if TYPE_CHECKING:
 @click.option(
     "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
 )
-@spark_option("Explore on Spark; where its machines are others --directory is one that all share.")
 @click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
 @click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")

@@ -8,8 +8,7 @@ What is checked while it runs: paths must not contradict each other (`NotDetermi
 that is learned must come to what the plain function comes to in the same state, and some paths in
 other states with the same values where they read; a state of every level is expanded plainly.
 
-Which states those are, and where they are kept, is the matter of `derived` in one process, and of
-`slices` in many.
+Which states those are, and where they are kept, is the matter of `derived`.
 """
 
 import threading

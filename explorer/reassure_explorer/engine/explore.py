@@ -13,26 +13,12 @@ from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
     from reassure_explorer.engine.liveness import LivenessResult
-    from reassure_explorer.engine.loading import Source
-    from reassure_explorer.engine.sliced import Spread
 
 ENGINES: Final = ("derived", "plain")
 
 
 class UnknownEngine(BadUsage):
     """An engine name that there is not."""
-
-
-@dataclass(frozen=True, slots=True)
-class Elsewhere:
-    """Other processes that the steps of an exploration can be given to."""
-
-    source: "Source"
-    """Where they get the model from."""
-    spread: "Spread"
-    directory: Path
-    """Where all of them find the same files."""
-    slices: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +192,6 @@ def explore(
     progress: Callable[[Any], None] | None = None,
     symmetry: bool = False,
     remember: bool = False,
-    elsewhere: Elsewhere | None = None,
 ) -> Exploration:
     """Explore a model; what has no bounds is always left to the plain engine.
 
@@ -216,12 +201,9 @@ def explore(
     the whole graph must fit into memory. With `directory` the derived engine keeps states on disk
     and goes on where an exploration stopped there; it calls `progress` after each level. With
     `symmetry` one state stands for all that differ only in which of the things that are alike is
-    which. With `remember` paths that earlier runs learned are taken from the user's cache. With
-    `elsewhere` large steps of the derived engine are done there, and `threads` and `directory` mean
-    nothing.
+    which. With `remember` paths that earlier runs learned are taken from the user's cache.
 
-    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric, and with `elsewhere` what
-    `explore_sliced` does.
+    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
     """
     rules = dict(readings or {})
     if engine == "plain" or not model.is_bounded:
@@ -229,8 +211,7 @@ def explore(
     elif engine == "derived":
         options: dict[str, Any] = {"keep_going": keep_going, "budget": budget, "label": str(rules)}
         options |= {"progress": progress, "symmetry": symmetry}
-        places = (threads, directory, elsewhere)
-        result = _explore_derived(model, *places, remember=remember, **options)
+        result = _explore_derived(model, threads, directory, remember=remember, **options)
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
     if minimise and result.violations:
@@ -251,31 +232,16 @@ def _explore_derived(
     model: Model,
     threads: int,
     directory: Path | None,
-    elsewhere: Elsewhere | None,
     *,
     remember: bool,
     **options: Any,
 ) -> ExploreResult:
-    """Explore with the derived engine, in this process or elsewhere."""
+    """Explore with the derived engine."""
+    from reassure_explorer.engine.derived import explore_derived
     from reassure_explorer.engine.memory import find_cache
 
     memory = find_cache("paths") if remember else None
-    if elsewhere is None:
-        from reassure_explorer.engine.derived import explore_derived
-
-        return explore_derived(
-            model, threads=threads, directory=directory, memory=memory, **options
-        )
-    from reassure_explorer.engine.sliced import explore_sliced
-
-    return explore_sliced(
-        elsewhere.source,
-        elsewhere.spread,
-        elsewhere.directory,
-        elsewhere.slices,
-        memory=memory,
-        **options,
-    )
+    return explore_derived(model, threads=threads, directory=directory, memory=memory, **options)
 
 
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:

@@ -38,8 +38,6 @@ _ONE = np.uint64(1)
 _BYTE = np.uint64(255)
 _WORD = np.uint64(65535)
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
-_SPREAD_AGAIN = np.uint64(0xD6E8FEB86659FD93)
-_HALF = np.uint64(32)
 RECENT_BITS = 16
 _RECENT_SHIFT = np.uint64(64 - RECENT_BITS)
 
@@ -432,36 +430,6 @@ def find_leaves(states: Array, roots: Array, children: Array) -> Array:
         for root in range(len(roots)):
             leaves[i, root] = walk(states, i, roots[root], children)
     return leaves
-
-
-# Slices ---------------------------------------------------------------------------------------
-
-
-@compiled
-def choose_slice(states: Array, i: Number, slices: Number) -> Number:
-    """Return the slice, by a hash, that state `i` falls to."""
-    mixed = np.uint64(0)
-    for k in range(count_words(states)):
-        mixed = (mixed ^ get_word(states, i, k)) * _SPREAD
-        mixed ^= mixed >> _HALF
-    # Another factor than where states written lately are kept: these would share a slice.
-    mixed *= _SPREAD_AGAIN
-    return np.int64(((mixed >> _HALF) * np.uint64(slices)) >> _HALF)
-
-
-@compiled
-def deal(states: Array, counts: Array, out: Array) -> None:
-    """Write states to `out` slice after slice, in their order within each; `counts` is by slice."""
-    for i in range(len(states)):
-        counts[choose_slice(states, i, len(counts))] += 1
-    places = np.zeros(len(counts), dtype=np.int64)
-    for which in range(1, len(counts)):
-        places[which] = places[which - 1] + counts[which - 1]
-    for i in range(len(states)):
-        which = choose_slice(states, i, len(counts))
-        for k in range(count_words(states)):
-            put_word(out, places[which], k, get_word(states, i, k))
-        places[which] += 1
 
 
 # Sorted runs of one-word states --------------------------------------------------------------
