@@ -313,9 +313,9 @@ def test_declared_capability_needs_its_method(capability: str) -> None:
 
 
 def test_unknown_fault_is_refused() -> None:
-    """A fault that does not exist is refused with the names of those that do."""
+    """A fault that does not exist is refused with the names that are like it."""
     with pytest.raises(UnknownFault, match="drop-slice-exclusive"):
-        Bundled(faults=("no-such-fault",))
+        Bundled(faults=("drop-slice-exclusiv",))
 
 
 def test_declared_time_to_settle_is_given(make_harness: Callable[..., Harness]) -> None:
