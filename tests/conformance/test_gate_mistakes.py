@@ -65,10 +65,9 @@ MISTAKES = {
         HEALING,
     ),
     "no move goes on after an unclean election": Mistake(
-        "plan",
-        "    for key in keys:\n        repair(plan, key)\n    for key in keys:\n"
-        "        _advance(plan, key)\n",
-        "    for key in keys:\n        repair(plan, key)\n",
+        "controller",
+        "        self._reader.changed.update(keys)\n        if not self._is_blind",
+        "        if not self._is_blind",
         "unclean-election-ends-a-move",
         "complete.carried-out",
     ),
