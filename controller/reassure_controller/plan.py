@@ -474,6 +474,14 @@ def _advance(plan: Plan, key: PartitionKey) -> None:
     if plan.partition(key).phase is Phase.EXPAND:
         added = _expand_assigned(plan, key)
         _start_replicas(plan, key, new=added)
+        state = plan.partition(key).state
+        # Who stayed in sync without being assigned (`move.cut-isr=no`) may lead from here on.
+        if (
+            state is not None
+            and not plan.context.is_live(state.leader)
+            and set(added) & {*state.isr}
+        ):
+            _elect_offline(plan, key)
         plan.enter(key, Phase.WAIT)
     if plan.partition(key).phase is Phase.WAIT:
         _complete(plan, key)

@@ -35,9 +35,9 @@ class Killed(Bundled):
 STORY = [
     "It died in the last of these 5 steps:",
     "  1. create orders with 1,2,3",
-    "  2. 3 leaves orders-0",
-    "  3. hold after 0",
-    "  4. request orders-0 to 1,2,4",
+    "  2. hold after 2",
+    "  3. request orders-0 to 1,2,4",
+    "  4. 3 leaves orders-0",
     "  5. broker 2 dies",
 ]
 
