@@ -192,6 +192,7 @@ def test_document_has_the_common_head_and_counts() -> None:
         "invariants",
         "goals_reached",
         "goals",
+        "actions_never_happened",
     ]
 
 

@@ -210,10 +210,6 @@ def test_document_example_runs() -> None:
         (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
         (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),
         (["--walks", "5", "--controller"], "random walks have no use for --controller"),
-        (["--walks", "5", "--spark", "local[2]"], "random walks have no use for --spark"),
-        (["--spark", "--engine", "plain"], "leave out --spark or --engine plain"),
-        (["--spark", "--threads", "2"], "leave out --threads"),
-        (["--spark", "spark://far.away:7077"], "name with --directory"),
         (["--seconds", "-1"], "not in the range"),
     ],
 )

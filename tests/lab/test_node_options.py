@@ -58,7 +58,7 @@ def test_options_reach_the_rules() -> None:
     [
         (["--reading", "follower.truncation=leader-end"], NotOnTheWire, "take own-high-watermark"),
         (["--reading", "no.such=x"], UnknownReading, "no.such"),
-        (["--fault", "no-such"], UnknownFault, "no such fault: no-such; the faults are"),
+        (["--fault", "no-such"], UnknownFault, "no such fault: no-such; "),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused(
