@@ -195,9 +195,7 @@ def test_shares_and_batches_tell_what_one_process_does(
         record["transactions"] for record in document["archives"]
     ]
     assert sum(each.holes for each in list_outcomes(plan, standing)) == document["counts"]["holes"]
-    assert (
-        document["counts"]["holes"] == 3
-    )  # two between files, and what `broken` leaves out inside one
+    assert document["counts"]["holes"] == 3  # two between files, one inside a file of `broken`
     assert [each["holes"] for each in document["archives"]] == [
         each.as_dict(strict=False)["holes"] for each in report.archives
     ]
