@@ -481,7 +481,9 @@ def _advance(plan: Plan, key: PartitionKey) -> None:
             and not plan.context.is_live(state.leader)
             and set(added) & {*state.isr}
         ):
-            _elect_offline(plan, key)
+            # They were started one line above, and no assignment names them.
+            hosts = (*plan.partition(key).assigned, *added)
+            _elect_offline(plan, key, tuple(dict.fromkeys(hosts)))
         plan.enter(key, Phase.WAIT)
     if plan.partition(key).phase is Phase.WAIT:
         _complete(plan, key)
@@ -895,8 +897,10 @@ def _bring_online(plan: Plan, key: PartitionKey) -> None:
     plan.send(key, "partition.state-sent", live, new=live)
 
 
-def _elect_offline(plan: Plan, key: PartitionKey) -> None:
+def _elect_offline(plan: Plan, key: PartitionKey, hosts: ReplicaList | None = None) -> None:
     """Elect the first assigned replica that lives and is in sync, or note that there is none.
+
+    `hosts` are told, without it those that the partition says were started.
 
     Where there is none the in-sync set stays as it is stored: it names the replicas that may lead.
     Kafka's own controllers take the leader that is lost out of it, unless it is the last one there.
@@ -934,7 +938,8 @@ def _elect_offline(plan: Plan, key: PartitionKey) -> None:
         plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=isr)
     else:
         return
-    plan.send(key, "partition.state-sent", content.hosts)
+    hosts = content.hosts if hosts is None else hosts
+    plan.send(key, "partition.state-sent", hosts, replicas=hosts)
 
 
 def _make_anew(plan: Plan, key: PartitionKey) -> None:

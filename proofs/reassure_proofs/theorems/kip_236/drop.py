@@ -418,9 +418,9 @@ def _size_is_top(values: Values, drop: Any) -> Truth:
 
 @about(DROP_AMENDED, "drop-amended-names-assigned", "drop.keep-top", largest=3)
 @says("With every amendment, a drop names assigned replicas only.")
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
-@about(DROP, "drop-names-assigned", "drop.keep-top")
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+@about(DROP, "drop-names-assigned", "drop.keep-top", largest=3)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
 def _names_assigned(values: Values, drop: Any) -> Truth:
     """A drop names assigned replicas only, whatever it is given."""
     return subset(drop, values["assigned"])
