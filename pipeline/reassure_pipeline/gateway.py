@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_pipeline.class_data import MAKING_LIMIT_S, ClassData
-from reassure_pipeline.shipping import SHIPPED, find_roots, pack_packages
+from reassure_pipeline.shipping import find_roots, pack_packages
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.java import SPARK_NEEDS, Java, find_java
 
@@ -85,12 +85,10 @@ class SparkUnavailable(Unavailable):
 
 
 @contextmanager
-def open_spark(
-    master: str, name: str = "reassure audit", packages: Sequence[str] = SHIPPED
-) -> Iterator[Any]:
+def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
     """Start Spark and yield its `SparkContext`; stop everything at the end.
 
-    Tasks can import `packages` of the project: with a local master from where they are, elsewhere
+    Tasks can import what judging takes: with a local master from where they are, elsewhere
     from a file that is sent along. Where `spark-submit` has started this process, its Spark is
     taken, with its master.
 
@@ -110,7 +108,7 @@ def open_spark(
         raise SparkUnavailable("this process has a Spark context already; stop it first")
     with tempfile.TemporaryDirectory(prefix="reassure-spark-") as scratch:
         folder = Path(scratch)
-        with _java_running(master, folder, packages) as gateway:
+        with _java_running(master, folder) as gateway:
             # What `spark-defaults.conf` and `spark-submit` say is for clusters.
             submitted = _is_submitted()
             conf = SparkConf(loadDefaults=submitted or not _is_local(master), _jvm=gateway.jvm)
@@ -129,7 +127,7 @@ def open_spark(
                     if not _is_local(master):
                         _await_executors(context)
                     if submitted or not _is_local(master):
-                        pack_packages(folder / _PACKED, packages)
+                        pack_packages(folder / _PACKED)
                         context.addPyFile(str(folder / _PACKED))
                     yield context
                 except (Py4JError, PySparkException) as problem:
@@ -150,11 +148,6 @@ def _read_log(folder: Path) -> list[str]:
 
 def _is_local(master: str) -> bool:
     return master.partition("[")[0] == "local"
-
-
-def is_here(master: str) -> bool:
-    """Whether all that a master gives work to runs on this machine."""
-    return not _is_submitted() and (_is_local(master) or bool(_LOOPBACK.match(master)))
 
 
 def _is_submitted() -> bool:
@@ -213,7 +206,7 @@ def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
 
 
 @contextmanager
-def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterator[Any]:
+def _java_running(master: str, folder: Path) -> Iterator[Any]:
     from pyspark import SparkContext
     from pyspark.java_gateway import launch_gateway
 
@@ -230,7 +223,7 @@ def _java_running(master: str, folder: Path, packages: Sequence[str]) -> Iterato
             stdout=output,
             stderr=output,
             cwd=folder,
-            env=_make_environment(folder, packages),
+            env=_make_environment(folder),
             start_new_session=True,  # an interrupt at the terminal is ours to handle
         )
     gateway: Any = None
@@ -282,11 +275,11 @@ def _make_command(
     ]
 
 
-def _make_environment(folder: Path, packages: Sequence[str]) -> dict[str, str]:
+def _make_environment(folder: Path) -> dict[str, str]:
     import pyspark
 
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    paths = [*find_roots(packages), *(str(Path(entry).absolute()) for entry in given if entry)]
+    paths = [*find_roots(), *(str(Path(entry).absolute()) for entry in given if entry)]
     return {
         **os.environ,
         "SPARK_HOME": str(Path(pyspark.__file__).parent),

@@ -5,7 +5,6 @@ and whatever its tasks import beyond the project.
 """
 
 import zipfile
-from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
@@ -28,15 +27,15 @@ def find_package(name: str) -> Path:
     return Path(spec.origin).resolve().parent
 
 
-def find_roots(names: Sequence[str] = SHIPPED) -> list[str]:
-    """Return the folders that must be on the path of whoever imports these packages."""
-    return [str(root) for root in dict.fromkeys(find_package(name).parent for name in names)]
+def find_roots() -> list[str]:
+    """Return the folders that must be on the path of whoever imports them."""
+    return [str(root) for root in dict.fromkeys(find_package(name).parent for name in SHIPPED)]
 
 
-def pack_packages(file: Path, names: Sequence[str] = SHIPPED) -> None:
-    """Write these packages into a zip to import from, data files included."""
+def pack_packages(file: Path) -> None:
+    """Write them into a zip to import from, data files included."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
-        for name in names:
+        for name in SHIPPED:
             folder = find_package(name)
             for path in sorted(folder.rglob("*")):
                 if path.is_file() and "__pycache__" not in path.parts:

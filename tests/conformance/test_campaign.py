@@ -1,12 +1,10 @@
 """Campaigns: many runs with seeds of their own, and one result that hides none of them."""
 
-import json
 import subprocess
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import psutil
 import pytest
@@ -132,11 +130,8 @@ def test_campaign_that_is_too_late_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--spark"], "--spark is for a campaign"),
         (["--within", "5"], "--within is for a campaign"),
         (["--campaign", "2", "-i", "zk:127.0.0.1:1"], "need a controller each"),
-        (["--campaign", "2", "--spark", "--workers", "2"], "leave out --workers"),
-        (["--campaign", "2", "--spark", "spark://far:7077"], "name with --out"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(
@@ -147,16 +142,3 @@ def test_options_that_make_no_sense_are_refused(
     result = CliRunner(catch_exceptions=True).invoke(cli, ["run", *options])
     assert words in result.output + str(result.exception or "")
     assert result.exit_code != 0
-
-
-@pytest.mark.spark
-def test_campaign_on_spark_finds_a_planted_fault(tmp_path: Path) -> None:
-    """Three tiny runs on executors come to one result, which can be repeated."""
-    arguments = ["run", "--campaign", "3", "--spark", "local[2]", "--fault", "no-epoch-check"]
-    arguments += ["--examples", "2", "--no-stories", "--seed", "7", "--out", str(tmp_path / "out")]
-    answer = CliRunner().invoke(cli, [*arguments, "--format", "json"], standalone_mode=False)
-    document: dict[str, Any] = json.loads(answer.stdout)
-    assert (answer.return_value, document["verdict"]) == (1, VIOLATED)
-    assert (document["counts"]["runs"], document["counts"]["runs_left_out"]) == (3, 0)
-    assert len({each["seed"] for each in document["workers"]}) == 3
-    assert (Path(document["directory"]) / "failure.txt").is_file()

@@ -11,15 +11,10 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import psutil
 import pyspark
 import pytest
 
-from reassure_conformance.answers.campaigning import run_campaign, spread_here
-from reassure_conformance.answers.campaigning import spread_on_spark as spread_campaign_on_spark
-from reassure_conformance.gate.running import Settings
 from reassure_lab.archives.synthetic import Size, write_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.gateway import SparkUnavailable, open_spark
@@ -146,77 +141,6 @@ class Killer(threading.Thread):
         self._worker.signal(signal.SIGSTOP)
         self.hit_the_middle = not self.is_over.wait(1.0)
         self._worker.signal(signal.SIGKILL)
-
-
-def list_marked(mark: Path) -> dict[psutil.Process, str]:
-    """Return the processes whose command line names a directory, and how each is called."""
-    return {
-        each: each.info["name"]
-        for each in psutil.process_iter(["cmdline", "name"])
-        if str(mark) in " ".join(each.info["cmdline"] or ())
-    }
-
-
-class RunKiller(threading.Thread):
-    """Kills the executor that has begun a run once the run writes to its ZooKeeper."""
-
-    def __init__(self, workers: list[Worker], directory: Path) -> None:
-        super().__init__(daemon=True)
-        self.of_the_killed: dict[psutil.Process, str] = {}
-        """What the run consisted of, and how each was called."""
-        self._workers = [psutil.Process(worker.process.pid) for worker in workers]
-        self._directory = directory
-
-    def run(self) -> None:
-        """Wait for such a run, and kill what has begun it."""
-        until = time.monotonic() + LIMIT_S
-        while time.monotonic() < until:
-            for log in self._directory.glob("run-*/zookeeper/version-2/log.1"):
-                its = list_marked(log.parents[2])
-                for executor in [child for each in self._workers for child in each.children()]:
-                    if its.keys() & set(executor.children(recursive=True)):
-                        self.of_the_killed = its
-                        executor.kill()
-                        return
-            time.sleep(0.02)
-
-
-_OWN = ("seconds", "clock", "time_ms", "directory", "session")
-"""What two runs of one seed need not have in common."""
-
-
-def strip(value: Any) -> Any:
-    """Return a document without what differs between any two runs of one seed."""
-    if isinstance(value, dict):
-        return {name: strip(each) for name, each in value.items() if name not in _OWN}
-    if isinstance(value, list):
-        return [strip(each) for each in value]
-    return re.sub(r"\d{13}|0x[0-9a-f]{15,}", "_", value) if isinstance(value, str) else value
-
-
-@pytest.mark.spark
-@pytest.mark.slow
-def test_an_executor_that_dies_amid_a_run_of_a_campaign_changes_nothing(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its run ends with it and is done again; the report is that of a campaign without Spark."""
-    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    settings = Settings(7, faults=("no-epoch-check",), examples=2, steps_min=1, with_stories=False)
-    (tmp_path / "far").mkdir()
-    (tmp_path / "here").mkdir()
-    killer = RunKiller(cluster.workers, tmp_path / "far")
-    killer.start()
-    with spread_campaign_on_spark(cluster.url) as spread:
-        far = run_campaign(settings, 2, tmp_path / "far", LIMIT_S, spread)
-    killer.join()
-    assert {"java", "sh"} < set(killer.of_the_killed.values())
-    assert psutil.wait_procs(killer.of_the_killed, timeout=20.0)[1] == []
-    assert list_marked(tmp_path) == {}
-    assert len([each for each in (tmp_path / "far").iterdir() if each.is_dir()]) == 3
-    with spread_here(2) as spread:
-        here = run_campaign(settings, 2, tmp_path / "here", LIMIT_S, spread)
-    assert (here.verdict, here.counts["runs_left_out"]) == ("violated", 0)
-    assert strip(far.as_dict()) == strip(here.as_dict())
 
 
 @pytest.mark.spark

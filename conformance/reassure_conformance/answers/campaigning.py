@@ -1,13 +1,11 @@
 """A campaign: many runs, each with a seed of its own, wherever there is a core; one result of all.
 
 Each is a whole `reassure run`, with a server of its own and a directory below the campaign's, so
-that what it finds is repeated from there. Only the first tells the stories. Whoever carries a run
-out may die: what it had begun ends with it and counts for nothing, and is begun again elsewhere, in
-another directory. A run that could not be carried out, or was not begun in time, is told, and
+that what it finds is repeated from there. Only the first tells the stories. What a run has begun
+ends with the campaign. A run that could not be carried out, or was not begun in time, is told, and
 leaves the campaign unknown: it looked at fewer seeds than it was asked for.
 """
 
-import os
 import subprocess
 import time
 import uuid
@@ -28,20 +26,7 @@ from reassure_conformance.answers.workers import (
 )
 from reassure_conformance.gate.running import Settings
 from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document, worst
-from reassure_pipeline.shipping import find_roots
 
-PACKAGES: Final = (
-    "reassure_spec",
-    "reassure_zookeeper",
-    "reassure_model",
-    "reassure_proofs",
-    "reassure_explorer",
-    "reassure_judge",
-    "reassure_controller",
-    "reassure_pipeline",
-    "reassure_conformance",
-)
-"""What a run imports."""
 # Ends the command that follows when the pipe at its input ends: who began it is gone then.
 _GUARD: Final = """
 exec 3<&0 </dev/null
@@ -65,10 +50,6 @@ class Charge:
     directory: Path
     ends: float
     """When it is not begun any more, in seconds of the clock."""
-    here: Path
-    """The current directory, from which an implementation may be named."""
-    path: str
-    """`PYTHONPATH`, where it may be as well."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +72,14 @@ def carry_out(charge: Charge) -> Carried:
     seed = charge.settings.seed
     if time.time() > charge.ends:
         return Carried(seed, None, "not begun in time")
-    # Whoever began it before may be alive still, and write.
+    # A directory of an earlier campaign may be there.
     place = charge.directory / f"run-{charge.number}-{uuid.uuid4().hex[:8]}"
-    # Of an executor's own path only what holds this project: PySpark's packed copy lacks its jars.
-    paths = [*find_roots(PACKAGES), *filter(None, [charge.path])]
     with place.with_suffix(".txt").open("w", encoding="utf-8") as said:
         run = subprocess.Popen(
             ["/bin/sh", "-c", _GUARD, "guard", *PROGRAM, *spell_run(charge.settings, place)],
             stdin=subprocess.PIPE,
             stdout=said,
             stderr=said,
-            cwd=charge.here,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
         )
         with run:  # an exception closes the pipe before it waits
             code = run.wait()
@@ -119,22 +96,6 @@ def spread_here(workers: int) -> Iterator[Spread]:
         yield lambda charges: list(pool.map(carry_out, charges))
 
 
-@contextmanager
-def spread_on_spark(master: str) -> Iterator[Spread]:
-    """Start Spark and carry out runs on its executors. Raises SparkUnavailable, JavaError."""
-    from reassure_pipeline.gateway import open_spark
-
-    with open_spark(master, "reassure run --campaign", PACKAGES) as context:
-
-        def spread(charges: Sequence[Charge]) -> list[Carried]:
-            found: list[Carried] = (
-                context.parallelize(charges, len(charges)).map(carry_out).collect()
-            )
-            return found
-
-        yield spread
-
-
 def make_charges(settings: Settings, count: int, directory: Path, within_s: float) -> list[Charge]:
     """Return the runs of a campaign."""
     ends = time.time() + within_s
@@ -148,8 +109,6 @@ def make_charges(settings: Settings, count: int, directory: Path, within_s: floa
             ),
             directory.absolute(),
             ends,
-            Path.cwd(),
-            os.environ.get("PYTHONPATH", ""),
         )
         for number in range(count)
     ]

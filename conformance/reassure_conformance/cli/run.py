@@ -16,7 +16,6 @@ from reassure_conformance.cli.options import (
     make_settings,
     rules_options,
     run_options,
-    spark_option,
     strict_option,
     verbose_option,
 )
@@ -81,10 +80,9 @@ if TYPE_CHECKING:
     "--campaign",
     type=click.IntRange(1),
     metavar="RUNS",
-    help="Carry out so many whole runs, each with a seed of its own, --workers at a time or on "
-    "--spark; one result of all.",
+    help="Carry out so many whole runs, each with a seed of its own, --workers at a time; one "
+    "result of all.",
 )
-@spark_option("Where a campaign is carried out; on other machines --out is a directory all share.")
 @click.option(
     "--within",
     "within_s",
@@ -174,28 +172,17 @@ def _check_sharing(settings: "Settings", options: dict[str, Any], *, sharing: bo
         )
     if sharing and settings.known:
         raise click.UsageError("--known is for one process: leave out --workers and --campaign")
-    if options["campaign"] is None:
-        for name, option in (("spark", "--spark"), ("within_s", "--within")):
-            if is_given(name):
-                raise click.UsageError(f"{option} is for a campaign: say with --campaign how many")
+    if options["campaign"] is None and is_given("within_s"):
+        raise click.UsageError("--within is for a campaign: say with --campaign how many")
 
 
 def _run_campaign(
     settings: "Settings", directory: Path, workers: int, options: dict[str, Any]
 ) -> "Document":
-    """Carry out a campaign, on this machine or on Spark."""
+    """Carry out a campaign."""
     from reassure_conformance.answers import campaigning
-    from reassure_pipeline.gateway import is_here
 
-    master = options["spark"]
-    if master is not None and workers > 1:
-        raise click.UsageError("on Spark the master says how many work: leave out --workers")
-    if master is not None and not is_given("out") and not is_here(master):
-        raise click.UsageError(f"{master} has machines of its own: name with --out what all share")
-    spread = (
-        campaigning.spread_here(workers) if master is None else campaigning.spread_on_spark(master)
-    )
-    with Progress() as progress, spread as carry:
+    with Progress() as progress, campaigning.spread_here(workers) as carry:
         progress("runs of a campaign", 0, options["campaign"])
         return campaigning.run_campaign(
             settings, options["campaign"], directory, options["within_s"], carry
