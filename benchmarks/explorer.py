@@ -29,10 +29,10 @@ from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult
+from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
 from reassure_explorer.scopes.catalogue import get_model
-from reassure_explorer.scopes.kip_236 import Limits, bound_requests
 from reassure_explorer.scopes.machine import MachineScope
-from reassure_model.kip_236.machine import MACHINE
+from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_spec.readings import get_profile
 
 PROMELA = Path(__file__).with_name("explorer_logs.pml")

@@ -13,8 +13,8 @@ import statistics
 import sys
 import time
 
-from reassure_model.kip_236.system import Submit, enabled, make_system, step
 from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_236.system import Submit, enabled, make_system, step
 from reassure_spec.readings import get_profile
 
 TARGET = 40_000

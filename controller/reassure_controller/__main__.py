@@ -27,8 +27,8 @@ from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.faults import FAULTS
-from reassure_controller.healing import HealingSettings
 from reassure_controller.log_lines import Form, Speaker, set_up
+from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_controller.session import (
     Indefinite,
     OldZooKeeper,

@@ -66,9 +66,7 @@ from reassure_controller.elections import (
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain, list_keys
 from reassure_controller.faults import check_faults
-from reassure_controller.healing import HealingSettings
 from reassure_controller.log_lines import about
-from reassure_controller.old_znode import plan_forgetting
 from reassure_controller.plan import (
     plan_bad_request,
     plan_broker_failure,
@@ -82,6 +80,8 @@ from reassure_controller.plan import (
     plan_rubbish,
     tell_untold,
 )
+from reassure_controller.protocols.kip_46 import HealingSettings
+from reassure_controller.protocols.kip_236_legacy import plan_forgetting
 from reassure_controller.reader import Reader
 from reassure_controller.rules import Rules
 from reassure_controller.session import (

@@ -40,7 +40,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from reassure_controller.context import Context, PartitionContext, apply_step
-from reassure_controller.drop import choose_drop
 from reassure_controller.effects import (
     CreatePartitionState,
     CreateReassignment,
@@ -61,8 +60,7 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
-from reassure_controller.healing import Healer, plan_healing
-from reassure_controller.kafka_42 import (
+from reassure_controller.protocols.kafka_42 import (
     Listener,
     find_nearly_done,
     is_over,
@@ -70,7 +68,9 @@ from reassure_controller.kafka_42 import (
     plan_end,
     plan_listener,
 )
-from reassure_controller.old_znode import plan_entries, plan_entry_done
+from reassure_controller.protocols.kip_46 import Healer, plan_healing
+from reassure_controller.protocols.kip_236 import choose_drop
+from reassure_controller.protocols.kip_236_legacy import plan_entries, plan_entry_done
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import (
     NO_LEADER,

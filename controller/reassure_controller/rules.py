@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from reassure_controller.healing import HealingSettings
+from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.profiles import has_protocol
 from reassure_spec.readings import Readings

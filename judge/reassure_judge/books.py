@@ -16,8 +16,8 @@ from typing import Generic, NamedTuple, TypeVar
 
 from reassure_judge.history import AssignedWritten, Observation, StateWritten
 from reassure_judge.verdicts import Place, Tally, Violation
-from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, Partition, Reassignment, Request
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, RequestZnode

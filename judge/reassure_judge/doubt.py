@@ -24,7 +24,7 @@ from itertools import combinations, product
 from math import inf, prod
 from typing import Any, Final, NamedTuple
 
-from reassure_model.kip_236.state import Environment
+from reassure_model.partition import Environment
 
 GRACE_MS: Final = 30_000
 """How long after a change somebody may still act as if it had not happened, unless told otherwise:

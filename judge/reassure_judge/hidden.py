@@ -19,7 +19,7 @@ from itertools import combinations
 from typing import Final, NamedTuple
 
 from reassure_judge.doubt import Doubt
-from reassure_model.kip_236.state import Environment
+from reassure_model.partition import Environment
 
 STOPPING: Final = "a broker is stopping"
 DISK: Final = "its disk is dead"

@@ -30,14 +30,14 @@ from reassure_judge.authors import (
 )
 from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
-from reassure_model.kip_236.lives import (
+from reassure_model.lives import (
     find_broken_deletion_end,
     find_broken_settings_removal,
     find_broken_state_removal,
     find_broken_topic,
 )
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, from_znode
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, from_znode
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

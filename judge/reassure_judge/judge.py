@@ -16,7 +16,7 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
-from reassure_model.kip_236.state import Partition
+from reassure_model.partition import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import judge_of, refuse_readings
 from reassure_spec.znodes import PartitionKey

@@ -24,6 +24,11 @@ from reassure_judge.history import (
 )
 from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
 from reassure_model.controllers import ACTING
+from reassure_model.invariants import (
+    Invariant,
+    find_empty_isr,
+    find_leader_out_of_sync,
+)
 from reassure_model.kafka_writes import (
     AlterIsr,
     Hosted,
@@ -34,21 +39,16 @@ from reassure_model.kafka_writes import (
     get_assignment,
     list_targets,
 )
-from reassure_model.kafka_zk import Assignment, find_unelectable
-from reassure_model.kip_236.invariants import (
-    Invariant,
-    find_empty_isr,
-    find_leader_out_of_sync,
-)
-from reassure_model.kip_236.state import (
+from reassure_model.machine import Due
+from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     from_znode,
 )
-from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
-from reassure_model.machine import Due
+from reassure_model.protocols.kafka_zk import Assignment, find_unelectable
+from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

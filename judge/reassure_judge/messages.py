@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Place, Violation
-from reassure_model.kip_236.messages import is_needed, list_kept, list_running
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, from_znode
+from reassure_model.messages import is_needed, list_kept, list_running
 from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr, Partition, from_znode
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     NO_LEADER,

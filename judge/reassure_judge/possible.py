@@ -20,10 +20,16 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request, forget, take_up
-from reassure_model.kip_236.rules import apply_failover, compute_drops, must_drop_wait
-from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
-from reassure_model.kip_236.writes import (
+from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.protocols.kip_236.requests import (
+    NothingToDo,
+    Refusal,
+    decide_request,
+    forget,
+    take_up,
+)
+from reassure_model.protocols.kip_236.rules import apply_failover, compute_drops, must_drop_wait
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,

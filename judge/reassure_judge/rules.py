@@ -19,9 +19,9 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import ElectionSeen, Observation, Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, to_znode
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, to_znode
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList, encode_state
 

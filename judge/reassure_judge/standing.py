@@ -7,8 +7,8 @@ that shows when it is judged as if what was wrong already were right (`look_past
 
 from dataclasses import replace
 
-from reassure_model.kip_236.state import LeaderAndIsr, Partition
-from reassure_model.kip_236.writes import ChangeIsr, CreateState, Write, WriteAssigned, WriteState
+from reassure_model.partition import LeaderAndIsr, Partition
+from reassure_model.writes import ChangeIsr, CreateState, Write, WriteAssigned, WriteState
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 

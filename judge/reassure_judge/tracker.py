@@ -38,10 +38,10 @@ from reassure_judge.rules import Fault, Find, Rules
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_model.controllers import ACTING, Controllership, find_vacancy
-from reassure_model.kip_236.lives import find_broken_registration
-from reassure_model.kip_236.state import Environment
+from reassure_model.lives import find_broken_registration
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import CONTROLLER
 

@@ -14,7 +14,9 @@ the one that leads: a partition may be without a leader for one epoch though a s
 from dataclasses import astuple, dataclass, replace
 from typing import Final
 
-from reassure_model.kafka_zk import (
+from reassure_model.outcome import Accepted, Checks, Rejected, accept, judge
+from reassure_model.partition import Environment, LeaderAndIsr, is_leader_live
+from reassure_model.protocols.kafka_zk import (
     Assignment,
     CutIsr,
     Shipped,
@@ -22,7 +24,7 @@ from reassure_model.kafka_zk import (
     plan_for_deaths,
     reassign_to,
 )
-from reassure_model.kip_236.rules import (
+from reassure_model.protocols.kip_236.rules import (
     check_assigned_distinct,
     check_controller_epoch,
     check_distinct,
@@ -32,10 +34,8 @@ from reassure_model.kip_236.rules import (
     check_not_empty,
     has_duplicates,
 )
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, is_leader_live
-from reassure_model.kip_236.writes import ChangeIsr, CreateState, WriteState
-from reassure_model.outcome import Accepted, Checks, Rejected, accept, judge
 from reassure_model.selectors import select_new, select_offline, select_reassigned
+from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList

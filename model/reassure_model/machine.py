@@ -10,8 +10,6 @@ looks at a state.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from reassure_model.environment import (
@@ -24,9 +22,10 @@ from reassure_model.environment import (
     On,
     Return,
 )
-from reassure_model.kip_236.state import Environment
 from reassure_model.lifecycle import Lifecycle
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number, parse_replicas, spell_replicas
 
@@ -658,12 +657,7 @@ def register(machine: Machine[Any]) -> Machine[Any]:
 
 
 def find_machines() -> Mapping[str, Machine[Any]]:
-    """Return every protocol by name: the folders of this package, and what was registered."""
-    package = import_module("reassure_model")
-    for found in iter_modules(package.__path__):
-        name = found.name.replace("_", "-")
-        if found.ispkg and name not in _FOUND:
-            inside = import_module(f"reassure_model.{found.name}")
-            if any(each.name == "machine" for each in iter_modules(inside.__path__)):
-                _FOUND[name] = import_module(f"reassure_model.{found.name}.machine").MACHINE
+    """Return every protocol by name: those of this room, and what was registered."""
+    for name, module in import_parts("reassure_model", "machine").items():
+        _FOUND.setdefault(name, module.MACHINE)
     return {name: _FOUND[name] for name in sorted(_FOUND)}

@@ -10,10 +10,11 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Final
 
-from reassure_model.kafka_4485 import leader as timed
-from reassure_model.kafka_4485 import replication
-from reassure_model.kafka_4485.insync import compute_isr
-from reassure_model.kafka_4485.replication import (
+from reassure_model.outcome import Rejected
+from reassure_model.protocols.kafka_4485 import leader as timed
+from reassure_model.protocols.kafka_4485 import replication
+from reassure_model.protocols.kafka_4485.insync import compute_isr
+from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,
     Action,
     Replication,
@@ -21,7 +22,6 @@ from reassure_model.kafka_4485.replication import (
     make_replication,
     step,
 )
-from reassure_model.outcome import Rejected
 from reassure_spec.observations import (
     KINDS,
     NOBODY,

@@ -41,7 +41,7 @@ from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
-from reassure_model.kip_236.state import Environment
+from reassure_model.partition import Environment
 from reassure_pipeline.archive import (
     BEGINNING,
     MIDDLE,

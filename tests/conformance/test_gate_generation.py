@@ -19,7 +19,7 @@ from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_controller.faults import FAULTS
 from reassure_judge.history import written_paths
 from reassure_judge.verdicts import Violation
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.clauses import load_clauses
 from reassure_spec.znodes import PartitionKey
 from reassure_zookeeper.transactions import Transaction

@@ -10,8 +10,8 @@ import pytest
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.lifecycle import list_drawings, list_ways
 from reassure_conformance.report.page import render_page
-from reassure_model.kip_236.stages import MOVES
 from reassure_model.machine import find_machines
+from reassure_model.protocols.kip_236.stages import MOVES
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.profiles import PROTOCOLS
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from reassure_controller.context import Context, LiveBroker, PartitionContext, apply_step
-from reassure_controller.drop import choose_drop
 from reassure_controller.effects import (
     CreateReassignment,
     Mark,
@@ -26,6 +25,7 @@ from reassure_controller.plan import (
     plan_new_partitions,
     plan_request,
 )
+from reassure_controller.protocols.kip_236 import choose_drop
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading

@@ -20,6 +20,7 @@ from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict, Violation
 from reassure_explorer.engine.simulate import simulate
 from reassure_explorer.engine.stepper import make_page
+from reassure_explorer.promises import Tale, list_tales
 from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import (
@@ -30,7 +31,6 @@ from reassure_explorer.scopes.sweep import (
     narrow,
     sweep,
 )
-from reassure_explorer.tales import Tale, list_tales
 from reassure_spec.findings import findings_of_clause
 from reassure_spec.readings import get_profile
 

@@ -10,14 +10,14 @@ from reassure_conformance.answers.exploring import make_document
 from reassure_explorer.engine.explore import Exploration, UnknownEngine
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
+from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
 from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
 from reassure_explorer.scopes.counts import COUNTS
-from reassure_explorer.scopes.kip_236 import Limits, bound_requests
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Die, Failover, Leave
-from reassure_model.kip_236 import system
-from reassure_model.kip_236.machine import MACHINE
 from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_236 import system
+from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_spec.readings import UnknownReading, get_profile
 
 QUEUE = 2

@@ -11,9 +11,9 @@ import pytest
 from reassure_judge.history import iterate_observations
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.rules import Rules
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import LeaderAndIsr, to_znode
-from reassure_model.kip_236.writes import (
+from reassure_model.partition import LeaderAndIsr, to_znode
+from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.writes import (
     CreateReassignment,
     CreateState,
     DeleteReassignment,

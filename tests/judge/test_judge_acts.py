@@ -8,7 +8,7 @@ import pytest
 from reassure_judge.judge import Judge
 from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import UNKNOWN, VIOLATED
-from reassure_model.kip_236.writes import DeleteRequest, WriteState
+from reassure_model.writes import DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, override_readings
 from reassure_zookeeper.transactions import Create, Delete, SetData

@@ -11,7 +11,7 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
 from reassure_model.controllers import ACTING, DEPOSED, NONE
 from reassure_model.controllers import UNKNOWN as UNKNOWN_OFFICE
-from reassure_model.kip_236.writes import DeleteRequest, WriteAssigned, WriteState
+from reassure_model.writes import DeleteRequest, WriteAssigned, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import (

@@ -10,10 +10,11 @@ import pytest
 from reassure_judge.messages import describe
 from reassure_judge.protocols import kip_236, make_rules
 from reassure_judge.standing import look_past
-from reassure_model.kip_236.invariants import GOALS
-from reassure_model.kip_236.rules import accept_write
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.writes import (
+from reassure_model.invariants import GOALS
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -22,7 +23,6 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create

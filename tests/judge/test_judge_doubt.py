@@ -18,8 +18,8 @@ from reassure_judge.verdicts import (
     count_broken,
     summarise,
 )
-from reassure_model.kip_236.state import Environment, Reassignment
-from reassure_model.kip_236.writes import CreateReassignment, DeleteRequest, WriteState
+from reassure_model.partition import Environment, Reassignment
+from reassure_model.writes import CreateReassignment, DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Check, Create, Delete, SetData, committed, multi

@@ -16,17 +16,18 @@ from hypothesis import strategies as st
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_model.kip_236.obligations import find_drop, next_write
-from reassure_model.kip_236.requests import NothingToDo, Refusal, decide_request
-from reassure_model.kip_236.rules import accept_write, apply_failover, must_drop_wait
-from reassure_model.kip_236.state import (
+from reassure_model.outcome import Accepted
+from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
 )
-from reassure_model.kip_236.writes import (
+from reassure_model.protocols.kip_236.obligations import find_drop, next_write
+from reassure_model.protocols.kip_236.requests import NothingToDo, Refusal, decide_request
+from reassure_model.protocols.kip_236.rules import accept_write, apply_failover, must_drop_wait
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -37,7 +38,6 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.outcome import Accepted
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import (

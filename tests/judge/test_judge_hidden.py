@@ -22,7 +22,7 @@ from reassure_judge.hidden import (
 from reassure_judge.judge import Judge
 from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import Tally
-from reassure_model.kip_236.state import Environment
+from reassure_model.partition import Environment
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile, override_readings
 from reassure_zookeeper.transactions import (

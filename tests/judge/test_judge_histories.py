@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kip_236.state import LeaderAndIsr, Reassignment
-from reassure_model.kip_236.writes import (
+from reassure_model.partition import LeaderAndIsr, Reassignment
+from reassure_model.writes import (
     CreateReassignment,
     DeleteReassignment,
     DeleteRequest,

@@ -27,10 +27,10 @@ from reassure_model.kafka_writes import (
     Written,
     find_firsts,
 )
-from reassure_model.kafka_zk import Assignment
-from reassure_model.kip_236.state import Environment, LeaderAndIsr
-from reassure_model.kip_236.writes import ChangeIsr, WriteState
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, LeaderAndIsr
+from reassure_model.protocols.kafka_zk import Assignment
+from reassure_model.writes import ChangeIsr, WriteState
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.spark import audit_spark
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings

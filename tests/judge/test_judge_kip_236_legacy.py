@@ -13,16 +13,16 @@ from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_lab.archives.walks import LegacyWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
-from reassure_model.kip_236.batch import WriteOwed
-from reassure_model.kip_236.writes import DeleteReassignment
-from reassure_model.kip_236_legacy import (
+from reassure_model.protocols.kip_236.batch import WriteOwed
+from reassure_model.protocols.kip_236_legacy import (
     Ask,
     DeleteLegacy,
     RewriteZnode,
     Translate,
     WriteLegacy,
 )
-from reassure_model.kip_236_legacy.entries import LIVES
+from reassure_model.protocols.kip_236_legacy.entries import LIVES
+from reassure_model.writes import DeleteReassignment
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import LegacyEntry, RequestZnode

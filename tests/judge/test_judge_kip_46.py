@@ -11,7 +11,7 @@ from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_lab.archives.walks import HealingWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
-from reassure_model.kip_46 import (
+from reassure_model.protocols.kip_46 import (
     CreateTask,
     DeleteRecord,
     Generate,
@@ -22,7 +22,7 @@ from reassure_model.kip_46 import (
     Submit,
     Tick,
 )
-from reassure_model.kip_46.writes import LIVES
+from reassure_model.protocols.kip_46.writes import LIVES
 from reassure_spec import znodes
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, get_profile, override_readings

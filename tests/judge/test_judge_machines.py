@@ -9,7 +9,7 @@ import pytest
 
 from reassure_judge.kafka import find_nobody_electable, find_outside
 from reassure_judge.protocols.kafka_zk import accept
-from reassure_model import kafka_writes, kafka_zk
+from reassure_model import kafka_writes
 from reassure_model.copies import Append, can_join
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.kafka_writes import (
@@ -20,7 +20,10 @@ from reassure_model.kafka_writes import (
     fail_over,
     next_obligation,
 )
-from reassure_model.kafka_zk import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, LeaderAndIsr
+from reassure_model.protocols import kafka_zk
+from reassure_model.protocols.kafka_zk import (
     Alter,
     Announce,
     Assignment,
@@ -41,11 +44,9 @@ from reassure_model.kafka_zk import (
     plan_phase,
     reassign_to,
 )
-from reassure_model.kafka_zk.machine import MACHINE
-from reassure_model.kip_236.state import Environment, LeaderAndIsr
-from reassure_model.kip_236.writes import ChangeIsr, WriteState
-from reassure_model.outcome import Rejected
+from reassure_model.protocols.kafka_zk.machine import MACHINE
 from reassure_model.selectors import Elected, select_reassigned
+from reassure_model.writes import ChangeIsr, WriteState
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from reassure_judge.messages import Heard, Stored, Told
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
 from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.znodes import ReplicaList, StateZnode
 
 KEY = ("orders", 0)

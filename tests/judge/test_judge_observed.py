@@ -13,7 +13,7 @@ from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.observed.lags import Past
 from reassure_judge.observed.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
-from reassure_model.kafka_4485 import invariants, lag, replication
+from reassure_model.protocols.kafka_4485 import invariants, lag, replication
 from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (

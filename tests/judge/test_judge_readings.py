@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reassure_judge.judge import Judge
-from reassure_model.kip_236.writes import WriteAssigned, WriteState
+from reassure_model.writes import WriteAssigned, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import READINGS, Readings, override_readings
 from reassure_spec.rooms import ROOMS

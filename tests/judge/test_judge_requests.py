@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kip_236.state import Reassignment
-from reassure_model.kip_236.writes import CreateReassignment, DeleteRequest
+from reassure_model.partition import Reassignment
+from reassure_model.writes import CreateReassignment, DeleteRequest
 from reassure_spec import znodes
 from reassure_zookeeper.transactions import Create, Delete, SetData
 

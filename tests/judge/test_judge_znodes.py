@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from reassure_judge.judge import Judge, Tracking
-from reassure_model.kip_236.lives import LIVES
-from reassure_model.kip_236.state import Reassignment
-from reassure_model.kip_236.writes import (
+from reassure_model.lives import LIVES
+from reassure_model.partition import Reassignment
+from reassure_model.writes import (
     CreateReassignment,
     DeleteReassignment,
     DeleteRequest,

@@ -8,16 +8,16 @@ from reassure_lab.archives import forms
 from reassure_lab.archives.forms import Answers, Place, Step
 from reassure_lab.archives.offers import Offer
 from reassure_lab.archives.synthetic import Size, SyntheticHistory
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import (
+from reassure_model.outcome import Accepted
+from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
     Request,
     to_znode,
 )
-from reassure_model.kip_236.writes import ChangeIsr, WriteState
-from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.writes import ChangeIsr, WriteState
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import NO_LEADER, ReplicaList, encode_state
 from reassure_zookeeper.transactions import Transaction

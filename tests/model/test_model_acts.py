@@ -4,11 +4,11 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.rules import accept_write
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.writes import WriteState
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.writes import WriteState
 from reassure_spec.readings import Readings
 
 FOUR = frozenset({1, 2, 3, 4})

@@ -12,15 +12,15 @@ from typing import Any
 
 import pytest
 
-from reassure_model import kip_236_legacy
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, On
-from reassure_model.kip_236 import batch, requests
-from reassure_model.kip_236 import system as model
-from reassure_model.kip_236.state import Partition
-from reassure_model.kip_236.system import System, make_system, step
-from reassure_model.kip_236.writes import DeleteReassignment, UpdateReassignment, Write
-from reassure_model.kip_236_legacy import DeleteLegacy, Legacy, WriteLegacy, make_legacy
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Partition
+from reassure_model.protocols import kip_236_legacy
+from reassure_model.protocols.kip_236 import batch, requests
+from reassure_model.protocols.kip_236 import system as model
+from reassure_model.protocols.kip_236.system import System, make_system, step
+from reassure_model.protocols.kip_236_legacy import DeleteLegacy, Legacy, WriteLegacy, make_legacy
+from reassure_model.writes import DeleteReassignment, UpdateReassignment, Write
 from reassure_spec.readings import PROFILES, READINGS, Readings, override_readings
 from reassure_spec.znodes import LegacyEntry
 

@@ -9,7 +9,9 @@ from reassure_explorer.engine.search import SearchLimit, find_shortest
 from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
-from reassure_model.kafka_42 import (
+from reassure_model.machine import find_machines
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kafka_42 import (
     Command,
     Effect,
     Interrupt,
@@ -28,8 +30,6 @@ from reassure_model.kafka_42 import (
     start_replica_states,
     step,
 )
-from reassure_model.machine import find_machines
-from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.state_machines import PartitionState, ReplicaState, move_partition
 from reassure_spec.readings import Readings, get_profile, override_readings

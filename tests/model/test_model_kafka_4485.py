@@ -6,8 +6,9 @@ from dataclasses import dataclass, replace
 import pytest
 
 from reassure_model.environment import NotPossible
-from reassure_model.kafka_4485.invariants import GOALS, INVARIANTS, is_promised
-from reassure_model.kafka_4485.replication import (
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kafka_4485.invariants import GOALS, INVARIANTS, is_promised
+from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,
     Action,
     Advance,
@@ -28,7 +29,6 @@ from reassure_model.kafka_4485.replication import (
     make_replication,
     step,
 )
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings, get_profile
 
 MONOTONE = "hw.consumer.monotone"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassure_model.kafka_4485.lag import (
+from reassure_model.protocols.kafka_4485.lag import (
     EndHistory,
     compute_replica_lag,
     compute_views,
@@ -14,7 +14,7 @@ from reassure_model.kafka_4485.lag import (
     matching_lags,
     read_clock_and_end,
 )
-from reassure_model.kafka_4485.leader import (
+from reassure_model.protocols.kafka_4485.leader import (
     NEVER_MS,
     Follower,
     Leader,

@@ -6,7 +6,9 @@ import pytest
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
-from reassure_model.kafka_zk import (
+from reassure_model.machine import Goal, find_machines
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kafka_zk import (
     Action,
     Alter,
     Assignment,
@@ -23,8 +25,6 @@ from reassure_model.kafka_zk import (
     reassign_to,
     step,
 )
-from reassure_model.machine import Goal, find_machines
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 

@@ -8,10 +8,10 @@ import pytest
 
 from reassure_explorer.engine.search import find_shortest
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On
-from reassure_model.kip_236.batch import WriteOwed
-from reassure_model.kip_236.system import is_stopped
-from reassure_model.kip_236.writes import CreateReassignment, DeleteReassignment
-from reassure_model.kip_236_legacy import (
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kip_236.batch import WriteOwed
+from reassure_model.protocols.kip_236.system import is_stopped
+from reassure_model.protocols.kip_236_legacy import (
     Action,
     Ask,
     DeleteLegacy,
@@ -26,7 +26,7 @@ from reassure_model.kip_236_legacy import (
     next_effect,
     step,
 )
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.writes import CreateReassignment, DeleteReassignment
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,

@@ -4,8 +4,9 @@ from typing import Final
 
 import pytest
 
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236_legacy.entries import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236_legacy.entries import (
     NO,
     YES,
     Entry,
@@ -13,7 +14,6 @@ from reassure_model.kip_236_legacy.entries import (
     judge_entry_change,
     judge_entry_removal,
 )
-from reassure_model.outcome import Rejected
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry
 

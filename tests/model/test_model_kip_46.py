@@ -8,7 +8,8 @@ import pytest
 
 from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
-from reassure_model.kip_46 import (
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kip_46 import (
     Cluster,
     CreateTask,
     DeleteRecord,
@@ -31,8 +32,7 @@ from reassure_model.kip_46 import (
     next_effect,
     step,
 )
-from reassure_model.kip_46.machine import MACHINE
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.protocols.kip_46.machine import MACHINE
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,

@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On, Return
-from reassure_model.kip_46 import (
+from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_46 import (
     HealingConfig,
     RemoveTask,
     StartTask,
@@ -21,8 +22,14 @@ from reassure_model.kip_46 import (
     find_two_running,
     get_hosted,
 )
-from reassure_model.kip_46.moves import Action, Healed, as_cluster, make_healed, next_step, step
-from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_46.moves import (
+    Action,
+    Healed,
+    as_cluster,
+    make_healed,
+    next_step,
+    step,
+)
 from reassure_spec.readings import Readings, get_profile, override_readings
 
 CONFIG: Final = HealingConfig()

@@ -13,8 +13,8 @@ from reassure_conformance.scenarios.telling import get_text, tell_source
 from reassure_conformance.scenarios.worlds import get_world
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
 from reassure_explorer.scopes.catalogue import SCOPES
-from reassure_explorer.scopes.kip_236 import Limits, bound_requests
 from reassure_explorer.scopes.machine import Bounds, MachineScope
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN
@@ -23,9 +23,6 @@ from reassure_judge.rules import Possible, Rules
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import Tally
 from reassure_model.environment import Controller, Die, Failover, Leave, NotPossible
-from reassure_model.kip_236.machine import MACHINE as REQUESTS
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Request
-from reassure_model.kip_236.system import Submit, System
 from reassure_model.machine import (
     CONTROLLER,
     Act,
@@ -42,6 +39,9 @@ from reassure_model.machine import (
     register,
 )
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Request
+from reassure_model.protocols.kip_236.machine import MACHINE as REQUESTS
+from reassure_model.protocols.kip_236.system import Submit, System
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.words import Arguments, check_arguments
 

@@ -7,8 +7,8 @@ from typing import Final
 
 import pytest
 
-from reassure_model.kip_236.promises import PROMISES, Memory, Moment
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
 from reassure_spec.readings import get_profile
 
 PROFILES: Final = ("kip-236", "kip-236-amended")

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_model.kip_236.requests import (
+from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.protocols.kip_236.requests import (
     Change,
     New,
     NothingToDo,
@@ -12,7 +13,6 @@ from reassure_model.kip_236.requests import (
     decide_request,
     settle_conflicts,
 )
-from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_spec.readings import Readings, get_profile, override_readings
 
 AROUND = Environment(frozenset({1, 2, 3}), frozenset({1, 2, 3, 4}))

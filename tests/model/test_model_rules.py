@@ -9,16 +9,21 @@ import pytest
 from _pytest.mark import ParameterSet
 
 from reassure_model.controllers import Controllership, accept_election
-from reassure_model.kip_236 import rules
-from reassure_model.kip_236.rules import accept_write, apply_failover, is_change_unfinished
-from reassure_model.kip_236.state import (
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
 )
-from reassure_model.kip_236.writes import (
+from reassure_model.protocols.kip_236 import rules
+from reassure_model.protocols.kip_236.rules import (
+    accept_write,
+    apply_failover,
+    is_change_unfinished,
+)
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -29,7 +34,6 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import Readings, get_profile
 

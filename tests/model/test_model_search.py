@@ -11,13 +11,20 @@ from functools import cache
 import pytest
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
-from reassure_model.kip_236.invariants import GOALS, INVARIANTS
-from reassure_model.kip_236.obligations import compute_plan, next_write
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import Environment, Partition, is_leader_live
-from reassure_model.kip_236.system import Action, Submit, System, enabled, make_system, step
-from reassure_model.kip_236.writes import ChangeIsr
+from reassure_model.invariants import GOALS, INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, Partition, is_leader_live
+from reassure_model.protocols.kip_236.obligations import compute_plan, next_write
+from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236.system import (
+    Action,
+    Submit,
+    System,
+    enabled,
+    make_system,
+    step,
+)
+from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings, get_profile
 
 

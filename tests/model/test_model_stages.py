@@ -8,18 +8,18 @@ import pytest
 
 from reassure_explorer.engine.interface import Action, Noted
 from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.protocols.kafka_zk.scopes import bound_shipped
 from reassure_explorer.scopes.catalogue import get_scope
 from reassure_explorer.scopes.copies import CopiesWorld
-from reassure_explorer.scopes.kafka_zk import bound_shipped
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Failover
-from reassure_model.kip_236.stages import MOVES
-from reassure_model.kip_236.state import Request
-from reassure_model.kip_236.writes import ChangeIsr
 from reassure_model.lifecycle import Lifecycle
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Rejected
-from reassure_model.topics import make_topic
+from reassure_model.partition import Request
+from reassure_model.protocols.kip_236.stages import MOVES
+from reassure_model.protocols.topics import make_topic
+from reassure_model.writes import ChangeIsr
 from reassure_spec.clauses import list_clauses, load_clauses
 from reassure_spec.readings import get_profile, override_readings
 

@@ -4,8 +4,7 @@ import pytest
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.state_machines import ReplicaState
-from reassure_model.topics import (
+from reassure_model.protocols.topics import (
     Action,
     Answer,
     Ask,
@@ -22,6 +21,7 @@ from reassure_model.topics import (
     next_effect,
     step,
 )
+from reassure_model.state_machines import ReplicaState
 
 BROKERS = frozenset({1, 2, 3})
 

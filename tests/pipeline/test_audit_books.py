@@ -10,8 +10,8 @@ import pytest
 from reassure_conformance.cli import run_command
 from reassure_lab.archives.walks import HealingWalk, LegacyWalk, Walk
 from reassure_model.environment import Die, Failover, Return
-from reassure_model.kip_46 import Submit, Tick
-from reassure_model.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
+from reassure_model.protocols.kip_46 import Submit, Tick
+from reassure_model.protocols.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.spark import audit_spark
 from reassure_spec import znodes

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reassure_pipeline.gateway import find_cause
-from reassure_pipeline.shipping import find_roots, pack_packages
+from reassure_pipeline.shipping import find_package, pack_packages
 
 
 def test_a_bare_python_judges_with_what_is_sent(tmp_path: Path) -> None:
@@ -30,7 +30,7 @@ def test_a_bare_python_judges_with_what_is_sent(tmp_path: Path) -> None:
 def test_a_package_that_is_not_installed_is_named() -> None:
     """What cannot be sent is said before anything starts."""
     with pytest.raises(ModuleNotFoundError, match="reassure_nonsense"):
-        find_roots(["reassure_nonsense"])
+        find_package("reassure_nonsense")
 
 
 @pytest.mark.parametrize(

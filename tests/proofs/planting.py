@@ -20,10 +20,13 @@ from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import Claim, Function, Values
 from reassure_proofs.engine.symex import Limits
 from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
-from reassure_proofs.theorems.kafka_4485.logs import load
+from reassure_proofs.protocols.kafka_4485.logs import load
 
-LOADED_AGAIN = ("reassure_model.kafka_4485.replication", "reassure_model.kafka_4485.invariants")
-"""Modules of which the proofs have a second copy (`reassure_proofs.theorems.kafka_4485.logs`)."""
+LOADED_AGAIN = (
+    "reassure_model.protocols.kafka_4485.replication",
+    "reassure_model.protocols.kafka_4485.invariants",
+)
+"""Modules of which the proofs have a second copy (`reassure_proofs.protocols.kafka_4485.logs`)."""
 
 
 CHECK: Final = 2

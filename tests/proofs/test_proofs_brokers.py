@@ -57,7 +57,7 @@ def test_look_at_a_number_is_found_with_its_line(look: str) -> None:
     with planted(mistake):
         (found, *_) = find_looks(STEP.function)
     assert "may look at a broker's number" in found
-    assert "reassure_model.kafka_4485.replication" in found
+    assert "reassure_model.protocols.kafka_4485.replication" in found
 
 
 def test_code_that_looks_is_not_proved() -> None:

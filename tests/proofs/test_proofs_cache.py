@@ -17,8 +17,8 @@ from reassure_proofs.engine.cache import Cache, digest_module
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import TheoremResult, prove_all
 
-DROP = "reassure_proofs.theorems.kip_236.drop"
-INSYNC = "reassure_proofs.theorems.kafka_4485.insync"
+DROP = "reassure_proofs.protocols.kip_236.drop"
+INSYNC = "reassure_proofs.protocols.kafka_4485.insync"
 
 
 def prove(folder: Path, *names: str, timeout_s: float = 60.0) -> dict[str, TheoremResult]:

@@ -7,8 +7,8 @@ import pytest
 
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.theorems.kip_236.contracts import THEOREMS
-from reassure_proofs.theorems.kip_236.drop import ask_drop
+from reassure_proofs.protocols.kip_236.contracts import THEOREMS
+from reassure_proofs.protocols.kip_236.drop import ask_drop
 from reassure_spec.readings import Readings
 
 

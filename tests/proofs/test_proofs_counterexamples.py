@@ -15,8 +15,8 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_explorer.tales import list_tales
-from reassure_model.kip_236.state import Partition
+from reassure_explorer.promises import list_tales
+from reassure_model.partition import Partition
 from reassure_proofs.engine.counterexamples import (
     AREA,
     render_scenario,

@@ -27,8 +27,8 @@ from reassure_proofs.engine.runner import (
 )
 from reassure_proofs.engine.statement import Parameter, Subject, Theorem, Values, choose_readings
 from reassure_proofs.engine.tasks import Task, group_theorems, run_task
-from reassure_proofs.theorems.kafka_4485.logs import make_log
-from reassure_proofs.theorems.kip_236.drop import DROP
+from reassure_proofs.protocols.kafka_4485.logs import make_log
+from reassure_proofs.protocols.kip_236.drop import DROP
 from reassure_spec import readings
 from reassure_spec.readings import Readings
 

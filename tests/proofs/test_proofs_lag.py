@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kafka_4485 import leader as replication_leader
-from reassure_model.kafka_4485.leader import Follower, estimate_lag, record_fetch
+from reassure_model.protocols.kafka_4485 import leader as replication_leader
+from reassure_model.protocols.kafka_4485.leader import Follower, estimate_lag, record_fetch
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.theorems.kafka_4485 import lag
+from reassure_proofs.protocols.kafka_4485 import lag
 
 
 def _prove(name: str) -> Any:

@@ -14,22 +14,22 @@ from typing import Final
 import pytest
 
 MODULES: Final = (
-    "kafka_4485.replication",
-    "kip_236.acts",
-    "kip_236.drop",
-    "kafka_4485.insync",
-    "kip_236.obligations",
-    "kip_236.requests",
-    "kip_236.rules",
+    "protocols.kafka_4485.replication",
+    "acts",
+    "protocols.kip_236.drop",
+    "protocols.kafka_4485.insync",
+    "protocols.kip_236.obligations",
+    "protocols.kip_236.requests",
+    "protocols.kip_236.rules",
     "selectors",
-    "kip_236.state",
-    "kip_236.system",
-    "kip_236.writes",
+    "partition",
+    "protocols.kip_236.system",
+    "writes",
 )
 """What the theorems about steps, plans and replication run."""
 KNOWN: Final = {
-    "kip_236.requests: find_refusal: r < 0": "a request that names a negative number is refused",
-    "kip_236.rules: _choices: 0 < size": "how many come first, no broker",
+    "protocols.kip_236.requests: find_refusal: r < 0": "a negative number is refused",
+    "protocols.kip_236.rules: _choices: 0 < size": "how many come first, no broker",
 }
 """Comparisons with a plain number that are not about which broker it is, each with the reason."""
 

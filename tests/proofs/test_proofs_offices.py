@@ -4,17 +4,17 @@ from typing import Any
 
 import pytest
 
-from reassure_model import topics
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted
+from reassure_model.protocols import topics
 from reassure_proofs.engine.necessity import examine_hypotheses
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
-from reassure_proofs.theorems import controllers
-from reassure_proofs.theorems.controllers import OFFICE
-from reassure_proofs.theorems.kafka_42 import MOVED_42
-from reassure_proofs.theorems.topics import DEAD_NOT_DELETING, DELETED
+from reassure_proofs.protocols.common import controllers
+from reassure_proofs.protocols.common.controllers import OFFICE
+from reassure_proofs.protocols.kafka_42 import MOVED_42
+from reassure_proofs.protocols.topics import DEAD_NOT_DELETING, DELETED
 
 NAMES = [
     theorem.name for theorem in get_theorems() if theorem.subject in (OFFICE, DELETED, MOVED_42)

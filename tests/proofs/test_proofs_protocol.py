@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_model.outcome import Accepted
+from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
 from reassure_proofs.engine.tasks import Task, run_task
-from reassure_proofs.theorems.kip_236 import protocol
-from reassure_proofs.theorems.kip_236.protocol import (
+from reassure_proofs.protocols.kip_236 import protocol
+from reassure_proofs.protocols.kip_236.protocol import (
     DROP_FOLLOWED,
     INVARIANT,
     STEP,

@@ -14,7 +14,7 @@ from reassure_conformance.answers.shown_live import (
 from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hypotheses
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.replays import NotShown, can_be_shown, find_shown, prepare
-from reassure_proofs.theorems.kip_236.plantings import dropped, violates
+from reassure_proofs.protocols.kip_236.plantings import dropped, violates
 
 DROPS = [item.name for item in get_theorems() if can_be_shown(item) and item.tier == "gate"]
 

@@ -8,19 +8,24 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kafka_4485 import replication
-from reassure_model.kafka_4485.replication import ACTIONS, LEADER_ALONE, Action, Replication
 from reassure_model.outcome import Accepted
+from reassure_model.protocols.kafka_4485 import replication
+from reassure_model.protocols.kafka_4485.replication import (
+    ACTIONS,
+    LEADER_ALONE,
+    Action,
+    Replication,
+)
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.necessity import examine_hypotheses
 from reassure_proofs.engine.prover import ProofFaultError, prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
 from reassure_proofs.engine.statement import choose_readings
-from reassure_proofs.theorems.kafka_4485 import logs
-from reassure_proofs.theorems.kafka_4485 import replication as replicas
-from reassure_proofs.theorems.kafka_4485.logs import SeenLog, load
-from reassure_proofs.theorems.kafka_4485.replication import (
+from reassure_proofs.protocols.kafka_4485 import logs
+from reassure_proofs.protocols.kafka_4485 import replication as replicas
+from reassure_proofs.protocols.kafka_4485.logs import SeenLog, load
+from reassure_proofs.protocols.kafka_4485.replication import (
     INVARIANT,
     STEP,
     THEOREMS,
@@ -34,7 +39,7 @@ KEPT = Path(__file__).parents[2] / "build" / "proofs"
 NAMES = [theorem.name for theorem in THEOREMS]
 PROVED = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 AMENDED = choose_readings("kafka-4485", replicas.AMENDMENTS)
-MODEL = "reassure_model.kafka_4485.replication"
+MODEL = "reassure_model.protocols.kafka_4485.replication"
 
 
 def _prove(name: str, verb: str) -> Any:

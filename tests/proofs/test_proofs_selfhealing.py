@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kip_46 import RemoveTask, StartTask
+from reassure_model.protocols.kip_46 import RemoveTask, StartTask
 from reassure_proofs.engine.necessity import examine_hypotheses
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
-from reassure_proofs.theorems import kip_46
-from reassure_proofs.theorems.kip_46 import CHOICE, FAILOVER, QUEUE, THEOREMS
+from reassure_proofs.protocols import kip_46
+from reassure_proofs.protocols.kip_46 import CHOICE, FAILOVER, QUEUE, THEOREMS
 
 PROVED = [theorem.name for theorem in THEOREMS if theorem.expected == "proved"]
 

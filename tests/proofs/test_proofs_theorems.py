@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.necessity import NecessityResult
 from reassure_proofs.engine.prover import prove
@@ -19,7 +19,7 @@ from reassure_proofs.engine.register import UnknownTheoremError, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, prove_all, to_json
 from reassure_proofs.engine.statement import Hypothesis, Theorem
 from reassure_proofs.engine.wording import examine_page, format_sums, render_section
-from reassure_proofs.theorems.kip_236.drop import DROP, ask_drop
+from reassure_proofs.protocols.kip_236.drop import DROP, ask_drop
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import get_finding
 from reassure_spec.readings import Readings

@@ -85,28 +85,28 @@ def find_asked(paths: Iterator[Path]) -> set[str]:
 
 
 _KIP_236 = (
-    "kip_236.requests",
-    "kip_236.rules",
-    "kip_236.obligations",
-    "kip_236.drop",
-    "kip_236.acts",
+    "protocols.kip_236.requests",
+    "protocols.kip_236.rules",
+    "protocols.kip_236.obligations",
+    "protocols.kip_236.drop",
+    "acts",
 )
 MODULES: dict[str, tuple[str, ...]] = {
     "judge of kip-236": _KIP_236,
-    "judge of kip-236-legacy": (*_KIP_236, "kip_236_legacy.entries"),
-    "judge of kip-46": (*_KIP_236, "kip_46.__init__", "kip_46.writes"),
+    "judge of kip-236-legacy": (*_KIP_236, "protocols.kip_236_legacy.entries"),
+    "judge of kip-46": (*_KIP_236, "protocols.kip_46.__init__", "protocols.kip_46.writes"),
     "explorer of kip-236": _KIP_236,
-    "explorer of kip-236-legacy": (*_KIP_236, "kip_236_legacy.__init__"),
-    "explorer of kafka-42": ("kafka_42",),
-    "explorer of kip-46": ("kip_46.__init__",),
+    "explorer of kip-236-legacy": (*_KIP_236, "protocols.kip_236_legacy.__init__"),
+    "explorer of kafka-42": ("protocols.kafka_42",),
+    "explorer of kip-46": ("protocols.kip_46.__init__",),
     "explorer of kafka-4485": (
-        "kafka_4485.replication",
-        "kafka_4485.lag",
-        "kafka_4485.leader",
-        "kafka_4485.invariants",
-        "kafka_4485.insync",
+        "protocols.kafka_4485.replication",
+        "protocols.kafka_4485.lag",
+        "protocols.kafka_4485.leader",
+        "protocols.kafka_4485.invariants",
+        "protocols.kafka_4485.insync",
     ),
-    "explorer of kafka-zk": ("kafka_zk", "topics"),
+    "explorer of kafka-zk": ("protocols.kafka_zk", "protocols.topics"),
 }
 """The modules of the model that a room asks."""
 _KAFKA = ("model/reassure_model/kafka_writes.py", "judge/reassure_judge/kafka.py")
@@ -120,9 +120,12 @@ FILES: dict[str, tuple[str, ...]] = {
     "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk.py"),
     "judge of kafka-4485": (
         "judge/reassure_judge/observed",
-        "model/reassure_model/kafka_4485/leader.py",
+        "model/reassure_model/protocols/kafka_4485/leader.py",
     ),
-    "controller of kip-236": ("controller/reassure_controller",),
+    "controller of kip-236": (
+        "controller/reassure_controller",
+        "controller/reassure_controller/protocols",
+    ),
     "broker of kafka-4485": ("controller/reassure_controller/replication",),
 }
 """The files of other rooms, or the folders of such files."""

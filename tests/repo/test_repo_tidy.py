@@ -170,6 +170,7 @@ SHARED = {
     "leading": "what a leader does in its term, by the broker and for the judge",
     "lag": "how far a follower is behind, in the model and in proofs",
     "leader": "what a leader concludes of its followers, in the model and in proofs",
+    "partition": "one partition: its records, and what brokers observed of it",
     "observations": "what brokers were seen to hold: its format, and how fast it is judged",
     "lifecycle": "the lives of what protocols are about, as tables and as pictures",
     "messages": "what brokers are told, by the controller and for the judge",
@@ -184,7 +185,20 @@ SHARED = {
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""
-PARTS = {"__init__", "__main__", "invariants", "machine", "rules", "stages", "writes"}
+PARTS = {
+    "__init__",
+    "__main__",
+    "guarantees",
+    "invariants",
+    "live",
+    "machine",
+    "rules",
+    "scopes",
+    "stages",
+    "tales",
+    "world",
+    "writes",
+}
 """What every protocol, or every room, may have."""
 
 
@@ -193,7 +207,7 @@ def find_names_twice(paths: Iterable[Path]) -> Iterator[str]:
     found: dict[str, list[Path]] = {}
     for path in paths:
         found.setdefault(path.stem, []).append(path)
-    protocols = {path.name for path in (ROOT / "model/reassure_model").iterdir()}
+    protocols = {path.name for path in (ROOT / "model/reassure_model/protocols").iterdir()}
     for name, places in found.items():
         if len(places) > 1 and name not in protocols | PARTS | set(SHARED):
             yield name

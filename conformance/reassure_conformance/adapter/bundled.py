@@ -34,9 +34,9 @@ from reassure_controller.direct import DirectClient
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica, Step
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.faults import FAULTS, check_faults
-from reassure_controller.healing import HealingSettings
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
+from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_controller.rules import Rules
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport

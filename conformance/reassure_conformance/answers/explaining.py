@@ -259,8 +259,8 @@ def _list_scopes() -> Iterable[str]:
 
 def _describe_scope(name: str) -> Iterator[str]:
     from reassure_conformance.answers.exploring import format_counts
+    from reassure_explorer.promises import list_tales
     from reassure_explorer.scopes.catalogue import get_scope
-    from reassure_explorer.tales import list_tales
     from reassure_spec.readings import get_profile
 
     scope = get_scope(name)

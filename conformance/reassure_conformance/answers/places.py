@@ -17,9 +17,9 @@ from reassure_conformance.answers.mentions import find_mentions, find_tests_of
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
+from reassure_explorer.promises import list_tales
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.sweep import INSTANCES
-from reassure_explorer.tales import list_tales
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import Finding
 from reassure_spec.matrix import Places

@@ -21,11 +21,11 @@ from reassure_conformance.scenarios.live.staged_requests import (
     read_partition,
     submit,
 )
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hypotheses
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.replays import NotShown, Replay, can_be_shown, prepare
-from reassure_proofs.theorems.kip_236.plantings import End, Planting, violates
+from reassure_proofs.protocols.kip_236.plantings import End, Planting, violates
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey
 

@@ -28,7 +28,7 @@ from reassure_conformance.gate.approaches import (
 from reassure_conformance.gate.events import History, Situation, Took, Wrote
 from reassure_conformance.gate.moment import Moment
 from reassure_judge.judge import ClusterView
-from reassure_model.kip_236.state import Partition
+from reassure_model.partition import Partition
 from reassure_spec.znodes import DELETED_TOPICS, PartitionKey
 from reassure_zookeeper.transactions import Create, Delete
 

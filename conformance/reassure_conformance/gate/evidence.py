@@ -17,7 +17,7 @@ from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import Violation
-from reassure_model.kip_236.state import Partition
+from reassure_model.partition import Partition
 from reassure_spec.errors import BadData
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import DELETED_TOPICS, PERSISTENT_ROOTS, PartitionKey

@@ -37,8 +37,8 @@ from reassure_conformance.gate.events import (
 from reassure_conformance.gate.moment import Moment
 from reassure_judge.judge import ClusterView
 from reassure_judge.messages import Heard, Told
-from reassure_model.kip_236.state import LeaderAndIsr, Partition
 from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (

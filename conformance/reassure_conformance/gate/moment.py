@@ -11,7 +11,7 @@ from typing import Final, Protocol
 
 from reassure_conformance.adapter import ADMIN, CAPABILITIES, OLD_ZNODE, REQUESTS
 from reassure_conformance.gate import steps as s
-from reassure_model.kip_236.state import Partition
+from reassure_model.partition import Partition
 from reassure_spec.profiles import has_protocol
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList

@@ -28,7 +28,7 @@ from reassure_conformance.gate.events import (
     iterate_writes,
 )
 from reassure_judge.judge import ClusterView
-from reassure_model.kip_236.state import Partition
+from reassure_model.partition import Partition
 from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import NO_LEADER, PartitionKey
 from reassure_zookeeper.transactions import Error

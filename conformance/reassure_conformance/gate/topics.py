@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from reassure_judge.judge import ClusterView
 from reassure_judge.messages import Told
-from reassure_model.kip_236.state import Partition
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Partition
 from reassure_model.selectors import select_controlled_shutdown, select_preferred
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (

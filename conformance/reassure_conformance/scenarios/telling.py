@@ -21,9 +21,9 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
 )
 from reassure_explorer.engine.result import Trace, TraceStep, Violation
+from reassure_explorer.promises import SmallWorld
 from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
 from reassure_explorer.scopes.machine import MachineScope
-from reassure_explorer.tales import SmallWorld
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
 

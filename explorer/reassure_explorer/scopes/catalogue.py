@@ -8,20 +8,17 @@ that holds is no proof for a larger one. The counts of each scope under each pro
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
-from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.scopes import __path__
+from reassure_explorer.promises import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
-from reassure_explorer.tales import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
@@ -58,13 +55,10 @@ class Scope:
 
 def _find_scopes() -> Iterator[Scope]:
     """Yield the standard scopes of every protocol, each from the module that is named for it."""
-    modules = {module.name.replace("_", "-"): module.name for module in iter_modules(__path__)}
-    for name in PROTOCOLS:
-        if name in modules:
-            found = import_module(f"{__package__}.{modules[name]}").SCOPES
-            for each in found:
-                make = partial(MachineScope, find_machines()[name], each.bounds)
-                yield Scope(each.name, each.summary, make, name)
+    for name, module in import_parts("reassure_explorer", "scopes").items():
+        for each in module.SCOPES:
+            make = partial(MachineScope, find_machines()[name], each.bounds)
+            yield Scope(each.name, each.summary, make, name)
 
 
 SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({each.name: each for each in _find_scopes()})

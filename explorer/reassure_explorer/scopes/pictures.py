@@ -5,7 +5,7 @@ from typing import Final
 
 from reassure_explorer.engine.renderings import draw_trace
 from reassure_explorer.engine.result import Trace, TraceStep
-from reassure_model.kafka_4485.replication import ACTIONS
+from reassure_model.protocols.kafka_4485.replication import ACTIONS
 
 _OF_BROKERS: Final = ("die", "return", *ACTIONS)
 """Actions whose parameter is the broker that acts."""

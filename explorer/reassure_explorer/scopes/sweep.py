@@ -2,7 +2,7 @@
 
 `INSTANCES` says for each finding (`reassure_spec.findings`) in which scope, profile and readings
 it comes out, which invariant it breaks there and in how many steps; `derive` finds the trace anew.
-Most have a small world of their own (`reassure_explorer.tales`), the others a standard scope.
+Most have a small world of their own (`reassure_explorer.promises`), the others a standard scope.
 
 `sweep` goes the other way: it settles every reading of a scope otherwise, one at a time, and says
 what is broken then and is not broken otherwise.
@@ -15,8 +15,8 @@ from typing import Final
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.result import Trace
+from reassure_explorer.promises import list_tales
 from reassure_explorer.scopes.catalogue import get_model, get_scope
-from reassure_explorer.tales import list_tales
 from reassure_spec.findings import findings_of_reading
 from reassure_spec.readings import READINGS, get_profile
 from reassure_spec.rooms import get_room

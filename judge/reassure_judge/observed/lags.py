@@ -8,8 +8,13 @@ log moved, as far back as the limit: what the definition of replica lag asks for
 from collections import deque
 
 from reassure_judge.observed.ledger import Ledger, Line
-from reassure_model.kafka_4485.insync import compute_pseudo_isr
-from reassure_model.kafka_4485.leader import Follower, estimate_lag, record_fetch, start_leader
+from reassure_model.protocols.kafka_4485.insync import compute_pseudo_isr
+from reassure_model.protocols.kafka_4485.leader import (
+    Follower,
+    estimate_lag,
+    record_fetch,
+    start_leader,
+)
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Fetch
 from reassure_spec.readings import Readings

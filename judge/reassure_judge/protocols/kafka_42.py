@@ -27,9 +27,9 @@ from reassure_model.kafka_writes import (
     fail_over,
     next_obligation,
 )
-from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList

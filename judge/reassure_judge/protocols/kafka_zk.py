@@ -12,6 +12,7 @@ from reassure_judge.kafka import (
     make_invariants,
 )
 from reassure_judge.rules import Sign, Signs
+from reassure_model.invariants import Invariant
 from reassure_model.kafka_writes import (
     LISTS,
     Hosted,
@@ -25,9 +26,8 @@ from reassure_model.kafka_writes import (
     fail_over,
     next_obligation,
 )
-from reassure_model.kip_236.invariants import Invariant
-from reassure_model.kip_236.state import Environment
 from reassure_model.machine import Judgement
+from reassure_model.partition import Environment
 from reassure_spec.readings import Readings
 
 

@@ -1,7 +1,7 @@
 """KIP-236, as written and amended: requests in a queue, a record of each reassignment in flight.
 
-The rules are the model's (`reassure_model.kip_236`). What a controller has in mind and did not
-write is kept as several possible states (`reassure_judge.possible`).
+The rules are the model's (`reassure_model.protocols.kip_236`). What a controller has in mind and
+did not write is kept as several possible states (`reassure_judge.possible`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -37,16 +37,18 @@ from reassure_judge.possible import (
 from reassure_judge.rules import Fault, Rules, Sign, Signs, list_repeated, show_state
 from reassure_judge.standing import look_past
 from reassure_model.controllers import ACTING, DEPOSED
-from reassure_model.kip_236.machine import JUDGEMENT
-from reassure_model.kip_236.requests import is_remembered
-from reassure_model.kip_236.rules import accept_write
-from reassure_model.kip_236.state import (
+from reassure_model.machine import Due
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import (
     Environment,
     Partition,
     Reassignment,
     Request,
 )
-from reassure_model.kip_236.writes import (
+from reassure_model.protocols.kip_236.machine import JUDGEMENT
+from reassure_model.protocols.kip_236.requests import is_remembered
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -58,8 +60,6 @@ from reassure_model.kip_236.writes import (
     WriteState,
     adopt,
 )
-from reassure_model.machine import Due
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

@@ -2,7 +2,7 @@
 
 Partitions are judged as under KIP-236. Beside them a book follows the znode: who wrote which entry,
 what the acting controller has made of it, and whether it went when it should
-(`reassure_model.kip_236_legacy.entries`).
+(`reassure_model.protocols.kip_236_legacy.entries`).
 """
 
 from dataclasses import replace
@@ -15,8 +15,9 @@ from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_judge.whole import WholeRouter
-from reassure_model.kip_236.state import Environment, Partition, is_done
-from reassure_model.kip_236_legacy.entries import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, Partition, is_done
+from reassure_model.protocols.kip_236_legacy.entries import (
     MAYBE,
     NO,
     YES,
@@ -28,7 +29,6 @@ from reassure_model.kip_236_legacy.entries import (
     judge_entry_change,
     judge_entry_removal,
 )
-from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

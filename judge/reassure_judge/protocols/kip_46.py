@@ -2,7 +2,7 @@
 
 What a task moves is moved by requests and judged as under KIP-236. Beside that a book follows the
 records of failed brokers and the tasks, and judges what is written there by the model's functions
-(`reassure_model.kip_46.writes`).
+(`reassure_model.protocols.kip_46.writes`).
 
 The failure interval, the size of a task and the share of the bandwidth stand nowhere in ZooKeeper,
 so nothing is said of them.
@@ -20,9 +20,11 @@ from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_judge.whole import WholeRouter
-from reassure_model.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
-from reassure_model.kip_46.moves import find_left, host, is_refused
-from reassure_model.kip_46.writes import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, Partition
+from reassure_model.protocols.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
+from reassure_model.protocols.kip_46.moves import find_left, host, is_refused
+from reassure_model.protocols.kip_46.writes import (
     Judged,
     find_record_debts,
     find_replaced,
@@ -35,8 +37,6 @@ from reassure_model.kip_46.writes import (
     judge_start,
     judge_task_removal,
 )
-from reassure_model.kip_236.state import Environment, Partition
-from reassure_model.outcome import Rejected
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings

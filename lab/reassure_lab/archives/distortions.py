@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from reassure_model.controllers import ACTING, NONE, find_broken_authority
-from reassure_model.kip_236.requests import take_up
-from reassure_model.kip_236.rules import accept_write
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.writes import (
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236.requests import take_up
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     DeleteReassignment,
@@ -25,7 +26,6 @@ from reassure_model.kip_236.writes import (
     WriteState,
     adopt,
 )
-from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 

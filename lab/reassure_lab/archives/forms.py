@@ -12,15 +12,16 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from reassure_lab.archives.offers import Offer
-from reassure_model.kip_236.rules import accept_write, apply_failover
-from reassure_model.kip_236.state import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
     Reassignment,
     Request,
 )
-from reassure_model.kip_236.writes import (
+from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,
@@ -31,7 +32,6 @@ from reassure_model.kip_236.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList, write_usual_state
 

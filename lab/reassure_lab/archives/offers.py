@@ -7,10 +7,10 @@ Each is a function of what it is asked of and of nothing else, so that its answe
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, Partition, is_leader_live
-from reassure_model.kip_236.system import is_stopped
-from reassure_model.kip_236.writes import ChangeIsr, Write
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_leader_live
+from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236.system import is_stopped
+from reassure_model.writes import ChangeIsr, Write
 from reassure_spec.readings import Readings
 
 Offer = Callable[[Partition, Environment, Readings], Iterable[Write]]

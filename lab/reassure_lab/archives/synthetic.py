@@ -35,8 +35,8 @@ from reassure_lab.archives.offers import Offer, offer_lag, offer_owed, offer_ret
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.archives.walks import Topic, list_ops
 from reassure_model.controllers import ACTING
-from reassure_model.kip_236.state import Environment, Partition
-from reassure_model.kip_236.writes import (
+from reassure_model.partition import Environment, Partition
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     DeleteReassignment,

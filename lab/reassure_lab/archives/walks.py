@@ -14,9 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Generic, TypeVar
 
 from reassure_lab.archives.sample import SampleCluster
-from reassure_model import kip_46, kip_236_legacy
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
-from reassure_model.kip_46 import (
+from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, to_znode
+from reassure_model.protocols import kip_46, kip_236_legacy
+from reassure_model.protocols.kip_46 import (
     Assignments,
     CreateTask,
     DeleteRecord,
@@ -27,23 +29,11 @@ from reassure_model.kip_46 import (
     Submit,
     Tick,
 )
-from reassure_model.kip_46 import moves as healing
-from reassure_model.kip_46.moves import Healed, make_healed
-from reassure_model.kip_236.batch import Batch, WriteOwed
-from reassure_model.kip_236.obligations import next_write
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment, to_znode
-from reassure_model.kip_236.writes import (
-    ChangeIsr,
-    CreateReassignment,
-    CreateState,
-    DeleteReassignment,
-    DeleteRequest,
-    UpdateReassignment,
-    Write,
-    WriteAssigned,
-    WriteState,
-)
-from reassure_model.kip_236_legacy import (
+from reassure_model.protocols.kip_46 import moves as healing
+from reassure_model.protocols.kip_46.moves import Healed, make_healed
+from reassure_model.protocols.kip_236.batch import Batch, WriteOwed
+from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236_legacy import (
     Ask,
     DeleteLegacy,
     Legacy,
@@ -54,7 +44,17 @@ from reassure_model.kip_236_legacy import (
     next_for_znode,
     remove_completed,
 )
-from reassure_model.outcome import Rejected
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode

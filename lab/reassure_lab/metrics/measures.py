@@ -14,8 +14,8 @@ from prometheus_client.metrics_core import Metric
 from reassure_controller.client import Client
 from reassure_controller.context import PartitionContext
 from reassure_controller.controller import Controller
-from reassure_controller.drop import choose_drop
 from reassure_controller.effects import Phase
+from reassure_controller.protocols.kip_236 import choose_drop
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
 from reassure_controller.tally import Tally

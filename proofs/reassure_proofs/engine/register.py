@@ -1,6 +1,6 @@
 """Every theorem there is: each protocol's, found by being there.
 
-A module or folder of `reassure_proofs.theorems` holds what is claimed of one module of the model
+A module or folder of `reassure_proofs.protocols` holds what is claimed of one module of the model
 and is named like it. It exports `THEOREMS`, and `RULES` where a reviewer may bring a rule of his
 own. Nothing else has to know of it.
 
@@ -10,15 +10,11 @@ Nothing here needs the solver, so that the matrix of clauses can list the theore
 from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
 from types import ModuleType
-from typing import Final
 
 from reassure_proofs.engine.statement import Rule, Theorem
 from reassure_spec.errors import BadUsage
-
-_FOLDER: Final = "reassure_proofs.theorems"
+from reassure_spec.protocols import import_parts
 
 
 class UnknownTheoremError(BadUsage):
@@ -27,11 +23,8 @@ class UnknownTheoremError(BadUsage):
 
 @cache
 def find_modules() -> tuple[ModuleType, ...]:
-    """Return the module of every protocol, in the order of their names."""
-    folder = import_module(_FOLDER)
-    return tuple(
-        import_module(f"{_FOLDER}.{found.name}") for found in iter_modules(folder.__path__)
-    )
+    """Return the module of every protocol, in their usual order."""
+    return tuple(import_parts("reassure_proofs").values())
 
 
 def find_rules() -> Iterator[Rule]:

@@ -16,9 +16,12 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from types import MappingProxyType
+from importlib.util import find_spec
+from pkgutil import iter_modules
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 
@@ -69,3 +72,21 @@ def read_profiles() -> tuple[tuple[str, Mapping[str, Any]], ...]:
         each for folder in list_folders() for each in folder.manifest.get("profiles", {}).items()
     ]
     return tuple(sorted(found, key=lambda each: int(each[1]["order"])))
+
+
+def import_parts(room: str, part: str = "") -> Mapping[str, ModuleType]:
+    """Return what a room has of each protocol, by the protocol's name and in the usual order.
+
+    It is the module `ROOM.protocols.NAME.PART`, or without a part the file or folder
+    `ROOM.protocols.NAME`. A protocol of which the room has no such part is left out.
+    """
+    folder = import_module(f"{room}.protocols")
+    order = [each.name for each in list_folders()]
+    found: dict[str, ModuleType] = {}
+    for place in iter_modules(folder.__path__):
+        module = f"{folder.__name__}.{place.name}"
+        if part and not (place.ispkg and find_spec(f"{module}.{part}")):
+            continue
+        found[place.name.replace("_", "-")] = import_module(f"{module}.{part}" if part else module)
+    known = sorted(found, key=lambda name: order.index(name) if name in order else len(order))
+    return {name: found[name] for name in known}

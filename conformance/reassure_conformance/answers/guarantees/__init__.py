@@ -9,8 +9,6 @@ through them.
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
-from importlib import import_module
-from pkgutil import iter_modules
 from typing import Any, Final
 
 from reassure_conformance.report.document import HOLDS, VIOLATED
@@ -18,7 +16,7 @@ from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget
 from reassure_explorer.engine.search import Sketch
 from reassure_model.machine import Machine, Sets, Times, Within
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 
 COLUMNS: Final = ("guarantee", "under", "within", "verdict", "smallest counterexample")
@@ -129,6 +127,5 @@ def _format(action: object) -> str:
 @cache
 def compute_guarantees() -> tuple[Guarantee, ...]:
     """Return every guarantee under every choice of readings; takes a few seconds."""
-    names = {module.name.replace("_", "-"): module.name for module in iter_modules(__path__)}
-    modules = [import_module(f"{__name__}.{names[n]}") for n in PROTOCOLS if n in names]
+    modules = import_parts("reassure_conformance", "guarantees").values()
     return tuple(row for module in modules for row in module.judge())

@@ -25,7 +25,8 @@ names the clause that it breaks. Where a story ends the controller has to come t
 What a machine's world says of its partitions, and of what stands beside them, is said of what
 ZooKeeper holds (`machine`). Times are counted from the beginning of a story.
 
-A module of this package that has `make_world` tells the world that is called like it. Where a
+A module of this package that has `make_world` tells the world that is called like it, and so does
+`protocols/NAME/live.py`. Where a
 story says what becomes of records, the brokers have logs, and each message arrives when the story
 has it arrive (`stepped`). A leader with a clock has no cluster: it is told to what the bundled
 brokers conclude with (`kafka_4485`).

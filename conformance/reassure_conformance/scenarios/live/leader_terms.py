@@ -26,8 +26,11 @@ from reassure_controller.replication.messages import Fetch, Fetched, Response
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.stepping import CONTROLLER, name_broker
 from reassure_controller.storage.records import scan
-from reassure_model.kafka_4485.machine import MACHINE
-from reassure_model.kafka_4485.replication import (
+from reassure_model.machine import ONLY
+from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr
+from reassure_model.protocols.kafka_4485.machine import MACHINE
+from reassure_model.protocols.kafka_4485.replication import (
     Action,
     Advance,
     Answer,
@@ -47,9 +50,6 @@ from reassure_model.kafka_4485.replication import (
     Term,
     step,
 )
-from reassure_model.kip_236.state import LeaderAndIsr
-from reassure_model.machine import ONLY
-from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_spec.znodes import (

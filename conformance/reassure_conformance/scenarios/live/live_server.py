@@ -17,6 +17,7 @@ from reassure_conformance.scenarios.scenario import Scenario, compare, run_scena
 from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.scenarios.worlds import World
 from reassure_controller.faults import check_faults
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_zookeeper.server import Server
@@ -34,16 +35,14 @@ def find_live_worlds() -> Mapping[str, ModuleType]:
     world's arguments; and `find_reason`, which says why a scenario of it is not told.
     """
     package = __name__.rpartition(".")[0]
-    modules = (
-        importlib.import_module(f"{package}.{found.name}")
-        for found in iter_modules(importlib.import_module(package).__path__)
-    )
+    here = iter_modules(importlib.import_module(package).__path__)
+    common = {
+        found.name.replace("_", "-"): importlib.import_module(f"{package}.{found.name}")
+        for found in here
+    }
+    every = {**common, **import_parts("reassure_conformance", "live")}
     return MappingProxyType(
-        {
-            module.__name__.rpartition(".")[2].replace("_", "-"): module
-            for module in modules
-            if hasattr(module, "make_world")
-        }
+        {name: module for name, module in every.items() if hasattr(module, "make_world")}
     )
 
 

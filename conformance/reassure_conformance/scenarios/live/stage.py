@@ -19,8 +19,8 @@ from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import Violation
 from reassure_model.environment import Die, Failover, Return
-from reassure_model.kip_236.state import Environment, LeaderAndIsr, to_znode
-from reassure_model.kip_236.writes import WriteState
+from reassure_model.partition import Environment, LeaderAndIsr, to_znode
+from reassure_model.writes import WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode

@@ -20,9 +20,7 @@ from reassure_conformance.scenarios.live.stage import (
 )
 from reassure_judge.verdicts import Violation
 from reassure_model.environment import Join, Leave
-from reassure_model.kip_236.identity import Identity
-from reassure_model.kip_236.machine import format_write
-from reassure_model.kip_236.state import (
+from reassure_model.partition import (
     LeaderAndIsr,
     Partition,
     Reassignment,
@@ -31,7 +29,9 @@ from reassure_model.kip_236.state import (
     is_target_in_sync,
     to_znode,
 )
-from reassure_model.kip_236.writes import (
+from reassure_model.protocols.kip_236.identity import Identity
+from reassure_model.protocols.kip_236.machine import format_write
+from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
     CreateState,

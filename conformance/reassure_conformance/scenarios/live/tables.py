@@ -11,9 +11,9 @@ from reassure_conformance.scenarios.live.stage import Done, MakeStage
 from reassure_conformance.scenarios.live.staged_requests import create_partition
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
-from reassure_model.kip_236.rules import is_change_unfinished
-from reassure_model.kip_236.state import LeaderAndIsr, Partition, Reassignment
-from reassure_model.kip_236.writes import WriteAssigned, WriteState
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236.rules import is_change_unfinished
+from reassure_model.writes import WriteAssigned, WriteState
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,

@@ -2,17 +2,19 @@
 
 Most worlds are those of a protocol: its machine has the commands, and one class acts upon any
 (`machine`). Whatever has to be told otherwise is a class in the module of this package that is
-called like it (`tables` in `tables.py`). A world is made afresh for each scenario and answers each
-command with a few lines of text.
+called like it (`tables` in `tables.py`), or in `protocols/NAME/world.py`. A world is made afresh
+for each scenario and answers each command with a few lines of text.
 """
 
 import importlib
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from pkgutil import iter_modules
+from types import ModuleType
 from typing import Final, Protocol
 
 from reassure_model.machine import find_machines
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, ScenarioError
 
@@ -38,21 +40,26 @@ MakeWorld = Callable[[str, Readings, Arguments], World]
 Raises ScenarioError for arguments it cannot use."""
 
 
-def _list_own() -> tuple[str, ...]:
-    """Return the names of the worlds that have a class of their own."""
-    names = (module.name.replace("_", "-") for module in iter_modules(__path__))
-    return tuple(name for name in names if name != _OF_MACHINES)
+@cache
+def _find_own() -> Mapping[str, ModuleType]:
+    """Return the modules of the worlds that have a class of their own, by the worlds' names."""
+    common = {
+        each.name.replace("_", "-"): importlib.import_module(f"{__name__}.{each.name}")
+        for each in iter_modules(__path__)
+        if each.name != _OF_MACHINES
+    }
+    return {**common, **import_parts("reassure_conformance", "world")}
 
 
 def list_worlds() -> tuple[str, ...]:
     """Return the names of the worlds, in order."""
-    return tuple(sorted({*_list_own(), *find_machines()}))
+    return tuple(sorted({*_find_own(), *find_machines()}))
 
 
 def get_world(name: str) -> MakeWorld:
     """Return what makes the world with this name. Raises ScenarioError where there is none."""
-    if name in _list_own():
-        module = importlib.import_module(f"{__name__}.{name.replace('-', '_')}")
+    if name in _find_own():
+        module = _find_own()[name]
         for entry in vars(module).values():
             here = isinstance(entry, type) and entry.__module__ == module.__name__
             if here and getattr(entry, "name", None) == name:

@@ -11,10 +11,10 @@ from typing import ClassVar, Final, TypeVar
 
 from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.controllers import Controllership, accept_election, find_broken_authority
-from reassure_model.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_model.kip_236.requests import New, NothingToDo, Refusal, decide_request
-from reassure_model.kip_236.state import Environment, Partition, Reassignment, Request
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.protocols.kip_236.requests import New, NothingToDo, Refusal, decide_request
 from reassure_model.selectors import (
     Elected,
     select_new,

@@ -1,0 +1,1 @@
+"""What is particular to one protocol in the controller, a file each."""

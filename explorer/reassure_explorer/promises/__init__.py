@@ -1,0 +1,128 @@
+"""Tales: promises within worlds so small that each is gone through in no time, a file a protocol.
+
+A *tale* is a promise that a document makes and a world in which it is broken: the shortest story
+that does it is the smallest instance of a finding. Stories are told in the commands of the
+scenarios, one for each action, so that what is found is a scenario as it stands.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from reassure_explorer.engine.search import Sketch, Successors, remember
+from reassure_model.machine import Machine, Sets, Times, Within
+from reassure_model.outcome import Accepted
+from reassure_spec.protocols import import_parts
+from reassure_spec.readings import Readings
+
+
+@dataclass(frozen=True)
+class SmallWorld(Sketch):
+    """A sketch that a scenario can tell."""
+
+    opening: tuple[str, ...] = ()
+    """Commands that lead to the start; the first makes the world."""
+    closing: tuple[str, ...] = ("show",)
+    """Commands that show how it ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tale:
+    """A promise, the small world in which it is broken, and the finding that this shows."""
+
+    name: str
+    clause: str
+    """The clause that the promise is about, or that cures what breaks it."""
+    statement: str
+    """The promise."""
+    finding: str
+    steps: int
+    """Length of the shortest story that breaks it."""
+    profile: str
+    make: Callable[[Readings, str], SmallWorld]
+    """Returns the world under these readings; what must never be goes by the given name."""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """Readings that are not those of the profile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """A small world in which two protocols meet, and much that must never be."""
+
+    name: str
+    summary: str
+    profile: str
+    make: Callable[[Readings], SmallWorld]
+    """Returns the world under these readings."""
+
+
+@cache
+def list_tales() -> tuple[Tale, ...]:
+    """Return the tales of every protocol: each module of this package has its own."""
+    return tuple(tale for module in _import_all() for tale in module.TALES)
+
+
+@cache
+def list_meetings() -> tuple[Meeting, ...]:
+    """Return the meetings of every protocol that meets others."""
+    return tuple(each for module in _import_all() for each in getattr(module, "MEETINGS", ()))
+
+
+def _import_all() -> Iterator[Any]:
+    return iter(import_parts("reassure_explorer", "tales").values())
+
+
+Find = Callable[[Any, Readings], str | None]
+"""Says why a state is one that must never be, or None."""
+Beside = Callable[[Any, Readings], tuple[Callable[..., Any], Any]]
+"""From the start to what updates a memory beside it (`remember`), and that memory at first."""
+
+
+def make_world(
+    machine: Machine[Any],
+    readings: Readings,
+    problems: Mapping[str, Find],
+    done: tuple[Any, ...],
+    first: Any,
+    *,
+    sets: Sets | None = None,
+    times: Times | None = None,
+    without: tuple[str, ...] = (),
+    within: Within[Any] | None = None,
+    others: Callable[[Any], Iterable[Any]] = lambda _: (),
+    beside: Beside | None = None,
+    closing: tuple[str, ...] = (),
+) -> SmallWorld:
+    """Return the small world of a machine that begins in the state `first` once some is `done`.
+
+    `times` says how often what is counted may happen from there on, what it does not name never;
+    `without` names acts that are left out, `within` says which steps of others are taken, `others`
+    what clients may do besides; without `closing` it is the machine's.
+    """
+    start = first
+    for action in done:
+        outcome = machine.step(start, action, readings)
+        assert isinstance(outcome, Accepted)  # a world begins with what is allowed
+        start = machine.normalise(outcome.state)
+
+    def follow(state: Any) -> Iterator[tuple[Any, Any]]:
+        yield from machine.iterate_successors(state, readings, sets or {}, without, within)
+        for action in others(state):
+            outcome = machine.step(state, action, readings)
+            if isinstance(outcome, Accepted):
+                yield action, machine.normalise(outcome.state)
+
+    successors: Successors[Any, Any] = follow
+    if beside is not None:
+        update, memory = beside(start, readings)
+        start, successors = (start, memory), remember(follow, update)
+    return SmallWorld(
+        start,
+        successors,
+        {name: lambda s, find=find: find(s, readings) for name, find in problems.items()},  # type: ignore[misc]
+        machine.list_limits(times or {}),
+        machine.say,
+        (*machine.vocabulary.say_opening(first), *map(machine.say, done)),
+        closing or machine.vocabulary.closing,
+    )

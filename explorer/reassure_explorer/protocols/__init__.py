@@ -1,0 +1,1 @@
+"""What is explored of each protocol: its standard scopes, and the promises that it breaks."""

@@ -1,0 +1,1 @@
+"""What this room has of deletion, growth and preferred leaders."""

@@ -1,0 +1,79 @@
+"""What readers take for granted of the deletion of topics, and the stories that break it."""
+
+from typing import Final
+
+from reassure_explorer.promises import Meeting, SmallWorld, Tale, make_world
+from reassure_model.protocols.topics import Ask, Reassign, make_topic
+from reassure_model.protocols.topics.machine import MACHINE
+from reassure_spec.readings import Readings
+
+
+def _make(readings: Readings, called: str) -> SmallWorld:
+    return make_world(
+        MACHINE,
+        readings,
+        {called: MACHINE.by_name["orphan-config"].find},
+        (Ask(),),
+        make_topic((), frozenset({1})),
+        times={"deletions": 1, "failovers": 1},
+        closing=("show",),
+    )
+
+
+def _make_moved(readings: Readings, called: str) -> SmallWorld:
+    return make_world(
+        MACHINE,
+        readings,
+        {called: MACHINE.by_name["deleted-while-moved"].find},
+        (Reassign(0), Ask()),
+        make_topic(((1,),), frozenset({1})),
+    )
+
+
+TALES: Final = (
+    Tale(
+        "story-configuration-goes-with-topic",
+        "topic.delete.config-not-left",
+        "Who deletes a name deletes its configuration, whether there is a topic or not.",
+        "zk-8",
+        1,
+        "kafka-zk",
+        _make,
+    ),
+    Tale(
+        "story-deletion-waits",
+        "topic.delete.waits-for-reassignment",
+        "No log of a topic is deleted while one of its partitions is being reassigned.",
+        "zk-13",
+        2,
+        "kafka-zk",
+        _make_moved,
+    ),
+)
+
+
+# A deletion while partitions are moved ----------------------------------------------------------
+
+
+def _meet(readings: Readings) -> SmallWorld:
+    return make_world(
+        MACHINE,
+        readings,
+        {each.clause: each.find for each in MACHINE.properties},
+        (),
+        make_topic(((1,),), frozenset({1, 2})),
+        sets={"partitions": (0,), "lists": ((2,),), "brokers": (1, 2)},
+        times={"deletions": 1, "reassignments": 1, "growths": 1, "deaths": 1, "failovers": 1},
+        closing=("show",),
+    )
+
+
+MEETINGS: Final = (
+    Meeting(
+        "meeting-of-deletion",
+        "deletion, reassignment and growth of a topic on one of two brokers; each asked for once, "
+        "one death, one failover",
+        "kafka-zk",
+        _meet,
+    ),
+)

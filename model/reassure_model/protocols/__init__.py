@@ -1,0 +1,1 @@
+"""The protocols, a folder each, named like its document."""

@@ -1,0 +1,781 @@
+"""Which write may come next: for each kind of write to a partition the checks it is put to.
+
+A check is one line: a clause, what has to be true for it to be kept, and why it is broken where
+that is not so. The checks of a write stand in the order in which they apply, under the conditions
+under which they do; a clause that several checks have goes by a name. `accept_write` answers
+`Accepted` with the partition after the write and the clauses that the write put to the test, or
+`Rejected` by the first clause that it would break. The rules say nothing of how a controller goes
+about it: any implementation whose writes are all accepted, and which owes nothing when it rests
+(`reassure_model.protocols.kip_236.obligations`), keeps the clauses. `kip_236.stages` says in which
+stage of a reassignment which checks decide.
+"""
+
+from dataclasses import replace
+from itertools import combinations
+from typing import Final
+
+from reassure_model.acts import find_act
+from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
+from reassure_model.partition import (
+    Environment,
+    LeaderAndIsr,
+    Partition,
+    Reassignment,
+    Request,
+    is_done,
+    is_leader_live,
+    is_target_in_sync,
+)
+from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236.requests import (
+    Change,
+    New,
+    NothingToDo,
+    Refusal,
+    compute_top,
+    decide_request,
+    forget,
+    make_record,
+    take_up,
+)
+from reassure_model.selectors import select_new, select_offline, select_reassigned
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec.clauses import checks, clause
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+Outcome = Accepted[Partition] | Rejected
+
+
+# Clauses that are broken in more than one way
+LEADER_IN_TARGET: Final = "complete.leader-in-target"
+CARRIED_OUT: Final = "complete.carried-out"
+SKIP_OFFLINE: Final = "drop.offline.skip"
+PROTECT_TARGET: Final = "drop.protect-target"
+DROP_FIRST: Final = "drop.before-expansion"
+DROPPED: Final = "drop.carried-out"
+AS_DUE: Final = "assigned.change.only-as-due"
+RECORDED_FIRST: Final = "child.before-effects"
+IN_PLACE: Final = "child.update-in-place"
+
+
+def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozenset[int]]:
+    """Return every drop set that the rule allows for the change that is due.
+
+    The documents rank in-sync before out-of-sync replicas and leave the order inside each group
+    open (reading `drop.order`), so all choices of who comes first in a group are allowed. Where no
+    leader takes the first place and no more than top replicas are assigned, nothing need go.
+    """
+    flight, state = partition.reassignment, partition.state
+    if flight is None or partition.assigned is None:
+        return frozenset({frozenset()})
+    assigned, top = partition.assigned, flight.top
+    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
+    first = (leader,) if leader in isr else ()
+    followers = tuple(r for r in isr if r != leader)
+    others = tuple(r for r in assigned if r not in isr and r != leader)
+    spare = leader not in isr and len(assigned) <= top
+    drops: set[frozenset[int]] = {frozenset()} if spare else set()
+    for ranked in _choices(followers, top - 1):
+        for rest in _choices(others, top - 1 - len(followers)):
+            in_sync = (*first, *ranked)
+            drop = compute_drop(assigned, leader, in_sync, top, flight.target, readings, rest)
+            drops.add(frozenset(drop))
+    return frozenset(drops)
+
+
+@clause(SKIP_OFFLINE)
+def is_drop_held(partition: Partition) -> bool:
+    """Whether a drop that is due has to wait until there is a leader in sync.
+
+    The rule keeps enough in-sync replicas only because the leader is one of them and comes first.
+    Without such a leader it can name the last in-sync copy (finding drop-11). So the drop waits,
+    and with it the expansion, which comes after.
+    """
+    assigned, state, flight = partition.assigned, partition.state, partition.reassignment
+    if not partition.drop_due or assigned is None or flight is None:
+        return False
+    return len(assigned) > flight.top and (state is None or state.leader not in state.isr)
+
+
+def must_drop_wait(partition: Partition, readings: Readings) -> bool:
+    """Whether a drop that is due waits for a leader in sync, and the expansion with it.
+
+    The text has no such precondition: as written the drop is carried out at once.
+    """
+    return readings.offline_drop != "as-written" and is_drop_held(partition)
+
+
+def _choices(replicas: ReplicaList, places: int) -> list[ReplicaList]:
+    """Return the orders that differ in who comes among the first `places`, or one fewer.
+
+    One fewer is what the exclusive reading of the slice leaves.
+    """
+    return [
+        replicas,
+        *(
+            (*chosen, *(r for r in replicas if r not in chosen))
+            for size in (places - 1, places)
+            if 0 < size < len(replicas)
+            for chosen in combinations(replicas, size)
+        ),
+    ]
+
+
+def has_duplicates(replicas: ReplicaList) -> bool:
+    """Whether a replica stands twice."""
+    return len(set(replicas)) != len(replicas)
+
+
+# Checks that several kinds of write are put to ----------------------------------------------------
+
+
+@checks
+def check_distinct(isr: ReplicaList) -> Check:
+    """Check that no replica is in sync twice."""
+    return "isr.no-duplicates", not has_duplicates(isr) or f"in-sync replicas {list(isr)}"
+
+
+@checks
+def check_not_empty(isr: ReplicaList) -> Check:
+    """Check that somebody is in sync."""
+    return "isr.never-empty", len(isr) > 0 or "no in-sync replica is left"
+
+
+@checks
+def check_leader_in_sync(new: LeaderAndIsr) -> Check:
+    """Check that who leads is in sync."""
+    in_sync = new.leader == NO_LEADER or new.leader in new.isr
+    return "leader.in-isr", in_sync or f"leader {new.leader}, in sync {list(new.isr)}"
+
+
+@checks
+def check_leader_epoch(old: LeaderAndIsr, new: LeaderAndIsr) -> Check:
+    """Check that the leader epoch is raised by one."""
+    raised = new.leader_epoch == old.leader_epoch + 1
+    return (
+        "leader-epoch.raised-by-one",
+        raised or f"from {old.leader_epoch} to {new.leader_epoch}",
+    )
+
+
+@checks
+def check_controller_epoch(
+    new: LeaderAndIsr, around: Environment, *, least: int | None = None
+) -> Check:
+    """Check that a state is stamped with the acting controller's epoch, or one from `least` on."""
+    epoch, now = new.controller_epoch, around.controller_epoch
+    right = epoch == now if least is None else least <= epoch <= now
+    return (
+        "state.controller-epoch-stamped",
+        right or f"controller epoch {epoch}, the current one is {now}",
+    )
+
+
+@checks
+def check_target_in_sync(partition: Partition, *, seen: bool = False) -> Check:
+    """Check that the whole target is in sync, or was `seen` so and the completion may go on."""
+    return "complete.target-in-sync", seen or is_target_in_sync(partition) or _missing(partition)
+
+
+def _missing(partition: Partition) -> str:
+    isr = partition.state.isr if partition.state is not None else ()
+    target = partition.reassignment.target if partition.reassignment is not None else ()
+    return f"target replicas not in sync: {[r for r in target if r not in isr]}"
+
+
+@checks
+def check_leader_kept(leader: int, *, dropped: bool) -> Check:
+    """Check that no drop takes the leader away."""
+    return "drop.leader-kept", not dropped or f"leader {leader} was dropped"
+
+
+@checks
+def check_top_kept(
+    partition: Partition, dropped: frozenset[int], readings: Readings, *, all_at_once: bool
+) -> Check:
+    """Check that a drop takes away what ranks below top: `all_at_once`, or one by one."""
+    drops = compute_drops(partition, readings)
+    right = dropped in drops if all_at_once else any(dropped <= drop for drop in drops)
+    return "drop.keep-top", right or _describe_drops(partition, dropped, readings)
+
+
+@checks
+def check_lowest_first(head: Request, *, first: bool) -> Check:
+    """Check that the lowest pending request is dealt with first."""
+    return "request.order.sequence", first or f"request {head.sequence} is pending and comes first"
+
+
+@checks
+def check_assigned_distinct(assigned: ReplicaList) -> Check:
+    """Check that no replica is assigned twice."""
+    return "assigned.no-duplicates", not has_duplicates(assigned) or f"assigned {list(assigned)}"
+
+
+# The leader's write -------------------------------------------------------------------------------
+
+
+@checks
+def check_change_isr(partition: Partition, write: ChangeIsr, around: Environment) -> Checks:
+    """Check a leader's change of the in-sync set."""
+    old, new = partition.state, write.state
+    assert old is not None and partition.assigned is not None
+    kept = (new.leader, new.leader_epoch, new.controller_epoch) == (
+        old.leader,
+        old.leader_epoch,
+        old.controller_epoch,
+    )
+    yield "isr.change.keeps-leader", kept or "a broker may change the in-sync set only"
+    by_leader = write.writer == old.leader
+    yield (
+        "isr.change.by-leader",
+        by_leader or f"broker {write.writer} wrote, broker {old.leader} leads",
+    )
+    if has_duplicates(new.isr):
+        yield check_distinct(new.isr)
+    stays = old.leader in new.isr
+    yield "isr.change.leader-kept", stays or f"leader {old.leader} left the in-sync set"
+    joined = [r for r in new.isr if r not in old.isr]
+    if joined:
+        strangers = [r for r in joined if r not in partition.assigned]
+        yield (
+            "isr.change.assigned-only",
+            not strangers or f"{strangers[0]} joined and is not assigned",
+        )
+        dead = [r for r in joined if r not in around.live]
+        yield "isr.change.live-only", not dead or f"{dead[0]} joined and is not alive"
+
+
+# The controller's writes of leader and in-sync set ------------------------------------------------
+
+
+@checks
+def check_first_state(assigned: ReplicaList, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check who leads a new partition, and who is in sync."""
+    elected = select_new(assigned, around.live)
+    leader, isr = (None, ()) if elected is None else (elected.leader, elected.isr)
+    wanted = "nobody, as none is alive" if leader is None else leader
+    first = leader is not None and new.leader == leader
+    yield "partition.new.leader-first-live", first or f"{new.leader} leads; expected {wanted}"
+    yield (
+        "partition.new.isr-all-live",
+        (not has_duplicates(new.isr) and set(new.isr) == set(isr))
+        or f"in-sync replicas {list(new.isr)}; alive and assigned are {list(isr)}",
+    )
+    yield "partition.new.epoch-zero", new.leader_epoch == 0 or f"leader epoch {new.leader_epoch}"
+    yield check_controller_epoch(new, around)
+
+
+@checks
+def check_create_state(partition: Partition, write: CreateState, around: Environment) -> Checks:
+    """Check the first state of a partition."""
+    assert partition.assigned is not None
+    yield from check_first_state(partition.assigned, write.state, around)
+    yield "partition.new.brought-online", True
+
+
+@checks
+def check_epochs(partition: Partition, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check the epochs, whatever the reason of the write."""
+    assert partition.state is not None
+    yield check_leader_epoch(partition.state, new)
+    yield check_controller_epoch(new, around)
+    if partition.announce_due:
+        yield "expand.announced", True
+
+
+@checks
+def check_state(
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
+) -> Checks:
+    """Check leader and in-sync set of a write that is no ordinary act (`kip_236.acts`)."""
+    old = partition.state
+    assert old is not None
+    yield from check_leader(partition, new, around)
+    yield check_not_empty(new.isr)
+    yield check_distinct(new.isr)
+    added = [r for r in new.isr if r not in old.isr]
+    yield (
+        "state.write-conditional",
+        not added
+        or f"{added[0]} is back in the in-sync set, which only the leader may extend: "
+        "the write was not based on the state it replaced",
+    )
+    yield check_leader_in_sync(new)
+    yield from check_removals(partition, new, around, readings)
+    if new.leader == old.leader and len(new.isr) == len(old.isr):
+        # While a reassignment is in flight a controller may announce anew what it took over, and
+        # the leader may have to learn the assignment that a reassignment left.
+        yield (
+            "leader-epoch.raised-with-reason",
+            partition.reassignment is not None
+            or partition.announce_due
+            or "neither leader, in-sync set nor assignment changed",
+        )
+
+
+@checks
+def check_leader(partition: Partition, new: LeaderAndIsr, around: Environment) -> Checks:
+    """Check who leads after the write."""
+    old, flight = partition.state, partition.reassignment
+    assert old is not None and partition.assigned is not None
+    led = is_leader_live(old, around)
+    removed = old.leader in old.isr and old.leader not in new.isr
+    if led and removed and new.leader in (old.leader, NO_LEADER) and flight is not None:
+        yield from check_stopped_leader(partition, old.leader, flight.target)
+    if new.leader == old.leader:
+        return
+    offline = select_offline(partition.assigned, old.isr, around.live)
+    if new.leader == NO_LEADER:
+        nobody = not led and offline is None
+        yield "leader.none-only-without-candidate", nobody or "a live in-sync replica could lead"
+    else:
+        clean = new.leader in old.isr
+        yield "election.clean", clean or f"{new.leader} was not in sync: {list(old.isr)}"
+        yield "election.live", new.leader in around.live or f"{new.leader} is not alive"
+        moving = flight is not None and is_target_in_sync(partition)
+        if moving and flight is not None and not (led and old.leader in flight.target):
+            moved = select_reassigned(flight.target, old.isr, around.live)
+            first = moved is not None and new.leader == moved.leader
+            if first or led:
+                wanted = moved.leader if moved else "nobody"
+                yield (
+                    "complete.leader-first-in-sync-target",
+                    first or f"{new.leader} was elected; expected {wanted}",
+                )
+                return
+        if led and flight is not None and not moving and new.leader in flight.target:
+            yield check_target_in_sync(partition)
+        yield "election.only-when-due", not led or f"leader {old.leader} is alive and may stay"
+        best = offline is not None and new.leader == offline.leader
+        wanted = offline.leader if offline else "nobody"
+        yield "election.assignment-order", best or f"{new.leader} leads; expected {wanted}"
+    yield "election.held", True
+
+
+@checks
+def check_stopped_leader(partition: Partition, leader: int, target: ReplicaList) -> Checks:
+    """Check that a live leader may be stopped as an old replica, where nobody takes over."""
+    if partition.drop_due:
+        yield check_leader_kept(leader, dropped=True)
+    elif leader not in target:
+        yield check_target_in_sync(partition)
+        yield LEADER_IN_TARGET, f"leader {leader} was stopped"
+
+
+@checks
+def check_removals(
+    partition: Partition, new: LeaderAndIsr, around: Environment, readings: Readings
+) -> Checks:
+    """Check who leaves the in-sync set: the dead, old replicas, those that a change drops."""
+    old, flight, due = partition.state, partition.reassignment, partition.drop_due
+    assert old is not None
+    removed = [r for r in old.isr if r not in new.isr]
+    if new.leader == NO_LEADER and not due:
+        yield (
+            "isr.kept-without-leader",
+            not removed or f"{removed[0]} could lead when it returns",
+        )
+        return
+    alive = [r for r in removed if r in around.live]
+    if removed:
+        staying = alive if flight is None else [r for r in alive if not due and r in flight.target]
+        where = "assigned" if flight is None else "in the target"
+        yield "isr.remove.only-when-due", not staying or f"{alive[0]} is alive and {where}"
+    if len(alive) < len(removed):
+        yield "isr.remove.dead", True
+    if len(alive) == 0 or flight is None:
+        return
+    seen = all(r not in flight.target for r in alive) and _may_complete(partition, readings)
+    # A change whose target is in sync already drops first, and the old leader may do so.
+    if due and not (seen and new.leader in flight.target):
+        yield from check_drop_from_isr(partition, new, frozenset(alive), around, readings)
+    else:
+        yield check_target_in_sync(partition, seen=seen)
+        leads = new.leader in flight.target
+        yield LEADER_IN_TARGET, leads or f"leader {new.leader} is to be stopped"
+
+
+def _may_complete(partition: Partition, readings: Readings) -> bool:
+    """Whether old replicas may be stopped; `move.recheck-before-stop` asks for another look."""
+    if is_target_in_sync(partition):
+        return True
+    return partition.completing and readings.move_recheck_before_stop == "no"
+
+
+@checks
+def check_drop_from_isr(
+    partition: Partition,
+    new: LeaderAndIsr,
+    dropped: frozenset[int],
+    around: Environment,
+    readings: Readings,
+) -> Checks:
+    """Check what a drop that is due takes out of the in-sync set."""
+    old, flight = partition.state, partition.reassignment
+    assert old is not None and flight is not None
+    if readings.offline_drop == "skip" and is_drop_held(partition):
+        yield SKIP_OFFLINE, f"dropped {sorted(dropped)} without a leader in sync"
+    yield check_leader_kept(old.leader, dropped=old.leader in dropped)
+    if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
+        yield PROTECT_TARGET, f"dropped {sorted(dropped)}"
+    # The promise holds for top at or above the minimum, which is checked at the first request only.
+    least = around.min_insync_replicas
+    few = len(new.isr) < least <= len(old.isr) and least <= flight.top
+    yield (
+        "drop.isr-at-least-min",
+        not few or f"{len(new.isr)} in sync, min.insync.replicas is {least}",
+    )
+    yield check_top_kept(partition, dropped, readings, all_at_once=False)
+
+
+def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Readings) -> str:
+    if is_drop_held(partition):
+        return f"dropped {sorted(dropped)}; the drop waits until a leader is in sync"
+    allowed = sorted(sorted(drop) for drop in compute_drops(partition, readings))
+    if allowed == [[]]:
+        return f"dropped {sorted(dropped)}; the rule drops nothing"
+    return f"dropped {sorted(dropped)}; the rule drops one of {allowed}"
+
+
+def accept_write_state(
+    partition: Partition, write: WriteState, around: Environment, readings: Readings
+) -> Outcome:
+    """Judge a controller's write of leader and in-sync set, ordinary acts included."""
+    new, flight = write.state, partition.reassignment
+    epochs = judge(check_epochs(partition, new, around))
+    if isinstance(epochs, Rejected):
+        return epochs
+    judged = judge(check_state(partition, new, around, readings))
+    if isinstance(judged, Rejected):
+        act = find_act(partition, new, around, readings)
+        if act is None:
+            return judged
+        judged = act
+    after = replace(partition, state=new, announce_due=False)
+    if flight is None:
+        after = replace(after, completing=False)
+    elif new.leader in flight.target and all(r in new.isr for r in flight.target):
+        after = replace(after, completing=True)
+    return Accepted(after, epochs + judged)
+
+
+# The controller's writes of the assignment --------------------------------------------------------
+
+
+def accept_write_assigned(
+    partition: Partition, write: WriteAssigned, readings: Readings
+) -> Outcome:
+    """Judge a change of the assigned replicas: an expansion, a drop or a completion."""
+    old, new, flight = partition.assigned, write.assigned, partition.reassignment
+    assert old is not None
+    distinct = judge((check_assigned_distinct(new),))
+    if isinstance(distinct, Rejected):
+        return distinct
+    if new == old:
+        return Accepted(partition)
+    if flight is None:
+        return accept(check_unrecorded(partition, new), partition)
+    removed = frozenset(old) - frozenset(new)
+    if set(new) == set(flight.target) and (removed or new == flight.target):
+        after = replace(partition, assigned=new, drop_due=False)
+        outcome = accept(check_completion(partition, new, readings), after)
+        growth = set(new) == set(old) | set(flight.target)
+        if isinstance(outcome, Accepted) or not (partition.drop_due or growth):
+            return outcome
+    if removed:
+        return accept_drop(partition, new, removed, readings)
+    return accept_expansion(partition, new, readings)
+
+
+@checks
+def check_unrecorded(partition: Partition, new: ReplicaList) -> Checks:
+    """Check a change of the assignment where no reassignment is in flight."""
+    added = set(new) - set(partition.assigned or ())
+    if any(r in request.target for request in partition.requests for r in added):
+        yield RECORDED_FIRST, "no reassignment is recorded yet"
+    yield AS_DUE, "no reassignment is in flight"
+
+
+@checks
+def check_completion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
+    """Check the write of the target as the assigned replicas."""
+    state, flight = partition.state, partition.reassignment
+    assert flight is not None
+    yield check_assigned_distinct(new)
+    yield AS_DUE, True
+    # What a drop that is due takes out may go, whether or not the target is still in sync.
+    begun = (partition.completing and partition.drop_due) or _may_complete(partition, readings)
+    yield check_target_in_sync(partition, seen=state is not None and begun)
+    assert state is not None
+    yield LEADER_IN_TARGET, state.leader in flight.target or f"{state.leader} leads"
+    left = [r for r in state.isr if r not in flight.target]
+    yield "complete.isr-before-assigned", not left or f"still in sync: {left}"
+    yield (
+        "complete.target-order",
+        new == flight.target or f"assigned {list(new)}, the target is {list(flight.target)}",
+    )
+    yield (
+        "complete.announced",
+        partition.completing or "the leader epoch was not raised since the target is in sync",
+    )
+    yield CARRIED_OUT, True
+
+
+def accept_drop(
+    partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
+) -> Outcome:
+    """Judge a write by which assigned replicas leave before the target is complete."""
+    judged = judge(check_drop(partition, new, removed, readings))
+    if isinstance(judged, Rejected):
+        return judged
+    kept = tuple(r for r in partition.assigned or () if r not in removed)
+    dropped = replace(partition, assigned=kept, drop_due=False, announce_due=True)
+    if set(new) == set(kept):
+        return Accepted(replace(dropped, assigned=new), judged)
+    expanded = accept_expansion(dropped, new, readings)
+    if isinstance(expanded, Rejected):
+        return expanded
+    return Accepted(expanded.state, judged + expanded.clauses)
+
+
+@checks
+def check_drop(
+    partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
+) -> Checks:
+    """Check who leaves the assignment by a drop."""
+    state, flight = partition.state, partition.reassignment
+    assert flight is not None
+    yield check_assigned_distinct(new)
+    if state is None:
+        yield check_leader_kept(NO_LEADER, dropped=False)
+    else:
+        yield check_leader_kept(state.leader, dropped=state.leader in removed)
+    if not (partition.drop_due or is_target_in_sync(partition) or removed & set(flight.target)):
+        yield check_target_in_sync(partition)
+    yield AS_DUE, partition.drop_due or f"{sorted(removed)} left; no drop is due"
+    if readings.offline_drop == "skip" and is_drop_held(partition):
+        yield SKIP_OFFLINE, f"{sorted(removed)} left without a leader in sync"
+    if readings.drop_protects == "target":
+        lost = removed & set(flight.target)
+        yield PROTECT_TARGET, not lost or f"dropped {sorted(lost)}"
+    yield check_top_kept(partition, removed, readings, all_at_once=True)
+    left = frozenset() if state is None else removed & set(state.isr)
+    yield "drop.isr-first", not left or f"still in sync: {sorted(left)}"
+    if readings.drop_slice == "inclusive":
+        yield "drop.slice.inclusive", True
+    yield "drop.rank.leader-isr-rest", True
+    yield DROP_FIRST, True
+    yield DROPPED, True
+
+
+def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Outcome:
+    """Judge a write by which the target joins the assigned replicas."""
+    late = partition.drop_due and readings.drop_evaluated == "after-expansion"
+    after = replace(partition, assigned=new, announce_due=True, drop_due=late)
+    return accept(check_expansion(partition, new, readings), after)
+
+
+@checks
+def check_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
+    """Check who joins the assignment, and that what is to be dropped has left it."""
+    flight = partition.reassignment
+    assert flight is not None and partition.assigned is not None
+    yield check_assigned_distinct(new)
+    added = frozenset(new) - frozenset(partition.assigned)
+    yield AS_DUE, len(added) > 0 or "only the order of the replicas changed"
+    strangers = added - set(flight.target)
+    yield "expand.target-only", not strangers or f"{sorted(strangers)} are not in the target"
+    missing = set(flight.target) - set(new)
+    yield "expand.whole-target", not missing or f"target replicas left out: {sorted(missing)}"
+    if must_drop_wait(partition, readings):
+        yield DROP_FIRST, "the drop waits for a leader in sync"
+    late = readings.drop_evaluated == "after-expansion"
+    if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):
+        yield DROP_FIRST, _describe_drops(partition, frozenset(), readings)
+    yield "expand.carried-out", True
+    yield RECORDED_FIRST, True
+
+
+# The controller's writes of requests and reassignments --------------------------------------------
+
+
+@checks
+def check_request(
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
+) -> Checks:
+    """Check that the lowest pending request asks for this reassignment and is acceptable."""
+    requests = partition.requests
+    asked = any(request.target == wanted.target for request in requests)
+    yield "child.from-request", asked or f"no request asks for {list(wanted.target)}"
+    head = requests[0]
+    first = head.target == wanted.target
+    yield (
+        "child.route-from-request",
+        not first
+        or head.legacy == wanted.legacy
+        or f"legacy {wanted.legacy}, request {head.sequence} says {head.legacy}",
+    )
+    if not first or len({request.target for request in requests}) > 1:
+        yield check_lowest_first(head, first=first)
+    decision = decide_request(head, partition, around, readings)
+    if isinstance(decision, Refusal):
+        yield decision.clause, decision.reason
+    elif isinstance(decision, NothingToDo):
+        yield decision.clause, "the request asks for nothing new"
+    if readings.target_size != "unchecked":
+        yield "target.at-least-min-isr", True
+
+
+@checks
+def check_create_reassignment(
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
+) -> Checks:
+    """Check the record of the first reassignment of a chain."""
+    yield from check_request(partition, wanted, around, readings)
+    assert partition.assigned is not None  # the request would have been refused
+    yield (
+        "top.original-length",
+        wanted.top == compute_top(partition, readings)
+        or f"top {wanted.top}, the assignment has {len(partition.assigned)} replicas",
+    )
+    yield "top.at-least-min-isr", True
+
+
+@checks
+def check_update_reassignment(
+    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
+) -> Checks:
+    """Check a change of the reassignment in flight."""
+    flight, top = partition.reassignment, compute_top(partition, readings)
+    assert flight is not None
+    yield "top.once-per-chain", wanted.top == top or f"top {wanted.top}, expected {top}"
+    same = (wanted.target, wanted.legacy) == (flight.target, flight.legacy)
+    if same and readings.request_same_target == "no-change":
+        yield "request.same-target.no-change", "the target is the one in flight"
+    yield from check_request(partition, wanted, around, readings)
+    yield IN_PLACE, True
+    if readings.offline_drop == "skip" and is_drop_held(take_up(partition, wanted, readings)):
+        yield SKIP_OFFLINE, True
+
+
+@checks
+def check_delete_reassignment(
+    partition: Partition, around: Environment, readings: Readings
+) -> Checks:
+    """Check the removal of the record of a reassignment."""
+    done, waiting = is_done(partition), partition.requests[:1]
+    if not done and waiting:
+        decision = decide_request(waiting[0], partition, around, readings)
+        changes = isinstance(decision, Change)
+        yield IN_PLACE, not changes or "the record was removed to be made anew"
+    yield "complete.child-last", done or "the reassignment is not complete"
+    yield CARRIED_OUT, True
+
+
+@checks
+def check_delete_request(
+    partition: Partition, write: DeleteRequest, around: Environment, readings: Readings
+) -> Checks:
+    """Check the removal of a request, as far as it concerns this partition."""
+    head, flight = partition.requests[0], partition.reassignment
+    if head.sequence != write.sequence:
+        yield check_lowest_first(head, first=False)
+    recorded = flight is not None and (flight.target, flight.legacy) == (head.target, head.legacy)
+    if readings.request_same_target != "no-change":
+        recorded = recorded and partition.taken == flight
+    decision = None if recorded else decide_request(head, partition, around, readings)
+    if isinstance(decision, Refusal | NothingToDo):
+        yield decision.clause, True
+    else:
+        yield (
+            "request.delete.child-first",
+            recorded or f"the target {list(head.target)} is not recorded",
+        )
+    yield "request.consumed", True
+
+
+def accept_write(
+    partition: Partition, write: Write, around: Environment, readings: Readings
+) -> Outcome:
+    """Judge any write to the partition.
+
+    Where effects come before the record (reading request.persist), one that the lowest request asks
+    for is judged as if that were recorded already.
+    """
+    outcome = _accept_recorded(partition, write, around, readings)
+    if isinstance(outcome, Accepted) or readings.request_persist == "child-first":
+        return outcome
+    if not isinstance(write, WriteState | WriteAssigned) or not partition.requests:
+        return outcome
+    head = partition.requests[0]
+    if not isinstance(decide_request(head, partition, around, readings), New | Change):
+        return outcome
+    record = make_record(partition, readings)
+    ahead = _accept_recorded(take_up(partition, record, readings), write, around, readings)
+    if isinstance(ahead, Rejected):
+        return outcome
+    before = replace(ahead.state, reassignment=partition.reassignment, completing=False)
+    return Accepted(before, tuple(c for c in ahead.clauses if c != RECORDED_FIRST))
+
+
+def _accept_recorded(
+    partition: Partition, write: Write, around: Environment, readings: Readings
+) -> Outcome:
+    match write:
+        case ChangeIsr(state):
+            after = replace(partition, state=state)
+            return accept(check_change_isr(partition, write, around), after)
+        case CreateState(state):
+            # Whoever is told of a new partition is told all replicas: no epoch is owed for them.
+            after = replace(partition, state=state, announce_due=False)
+            return accept(check_create_state(partition, write, around), after)
+        case WriteState():
+            return accept_write_state(partition, write, around, readings)
+        case WriteAssigned():
+            return accept_write_assigned(partition, write, readings)
+        case CreateReassignment(wanted):
+            after = take_up(partition, wanted, readings)
+            return accept(check_create_reassignment(partition, wanted, around, readings), after)
+        case UpdateReassignment(wanted):
+            after = take_up(partition, wanted, readings)
+            return accept(check_update_reassignment(partition, wanted, around, readings), after)
+        case DeleteReassignment():
+            after = replace(partition, reassignment=None, drop_due=False, announce_due=False)
+            after = forget(replace(after, completing=False), readings)
+            return accept(check_delete_reassignment(partition, around, readings), after)
+        case DeleteRequest():
+            after = forget(replace(partition, requests=partition.requests[1:]), readings)
+            return accept(check_delete_request(partition, write, around, readings), after)
+
+
+def apply_failover(partition: Partition, readings: Readings) -> Partition:
+    """Return the partition as the next controller finds it: what was only in memory is gone."""
+    again = readings.drop_reevaluated_on_failover == "yes" and partition.reassignment is not None
+    due = again or is_change_unfinished(partition)
+    return forget(replace(partition, drop_due=due, completing=False), readings)
+
+
+@clause(DROPPED, "top.bounds-assigned")
+def is_change_unfinished(partition: Partition) -> bool:
+    """Whether a change of the target was recorded and its drop, as far as can be seen, was not.
+
+    The drop comes before the expansion, so it is still due where more than top replicas are
+    assigned and the target is not among them yet. It is due as well where more replicas are
+    assigned than top and the target allow: no carried out drop leaves so many.
+    """
+    assigned, flight = partition.assigned, partition.reassignment
+    if flight is None or assigned is None or len(assigned) <= flight.top:
+        return False
+    missing = any(replica not in assigned for replica in flight.target)
+    return missing or len(assigned) > flight.top + len(flight.target)

@@ -1,0 +1,579 @@
+"""Replication across clean elections by induction: nothing that consumers were shown is lost.
+
+The state is the whole of the model's `Replication`: logs, high watermarks, requests on their way,
+what is stored and what the leader has in memory. All numbers are symbolic and without bounds, logs
+have any length and any records (`theorems.kafka_4485.logs`), sets any members. The model's own
+`step` is run on that, once for each kind of action, each broker that it may concern and each way in
+which requests may be missing.
+
+The induction: what `make_replication` makes satisfies the invariant, and whatever action is taken
+in a state that satisfies it leads to one that does. Dying and coming back are no actions of their
+own: a broker that is down takes none, and all that a leader had in memory goes with an election.
+
+The invariant is a formula about every position in every log. It is assumed at the two positions
+that a step can depend on, one of them any position at all, and shown at that one.
+"""
+
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, Final
+
+from reassure_model.outcome import Accepted
+from reassure_model.protocols.kafka_4485.replication import (
+    ACTIONS,
+    LEADER_ALONE,
+    Elect,
+    Follow,
+    count_common,
+    make_replication,
+)
+from reassure_proofs.engine.formula import Truth, all_of, any_of, choose, implies, negate
+from reassure_proofs.engine.statement import (
+    Claims,
+    Hypothesis,
+    Parameter,
+    Shape,
+    Subject,
+    Values,
+    choose_readings,
+    given,
+    make_subject,
+    says,
+    word,
+)
+from reassure_proofs.protocols.kafka_4485.insync import FOLLOWERS
+from reassure_proofs.protocols.kafka_4485.logs import is_prefix, load, look_at, make_log
+from reassure_spec.readings import Readings
+
+_PROFILE: Final = "kafka-4485"
+AMENDMENTS: Final = (
+    "hw.over-stored-isr=yes",
+    "hw.served-from=end-at-election",
+    "isr.entry=end-at-election",
+    "follower.truncation=common-prefix",
+)
+"""The four amendments under which clean elections keep what they should."""
+_AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
+_BOUNDED: Final = "2 to {} brokers; logs of any length"
+_NATURAL: Final = Parameter(kind="natural")
+
+# States out of named values ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Members:
+    """A set of brokers, each of which may or may not be in it."""
+
+    truths: tuple[Truth, ...]
+
+    def __contains__(self, broker: int) -> bool:
+        return bool(self.truths[broker])
+
+    def __iter__(self) -> Iterator[int]:
+        return (broker for broker in range(len(self.truths)) if broker in self)
+
+    def __or__(self, other: Any) -> "Members":
+        pairs = zip(self.truths, list_members(other, len(self.truths)), strict=True)
+        return Members(tuple(mine | theirs for mine, theirs in pairs))
+
+    def __sub__(self, other: Any) -> "Members":
+        pairs = zip(self.truths, list_members(other, len(self.truths)), strict=True)
+        return Members(tuple(mine & negate(theirs) for mine, theirs in pairs))
+
+
+def list_members(members: Any, brokers: int) -> tuple[Truth, ...]:
+    """Return for each broker whether it is in the set.
+
+    >>> list_members(frozenset({1}), 2)
+    (False, True)
+    """
+    if isinstance(members, Members):
+        return members.truths
+    return tuple(broker in members for broker in range(brokers))
+
+
+def _make_set(truths: Sequence[Truth]) -> Any:
+    if all(isinstance(truth, bool) for truth in truths):
+        return frozenset(broker for broker, truth in enumerate(truths) if truth)
+    return Members(tuple(truths))
+
+
+@dataclass(frozen=True, slots=True)
+class _Unseen:
+    """Stands for what consumers are shown before a step: no step may depend on it."""
+
+
+_UNSEEN: Final = _Unseen()
+
+
+def get_positions(values: Values) -> tuple[Any, ...]:
+    """Return the positions at which logs are seen; the claims are about the first."""
+    return tuple(values[name] for name in ("position", "difference") if name in values)
+
+
+def _make_log(values: Values, end: Any, name: str, broker: int | None = None) -> Any:
+    """Return a log; where the positions are the same one, so is what stands there."""
+    places = get_positions(values)
+    seen = [values[f"{name}_{at}"] for at in range(len(places))]
+    records = [each if broker is None else each[broker] for each in seen]
+    if len(places) > 1:
+        records[1] = choose(places[0] == places[1], records[0], records[1])
+    return make_log(end, places, records)
+
+
+def make_state(values: Values) -> Any:
+    """Return the partition that the values describe, in the words of the model."""
+    model = load("reassure_model.protocols.kafka_4485.replication")
+    replicas = []
+    for broker, end in enumerate(values["ends"]):
+        request = None
+        if values["asking"][broker] == "1":
+            request = model.Request(
+                *(values[name][broker] for name in ("asked_epochs", "asked_offsets", "waiting"))
+            )
+        log = _make_log(values, end, "records", broker)
+        mark, epoch = values["high_watermarks"][broker], values["leader_epochs"][broker]
+        replicas.append(model.Replica(log, mark, epoch, request))
+    term = model.Term(
+        values["end_at_election"],
+        values["known_version"],
+        _make_set(values["known_isr"]),
+        _make_set(values["pseudo_isr"]),
+        values["offsets"],
+    )
+    return model.Replication(
+        tuple(replicas),
+        int(values["leader"]),
+        values["leader_epoch"],
+        _make_set(values["isr"]),
+        values["version"],
+        term,
+        values.get("shown", _UNSEEN),
+        _make_log(values, values["shown_end"], "shown_records"),
+    )
+
+
+def observe(state: Any, positions: Sequence[Any]) -> Any:
+    """Return the state with each log as `look_at` tells it and each set as truths."""
+    brokers = len(state.replicas)
+    replicas = tuple(
+        replace(replica, log=look_at(replica.log, positions)) for replica in state.replicas
+    )
+    sets = {
+        name: list_members(getattr(state.term, name), brokers) for name in ("isr", "pseudo_isr")
+    }
+    return replace(
+        state,
+        replicas=replicas,
+        isr=list_members(state.isr, brokers),
+        term=replace(state.term, **sets),
+        committed=look_at(state.committed, positions),
+    )
+
+
+def take(values: Values, readings: Readings = _AMENDED) -> Any:
+    """Return what can be seen after the action that the values describe, None without one."""
+    model = load("reassure_model.protocols.kafka_4485.replication")
+    state, action = make_state(values), model.ACTIONS[values["verb"]](int(values["on"]))
+    if not model.is_possible(state, action):
+        return None
+    outcome = model.step(state, action, readings)
+    if not isinstance(outcome, Accepted):
+        return None
+    return observe(outcome.state, get_positions(values))
+
+
+def start(values: Values) -> Any:
+    """Return what can be seen of a partition that nothing has happened to."""
+    brokers = len(values["members"])
+    members = frozenset(broker for broker in range(brokers) if values["members"][broker])
+    return observe(make_replication(brokers, members=members), get_positions(values))
+
+
+def find_problems(values: Values) -> tuple[str, ...]:
+    """Return the clauses that the model's own predicates find broken in a state."""
+    state = make_state(values)
+    predicates = load("reassure_model.protocols.kafka_4485.invariants").INVARIANTS
+    return tuple(name for name, find in predicates.items() if find(state) is not None)
+
+
+# Shapes -----------------------------------------------------------------------------------------
+
+
+def _state_shape(brokers: int, asking: str, positions: Sequence[str]) -> dict[str, Parameter]:
+    shape: dict[str, Parameter] = {"leader": word("0"), "asking": word(asking)}
+    shape |= dict.fromkeys(positions, _NATURAL)
+    shape["ends"] = Parameter(brokers, kind="natural")
+    for at in range(len(positions)):
+        shape[f"records_{at}"] = Parameter(brokers)
+    shape["shown_end"] = _NATURAL
+    for at in range(len(positions)):
+        shape[f"shown_records_{at}"] = Parameter()
+    sets = ("isr", "known_isr", "pseudo_isr", "waiting")
+    numbers = ("high_watermarks", "leader_epochs", "offsets", "asked_epochs", "asked_offsets")
+    shape |= {name: Parameter(brokers, kind="truth") for name in sets}
+    shape |= {name: Parameter(brokers, kind="natural") for name in numbers}
+    singles = ("leader_epoch", "version", "known_version", "end_at_election")
+    return shape | dict.fromkeys(singles, _NATURAL)
+
+
+def _masks(brokers: int) -> Iterator[str]:
+    """Yield who has a request on its way: any of the followers, never the leader."""
+    for asking in product("10", repeat=brokers - 1):
+        yield "".join(("0", *asking))
+
+
+def _step_shapes(brokers_max: int) -> Iterator[Shape]:
+    """Yield every kind of action; the leader has number 0, whom else it concerns number 1.
+
+    No function of the model looks at what number a broker has (`engine.numbers` sees to that), so
+    that the numbers are no loss.
+    """
+    for brokers in range(2, brokers_max + 1):
+        for (verb, kind), asking in product(ACTIONS.items(), _masks(brokers)):
+            positions = ("position", "difference") if kind is Follow else ("position",)
+            state = _state_shape(brokers, asking, positions)
+            concerned = {0} if kind in LEADER_ALONE else {0, 1} if kind is Elect else {1}
+            for broker in sorted(concerned):
+                yield {"verb": word(verb), "on": word(str(broker)), **state}
+
+
+def _still_shapes(brokers_max: int) -> Iterator[Shape]:
+    for brokers in range(2, brokers_max + 1):
+        state = _state_shape(brokers, "0" * brokers, ("position",))
+        yield {**state, "shown": _NATURAL}
+
+
+def _start_shapes(brokers_max: int) -> Iterator[Shape]:
+    for brokers in range(2, brokers_max + 1):
+        yield {"members": Parameter(brokers, kind="truth"), "position": _NATURAL}
+
+
+# The invariant ----------------------------------------------------------------------------------
+
+
+def _leader_in_office(state: Any) -> Truth:
+    """Say whether the leader counts itself in everywhere, asks nobody, and has the latest epoch."""
+    leader = state.leader
+    sets = (state.isr, state.term.isr, state.term.pseudo_isr)
+    return (
+        all_of(truths[leader] for truths in sets)
+        & (state.replicas[leader].leader_epoch == state.leader_epoch)
+        & (state.replicas[leader].request is None)
+    )
+
+
+def _stored_is_known(state: Any) -> Truth:
+    """Say whether the leader knows of every stored member, and of no other if it is up to date."""
+    term, pairs = state.term, list(zip(state.isr, state.term.isr, strict=True))
+    known = all_of(implies(stored, known) for stored, known in pairs)
+    fresh = all_of(implies(known, stored) for stored, known in pairs)
+    return (term.version <= state.version) & known & implies(term.version == state.version, fresh)
+
+
+def _marks_within(state: Any) -> Truth:
+    return all_of(
+        (replica.high_watermark >= 0)
+        & (replica.high_watermark <= replica.log[0])
+        & (replica.leader_epoch <= state.leader_epoch)
+        for replica in state.replicas
+    )
+
+
+def _followers_follow(state: Any, positions: Sequence[Any]) -> Truth:
+    """Say whether followers of this term have a beginning of the leader's log."""
+    leader = state.replicas[state.leader]
+    return all_of(
+        implies(
+            replica.leader_epoch == state.leader_epoch,
+            is_prefix(replica.log, replica.log[0], leader.log, positions),
+        )
+        for broker, replica in enumerate(state.replicas)
+        if broker != state.leader
+    )
+
+
+def _offsets_are_held(state: Any) -> Truth:
+    """Say whether followers have what they said they have, in this term."""
+    return all_of(
+        choose_truth(
+            replica.leader_epoch == state.leader_epoch, offset <= replica.log[0], offset == 0
+        )
+        & _request_is_held(state, replica)
+        for broker, (replica, offset) in enumerate(
+            zip(state.replicas, state.term.offsets, strict=True)
+        )
+        if broker != state.leader
+    )
+
+
+def choose_truth(condition: Truth, yes: Truth, no: Truth) -> Truth:
+    """Return the one truth where the condition holds, the other where it does not.
+
+    >>> choose_truth(False, True, False)
+    False
+    """
+    return implies(condition, yes) & (condition | no)
+
+
+def _request_is_held(state: Any, replica: Any) -> Truth:
+    request = replica.request
+    if request is None:
+        return True
+    return (request.leader_epoch <= replica.leader_epoch) & implies(
+        request.leader_epoch == state.leader_epoch, request.offset <= replica.log[0]
+    )
+
+
+def _members_hold(state: Any, positions: Sequence[Any]) -> Truth:
+    """Say whether every member that the leader knows holds all that is below any mark."""
+    marks = [(replica.log, replica.high_watermark) for replica in state.replicas]
+    return all_of(
+        implies(known, is_prefix(log, mark, state.replicas[broker].log, positions))
+        for broker, known in enumerate(state.term.isr)
+        for log, mark in (*marks, (state.committed, state.committed[0]))
+    )
+
+
+def _marks_are_covered(state: Any) -> Truth:
+    """Say whether no mark is beyond both the leader's and its end at the election."""
+    leader = state.replicas[state.leader]
+    marks = [state.committed[0], *(replica.high_watermark for replica in state.replicas)]
+    return (state.term.end_at_election <= leader.log[0]) & all_of(
+        (mark <= state.term.end_at_election) | (mark <= leader.high_watermark) for mark in marks
+    )
+
+
+def _shown_is_enough(state: Any) -> Truth:
+    unread = state.shown is None or isinstance(state.shown, _Unseen)
+    return unread or state.committed[0] <= state.shown
+
+
+def holds_invariant(state: Any, positions: Sequence[Any]) -> Truth:
+    """Return whether the invariant holds of a state, as `observe` tells it, at the positions."""
+    return (
+        _leader_in_office(state)
+        & _stored_is_known(state)
+        & _marks_within(state)
+        & _followers_follow(state, positions)
+        & _offsets_are_held(state)
+        & _members_hold(state, positions)
+        & _marks_are_covered(state)
+        & _shown_is_enough(state)
+    )
+
+
+def _before(values: Values) -> Any:
+    return observe(make_state(values), get_positions(values))
+
+
+INVARIANT: Final = Hypothesis(
+    "invariant",
+    "the partition satisfies the invariant: the leader is a member of every in-sync set and knows "
+    "of every stored member; all that it knows of hold what is below any high watermark or was "
+    "ever shown; followers of this term have a beginning of the leader's log, and what they said "
+    "they have; no mark is beyond the leader's or its end at the election",
+    lambda v: holds_invariant(_before(v), get_positions(v)),
+)
+
+
+# Claims -----------------------------------------------------------------------------------------
+
+
+def _holders(values: Values, after: Any, members: Sequence[Truth]) -> Truth:
+    shown, places = after.committed, (values["position"],)
+    return all_of(
+        implies(here, is_prefix(shown, shown[0], after.replicas[broker].log, places))
+        for broker, here in enumerate(members)
+    )
+
+
+# Theorems ---------------------------------------------------------------------------------------
+
+
+def _subject(name: str, changes: tuple[str, ...], words: str) -> Subject:
+    return make_subject(
+        name,
+        take,
+        words,
+        _step_shapes,
+        _PROFILE,
+        changes,
+        bounded=_BOUNDED,
+        shown=FOLLOWERS,
+        numbered=True,
+    )
+
+
+STEP: Final = _subject("replication-step", AMENDMENTS, "the step with the four amendments")
+"""One action of any kind."""
+START: Final = Subject(
+    "replication-start",
+    start,
+    "a partition that nothing has happened to",
+    _start_shapes,
+    bounded="2 to {} brokers",
+    shown=FOLLOWERS,
+    numbered=True,
+)
+"""Where every history begins."""
+STILL: Final = Subject(
+    "replication-still",
+    find_problems,
+    "the model's search for problems",
+    _still_shapes,
+    bounded=_BOUNDED,
+    shown=FOLLOWERS,
+    numbered=True,
+)
+"""The model's own predicates on a state of the invariant."""
+
+SHARED: Final = Subject(
+    "common-prefix",
+    lambda v: count_common(v["log"], v["other"]),
+    "the count of shared records",
+    lambda longest: (
+        {"log": Parameter(first), "other": Parameter(second)}
+        for first, second in product(range(longest + 1), repeat=2)
+    ),
+    bounded="logs of up to {} records",
+)
+"""The one function that looks at whole logs; of it the induction uses the contract alone."""
+
+FOLLOWED: Final = make_subject(
+    "replication-follow",
+    take,
+    "the follower that learns of its leader",
+    lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == "follow"),
+    _PROFILE,
+    (*(each for each in AMENDMENTS if "truncation" not in each), "follower.truncation=leader-end"),
+    bounded="2 brokers; logs of any length",
+    shown=FOLLOWERS,
+    numbered=True,
+)
+"""A follower that may have to cut its log below its mark."""
+MARKS_WITHIN: Final = Hypothesis(
+    "marks-within",
+    "no high watermark is negative or beyond its replica's end, nor a leader epoch of the future",
+    lambda v: _marks_within(_before(v)),
+)
+LEADER_MEMBER: Final = Hypothesis(
+    "leader-member", "broker 0, which leads, is in sync", lambda v: v["members"][0]
+)
+
+
+THEOREMS: Final = Claims(_PROFILE, largest=3, thorough=4, tier="full")
+"""Every theorem about replication across elections."""
+about = THEOREMS.about
+
+
+@about(START, "replication-starts-in-invariant", "hw.consumer.monotone")
+@given(LEADER_MEMBER)
+def _replication_starts_in_invariant(v: Values, state: Any) -> Truth:
+    """A partition that nothing has happened to satisfies the invariant of replication."""
+    return holds_invariant(state, get_positions(v))
+
+
+@about(SHARED, "replication-shared-records", "follower.truncation.common-prefix")
+def _is_first_difference(values: Values, shared: Any) -> Truth:
+    """The records that two logs share end at their first difference, or with one of them."""
+    first, second = values["log"], values["other"]
+    shorter = min(len(first), len(second))
+    agree = [a == b for a, b in zip(first, second, strict=False)]
+    return any_of(
+        (shared == place) & all_of(agree[:place]) & (place == shorter or negate(agree[place]))
+        for place in range(shorter + 1)
+    )
+
+
+@about(STEP, "replication-step-keeps-invariant", "isr.stored.holds-committed")
+@given(INVARIANT)
+def _keeps_invariant(values: Values, after: Any) -> Truth:
+    """With the four amendments no action leads out of the invariant, elections included."""
+    # The second position serves the step alone.
+    return after is None or holds_invariant(after, (values["position"],))
+
+
+@about(STEP, "replication-mark-never-back", "hw.consumer.monotone")
+@says(
+    "Across clean elections consumers are shown all that they were shown before, or nothing "
+    "for now."
+)
+@given(INVARIANT)
+def _mark_monotone(values: Values, after: Any) -> Truth:
+    """Say whether consumers are shown all that they were shown before, or nothing for now."""
+    if after is None:
+        return True
+    before = _before(values).committed
+    kept = is_prefix(before, before[0], after.committed, (values["position"],))
+    if isinstance(after.shown, _Unseen):
+        # What was shown is shown on, so there must be nothing new that it would lack.
+        return kept & (after.committed[0] == before[0])
+    return kept & (after.shown is None or before[0] <= after.shown)
+
+
+@about(STEP, "replication-members-hold-shown", "isr.stored.holds-committed")
+@given(INVARIANT)
+def _members_hold_shown(values: Values, after: Any) -> Truth:
+    """Across clean elections every stored in-sync replica holds every record that was shown."""
+    return after is None or _holders(values, after, after.isr)
+
+
+@about(STEP, "replication-leader-holds-shown", "log.committed-kept")
+@given(INVARIANT)
+def _leader_holds_shown(values: Values, after: Any) -> Truth:
+    """Across clean elections the leader holds every record that was shown: none is lost."""
+    if after is None:
+        return True
+    leads = [broker == after.leader for broker in range(len(after.replicas))]
+    return _holders(values, after, leads)
+
+
+@about(FOLLOWED, "replication-mark-is-cut-with-log", "hw.follower.from-leader")
+@says("A follower that cuts its log, at the leader's end, cuts its high watermark with it.")
+@given(MARKS_WITHIN)
+@about(STEP, "replication-mark-within-end", "hw.follower.from-leader")
+@given(INVARIANT)
+def _marks_held(_: Values, after: Any) -> Truth:
+    """Across clean elections no replica's high watermark is beyond its own end."""
+    if after is None:
+        return True
+    return all_of(replica.high_watermark <= replica.log[0] for replica in after.replicas)
+
+
+@about(STILL, "replication-invariant-is-enough", "log.committed-kept")
+@given(INVARIANT)
+def _replication_invariant_is_enough(_: Values, broken: Any) -> Truth:
+    """In the invariant none of the model's own predicates about replication is broken."""
+    return len(broken) == 0
+
+
+def _deny(reading: str, value: str, clause: str, finding: str) -> None:
+    """Claim the induction with one amendment missing, which has to fail."""
+    rest = tuple(each for each in AMENDMENTS if not each.startswith(f"{reading}="))
+    name = f"{reading.replace('.', '-')}-{value}"
+    subject = _subject(
+        f"replication-{name}", (*rest, f"{reading}={value}"), f"the step with {reading} {value}"
+    )
+    words = f"A step leads out of the invariant by no way where only {reading} is {value}."
+    more: dict[str, Any] = {"finding": finding, "largest": 2, "thorough": 2}
+    stated = says(words)(given(INVARIANT)(_keeps_invariant))
+    about(subject, f"replication-without-{name}", clause, **more)(stated)
+
+
+for _reading, _value, _clause, _finding in (
+    ("hw.over-stored-isr", "no", "hw.over-stored-isr", "election-1"),
+    ("hw.served-from", "at-once", "hw.served-from-end-at-election", "election-2"),
+    ("isr.entry", "high-watermark", "isr.entry.end-at-election", "election-3"),
+    (
+        "follower.truncation",
+        "own-high-watermark",
+        "follower.truncation.common-prefix",
+        "election-4",
+    ),
+    ("follower.truncation", "leader-end", "follower.truncation.common-prefix", "watermark-13"),
+):
+    _deny(_reading, _value, _clause, _finding)

@@ -1,0 +1,17 @@
+"""Reassignment by KIP-236: the drop rule, the protocol by induction, acts, broken promises."""
+
+from typing import Final
+
+from reassure_proofs.engine.statement import Rule, Theorem
+from reassure_proofs.protocols.kip_236 import acts, contracts, drop, protocol, refutations, writes
+
+THEOREMS: Final[tuple[Theorem, ...]] = (
+    *drop.THEOREMS,
+    *drop.WITHOUT,
+    *contracts.THEOREMS,
+    *protocol.THEOREMS,
+    *writes.THEOREMS,
+    *acts.THEOREMS,
+    *refutations.THEOREMS,
+)
+RULES: Final[tuple[Rule, ...]] = (drop.RULE,)

@@ -1,0 +1,523 @@
+"""The drop rule: who goes when a target changes while a reassignment is in flight.
+
+Only lengths are bounded; replica ids, `top` and the minimum are any integers at all. Some theorems
+state a promise under a reading that cannot keep it. Such a refutation is a finding about the
+document, and it would be news if it went away.
+"""
+
+# ruff: noqa: D401  # the docstring of a claim is what it claims
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_proofs.engine.formula import (
+    Truth,
+    all_of,
+    any_of,
+    count,
+    distinct,
+    implies,
+    member,
+    negate,
+    remaining,
+    subset,
+)
+from reassure_proofs.engine.statement import (
+    ID,
+    Claims,
+    Hypothesis,
+    Parameter,
+    Rule,
+    Shape,
+    Telling,
+    Theorem,
+    Unread,
+    Values,
+    given,
+    ids,
+    make_subject,
+    says,
+    shaped,
+)
+from reassure_proofs.protocols.kip_236.contracts import claim_amended_contract, claim_contract
+from reassure_proofs.protocols.kip_236.plantings import show_drop
+from reassure_proofs.protocols.kip_236.refutations import tell_drop
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import NO_LEADER
+
+
+def _drop_shapes(replication_factor: int) -> Iterator[Shape]:
+    # The in-sync set may be empty or larger than the assignment: only hypotheses exclude that, so
+    # that leaving one out shows whether it is needed.
+    for assigned in range(1, replication_factor + 1):
+        for isr in range(replication_factor + 1):
+            yield {
+                "assigned": ids(assigned),
+                "isr": ids(isr),
+                "leader": ID,
+                "top": Parameter(),
+                "minimum": ID,
+            }
+
+
+def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
+    for shape in _drop_shapes(replication_factor):
+        for target in range(1, replication_factor + 1):
+            yield {**shape, "target": ids(target)}
+
+
+def _drop_any_order_shapes(replication_factor: int) -> Iterator[Shape]:
+    for shape in _drop_shapes(replication_factor):
+        out_of_sync = (shape["assigned"].length or 0) - (shape["isr"].length or 0)
+        if out_of_sync >= 0:
+            yield {**shape, "others": ids(out_of_sync)}
+
+
+def ask_drop(values: Values, readings: Readings, rule: Callable[..., Any] = compute_drop) -> Any:
+    """Return what the drop rule drops under these readings.
+
+    Where the values have no target the rule must not look at it. `rule` is there for tests, which
+    put a rule with a planted fault in its place.
+    """
+    arguments = (values["assigned"], values["leader"], values["isr"], values["top"])
+    others = (values["others"],) if "others" in values else ()
+    return rule(*arguments, values.get("target", Unread("target")), readings, *others)
+
+
+DROP: Final = make_subject(
+    "drop", ask_drop, "the drop rule", _drop_shapes, "kip-236", tell=tell_drop, shown=show_drop
+)
+"""The drop rule as written, in the reading that keeps what the document promises."""
+DROP_EXCLUSIVE: Final = make_subject(
+    "drop-exclusive",
+    ask_drop,
+    "the drop rule with the exclusive slice",
+    _drop_shapes,
+    "kip-236",
+    ("drop.slice=exclusive",),
+    tell=lambda v: tell_drop(v, "drop.slice=exclusive"),
+)
+"""The drop rule with the slice taken to the letter."""
+DROP_AMENDED: Final = make_subject(
+    "drop-amended",
+    ask_drop,
+    "the amended drop rule",
+    _drop_and_target_shapes,
+    "kip-236-amended",
+    shown=show_drop,
+)
+"""The drop rule with every amendment."""
+
+DROP_ANY_ORDER: Final = make_subject(
+    "drop-any-order",
+    ask_drop,
+    "the drop rule",
+    _drop_any_order_shapes,
+    "kip-236",
+    shown=show_drop,
+)
+"""The drop rule with the replicas that are out of sync in an order that is given."""
+DROP_AND_TARGET: Final = make_subject(
+    "drop-target",
+    ask_drop,
+    "the drop rule",
+    _drop_and_target_shapes,
+    "kip-236",
+    tell=tell_drop,
+)
+"""The drop rule as written, and the target that it does not look at."""
+
+
+def drop_twice(values: Values, readings: Readings) -> tuple[Any, Any]:
+    """Return what is dropped of an in-sync set as stored, and of the same set reversed."""
+    turned = {**values, "isr": values["isr"][::-1]}
+    return ask_drop(values, readings), ask_drop(turned, readings)
+
+
+DROP_TWICE: Final = make_subject(
+    "drop-twice",
+    drop_twice,
+    "the drop rule, with the in-sync set as stored and reversed,",
+    _drop_shapes,
+    "kip-236",
+    tell=lambda v: Telling(
+        (*tell_drop(v).commands, tell_drop({**v, "isr": v["isr"][::-1]}).commands[1])
+    ),
+)
+"""The drop rule as written on two orders of the same in-sync set."""
+
+ASSIGNED_DISTINCT: Final = Hypothesis(
+    "assigned-distinct",
+    "no replica is assigned twice",
+    lambda v: distinct(v["assigned"]),
+)
+ISR_DISTINCT: Final = Hypothesis(
+    "isr-distinct",
+    "no replica is in the in-sync set twice",
+    lambda v: distinct(v["isr"]),
+)
+ISR_ASSIGNED: Final = Hypothesis(
+    "isr-assigned",
+    "every in-sync replica is assigned",
+    lambda v: subset(v["isr"], v["assigned"]),
+)
+LEADER_IN_SYNC: Final = Hypothesis(
+    "leader-in-sync",
+    "the leader is in the in-sync set",
+    lambda v: member(v["leader"], v["isr"]),
+)
+LEADER_IS_BROKER: Final = Hypothesis(
+    "leader-is-broker",
+    "the leader is a broker",
+    lambda v: v["leader"] != NO_LEADER,
+)
+TARGET_DISTINCT: Final = Hypothesis(
+    "target-distinct",
+    "no replica is in the target twice",
+    lambda v: distinct(v["target"]),
+)
+TOP_POSITIVE: Final = Hypothesis(
+    "top-positive",
+    "top is at least 1",
+    lambda v: v["top"] >= 1,
+)
+TOP_AT_LEAST_MIN: Final = Hypothesis(
+    "top-at-least-min",
+    "top is at least min.insync.replicas when the drop is computed",
+    lambda v: v["top"] >= v["minimum"],
+)
+ISR_AT_LEAST_MIN: Final = Hypothesis(
+    "isr-at-least-min",
+    "the in-sync set has min.insync.replicas members before the drop",
+    lambda v: v["minimum"] <= len(v["isr"]),
+)
+FIRST_REQUEST: Final = Hypothesis(
+    "first-request",
+    "no more replicas are assigned than top, as at the first request of a chain",
+    lambda v: v["top"] >= len(v["assigned"]),
+)
+
+OTHERS_OUT_OF_SYNC: Final = Hypothesis(
+    "others-out-of-sync",
+    "the order given names every replica that is assigned and out of sync, once",
+    lambda v: (
+        distinct(v["others"])
+        & subset(v["others"], v["assigned"])
+        & all_of(negate(member(replica, v["isr"])) for replica in v["others"])
+    ),
+)
+NO_LEADER_AT_HAND: Final = Hypothesis(
+    "no-leader",
+    "the partition has no leader",
+    lambda v: v["leader"] == NO_LEADER,
+)
+NO_LEADER_IN_SYNC: Final = Hypothesis(
+    "no-leader-in-sync",
+    "the partition has no leader, or the leader is not in the in-sync set",
+    lambda v: (v["leader"] == NO_LEADER) | negate(member(v["leader"], v["isr"])),
+)
+ISR_NOT_EMPTY: Final = Hypothesis(
+    "isr-not-empty",
+    "a replica is in sync",
+    lambda v: len(v["isr"]) > 0,
+)
+
+_WELL_FORMED: Final = (ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+_WITHOUT_LEADER: Final = (
+    ASSIGNED_DISTINCT,
+    ISR_DISTINCT,
+    ISR_ASSIGNED,
+    ISR_NOT_EMPTY,
+    NO_LEADER_AT_HAND,
+    TOP_POSITIVE,
+)
+_SUFFICIENT: Final = (*_WELL_FORMED, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+
+
+THEOREMS: Final = Claims("kip-236")
+"""Every theorem about the drop rule."""
+about = THEOREMS.about
+
+
+about(DROP, "drop-meets-contract", "drop.keep-top")(
+    says("The numbers that a drop leaves, in sync and otherwise, are those of the contract.")(
+        given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)(
+            claim_contract
+        )
+    )
+)
+
+
+about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", largest=3)(
+    says("The numbers that the amended drop leaves are those of its contract.")(
+        given(
+            LEADER_IS_BROKER,
+            LEADER_IN_SYNC,
+            ISR_ASSIGNED,
+            ISR_DISTINCT,
+            ASSIGNED_DISTINCT,
+            TOP_POSITIVE,
+        )(claim_amended_contract)
+    )
+)
+
+
+@about(DROP_AMENDED, "drop-amended-offline-skipped", "drop.offline.skip")
+@says("With every amendment, nothing is dropped while no leader is in sync.")
+@given(NO_LEADER_IN_SYNC)
+@about(DROP, "drop-nothing-at-first-request", "drop.keep-top")
+@says("While no more replicas are assigned than top, a drop removes nothing.")
+@given(ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+@about(
+    DROP_EXCLUSIVE,
+    "drop-exclusive-nothing-at-first-request",
+    "drop.slice.inclusive",
+    finding="drop-2",
+)
+@given(*_SUFFICIENT, FIRST_REQUEST)
+def _nothing_dropped(_: Values, drop: Any) -> Truth:
+    """With the exclusive slice, nothing is dropped at a first request."""
+    return len(drop) == 0
+
+
+@about(
+    DROP_AND_TARGET,
+    "drop-after-expansion-keeps-copies",
+    "drop.before-expansion",
+    finding="drop-3",
+    cure="kip-236-amended",
+)
+@given(*_SUFFICIENT)
+def _copies_kept(values: Values, drop: Any) -> Truth:
+    """Evaluated after the expansion, a drop takes no replica of the target that is copying."""
+    expanded = subset(values["target"], values["assigned"])
+    return implies(
+        expanded,
+        all_of(
+            member(replica, values["isr"]) | negate(member(replica, values["target"]))
+            for replica in drop
+        ),
+    )
+
+
+@about(
+    DROP_AND_TARGET,
+    "drop-cancel-keeps-originals",
+    "drop.protect-target",
+    finding="drop-6",
+    cure="kip-236-amended",
+)
+@given(*_SUFFICIENT)
+def _originals_kept(values: Values, drop: Any) -> Truth:
+    """As written, a change back to an original assignment drops none of its replicas."""
+    is_cancel = (values["top"] == len(values["target"])) & subset(
+        values["target"], values["assigned"]
+    )
+    return implies(is_cancel, _target_kept(values, drop))
+
+
+@about(
+    DROP_AND_TARGET,
+    "drop-keeps-redundancy",
+    "drop.protect-target",
+    finding="drop-8",
+    cure="kip-236-amended",
+)
+@given(*_SUFFICIENT, TARGET_DISTINCT)
+def _redundancy_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop leaves as many replicas in sync as there were or the target asks for."""
+    before, wanted = len(values["isr"]), len(values["target"])
+    after = remaining(values["isr"], drop)
+    return (before <= after) | (wanted <= after)
+
+
+@about(DROP_TWICE, "drop-same-in-any-order", "drop.rank.leader-isr-rest", finding="drop-15")
+@given(*_SUFFICIENT)
+def _same_in_any_order(values: Values, drops: Any) -> Truth:
+    """The order in which the in-sync set is stored makes no difference to the drop."""
+    return subset(drops[0], drops[1])
+
+
+@about(DROP_AMENDED, "drop-amended-leader-kept", "drop.leader-kept", largest=3)
+@says("With every amendment, a drop never removes the leader.")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+@about(DROP_EXCLUSIVE, "drop-exclusive-leader-kept", "drop.slice.inclusive", finding="drop-1")
+@says("With the exclusive slice, a drop never removes the leader.")
+@given(*_SUFFICIENT)
+@about(DROP_ANY_ORDER, "drop-any-order-leader-kept", "drop.leader-kept")
+@says("A drop keeps the leader in whatever order the replicas out of sync are ranked.")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, OTHERS_OUT_OF_SYNC)
+@about(DROP, "drop-leader-kept", "drop.leader-kept")
+@given(TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+def _leader_kept(values: Values, drop: Any) -> Truth:
+    """A drop never removes the leader from the assigned replicas."""
+    return negate(member(values["leader"], drop))
+
+
+@about(DROP, "drop-leader-stays-in-sync", "drop.leader-kept")
+@given(LEADER_IN_SYNC, TOP_POSITIVE)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED)
+def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
+    """After a drop the leader is still in the in-sync set."""
+    return member(values["leader"], values["isr"]) & _leader_kept(values, drop)
+
+
+@about(DROP_AMENDED, "drop-amended-isr-at-least-min", "drop.isr-at-least-min", largest=3)
+@says("With every amendment, a drop leaves at least min.insync.replicas replicas in sync.")
+@given(ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@about(DROP_EXCLUSIVE, "drop-exclusive-isr-at-least-min", "drop.slice.inclusive", finding="drop-1")
+@says("With the exclusive slice, a drop leaves at least min.insync.replicas replicas in sync.")
+@given(*_SUFFICIENT)
+@about(DROP_ANY_ORDER, "drop-any-order-isr-at-least-min", "drop.isr-at-least-min")
+@says("A drop leaves min.insync.replicas replicas in sync in whatever order the others are.")
+@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@about(DROP, "drop-isr-at-least-min", "drop.isr-at-least-min")
+@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+def _isr_sufficient(values: Values, drop: Any) -> Truth:
+    """A drop leaves at least min.insync.replicas replicas in sync."""
+    return remaining(values["isr"], drop) >= values["minimum"]
+
+
+@about(DROP, "drop-assigned-isr-at-least-min", "drop.isr-at-least-min")
+@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
+@shaped(ASSIGNED_DISTINCT, TOP_POSITIVE)
+def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
+    """A drop leaves at least min.insync.replicas replicas both assigned and in sync."""
+    isr = values["isr"]
+    kept = count(
+        member(replica, values["assigned"])
+        & negate(member(replica, drop))
+        & negate(member(replica, isr[:place]))
+        for place, replica in enumerate(isr)
+    )
+    return kept >= values["minimum"]
+
+
+@about(DROP_ANY_ORDER, "drop-any-order-leaves-top", "drop.keep-top")
+@says("A drop leaves top replicas assigned in whatever order the replicas out of sync are.")
+@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@shaped(ASSIGNED_DISTINCT)
+@about(DROP, "drop-leaves-top", "drop.keep-top")
+@given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@shaped(ISR_DISTINCT)
+def _size_is_top(values: Values, drop: Any) -> Truth:
+    """A drop leaves exactly top replicas assigned, or all of them if there are fewer."""
+    before, top = len(values["assigned"]), values["top"]
+    after = count(negate(member(replica, drop)) for replica in values["assigned"])
+    return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+@about(DROP_AMENDED, "drop-amended-names-assigned", "drop.keep-top", largest=3)
+@says("With every amendment, a drop names assigned replicas only.")
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+@about(DROP, "drop-names-assigned", "drop.keep-top", largest=3)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+def _names_assigned(values: Values, drop: Any) -> Truth:
+    """A drop names assigned replicas only, whatever it is given."""
+    return subset(drop, values["assigned"])
+
+
+@about(DROP, "drop-in-sync-before-others", "drop.rank.leader-isr-rest")
+@given(LEADER_IN_SYNC)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+def _in_sync_before_others(values: Values, drop: Any) -> Truth:
+    """A drop removes a replica that is in sync only if it removes all that are not."""
+    isr, assigned = values["isr"], values["assigned"]
+    in_sync_dropped = any_of(member(replica, isr) for replica in drop)
+    others_dropped = all_of(member(replica, isr) | member(replica, drop) for replica in assigned)
+    return implies(in_sync_dropped, others_dropped)
+
+
+@about(
+    DROP_AND_TARGET,
+    "drop-target-in-sync-kept",
+    "drop.protect-target",
+    finding="drop-4",
+    cure="kip-236-amended",
+)
+@given(*_SUFFICIENT)
+def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop never removes a replica of the new target that is in sync."""
+    return all_of(
+        negate(member(replica, values["target"]) & member(replica, values["isr"]))
+        for replica in drop
+    )
+
+
+@about(
+    DROP,
+    "drop-offline-in-sync-copy-kept",
+    "drop.offline.skip",
+    finding="drop-11",
+    cure="kip-236-amended",
+)
+@given(*_WITHOUT_LEADER)
+def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
+    """As written, a drop on a partition without a leader leaves a replica in sync."""
+    return remaining(values["isr"], drop) > 0
+
+
+@about(DROP_AMENDED, "drop-amended-target-kept", "drop.protect-target", largest=3)
+@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+def _target_kept(values: Values, drop: Any) -> Truth:
+    """With every amendment, a drop never removes a replica of the new target."""
+    return all_of(negate(member(replica, values["target"])) for replica in drop)
+
+
+def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:
+    """Return the refutation of a theorem that lacks one of its hypotheses."""
+    left = tuple(item for item in theorem.hypotheses if item.name != hypothesis)
+    (gone,) = (item for item in theorem.hypotheses if item.name == hypothesis)
+    return replace(
+        theorem,
+        name=f"{theorem.name}-without-{hypothesis}",
+        statement=f"{theorem.statement} Not assumed: {gone.sentence}.",
+        hypotheses=left,
+        finding=finding,
+        tier="full",
+        largest=3,
+    )
+
+
+_SILENT: Final = (
+    ("drop-isr-at-least-min", "leader-in-sync", "hypothesis-1"),
+    ("drop-assigned-isr-at-least-min", "isr-assigned", "hypothesis-2"),
+    ("drop-isr-at-least-min", "isr-distinct", "hypothesis-3"),
+    ("drop-isr-at-least-min", "top-at-least-min", "hypothesis-4"),
+    ("drop-nothing-at-first-request", "leader-in-sync", "drop-19"),
+)
+"""Theorem, hypothesis on which a document is silent, and the finding that says so."""
+
+WITHOUT: Final = tuple(
+    _without(theorem, hypothesis, finding)
+    for name, hypothesis, finding in _SILENT
+    for theorem in THEOREMS
+    if theorem.name == name
+)
+"""The theorems about which a document is silent, without what it is silent on."""
+
+RULE: Final = Rule(
+    "drop",
+    ("assigned", "leader", "isr", "top"),
+    {"kip-236": DROP.name, "kip-236-amended": DROP_AMENDED.name},
+    more="target",
+    shapes_with_more=_drop_and_target_shapes,
+    preconditions=(
+        TOP_POSITIVE,
+        ASSIGNED_DISTINCT,
+        ISR_DISTINCT,
+        ISR_ASSIGNED,
+        LEADER_IN_SYNC,
+    ),
+    besides=("drop-meets-contract", "drop-amended-meets-contract"),
+)
+"""A drop rule answers the replicas to drop."""
