@@ -402,10 +402,10 @@ def _state_machines(system: System) -> Iterator[str]:
         replicas, partitions = REPLICA_TABLES[profile], PARTITION_TABLES[profile]
         yield from _machines("Replica", {profile: replicas})
         yield from _machines("Partition", {profile: partitions})
-    if "kip_236.drop" in system.modules:
+    if "protocols.kip_236.drop" in system.modules:
         yield from _dropped_replica()
     for protocol in find_machines():
-        if f"{protocol.replace('-', '_')}.stages" in system.modules:
+        if f"protocols.{protocol.replace('-', '_')}.stages" in system.modules:
             yield from _lifecycle(protocol)
 
 

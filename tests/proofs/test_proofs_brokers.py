@@ -53,7 +53,7 @@ def test_step_reaches_what_the_actions_do() -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_look_at_a_number_is_found_with_its_line(look: str) -> None:
     """Each way of looking at a broker's number is found in the function where it stands."""
-    mistake = Mistake("kafka_4485.replication", JOIN, JOIN.replace("offset < mark", look))
+    mistake = Mistake("protocols.kafka_4485.replication", JOIN, JOIN.replace("offset < mark", look))
     with planted(mistake):
         (found, *_) = find_looks(STEP.function)
     assert "may look at a broker's number" in found
@@ -64,7 +64,7 @@ def test_code_that_looks_is_not_proved() -> None:
     """A theorem about code that looks is unknown, and says where."""
     name = "replication-starts-in-invariant"
     mistake = Mistake(
-        "kafka_4485.replication",
+        "protocols.kafka_4485.replication",
         '    if broker not in state.isr:\n        return Rejected("election',
         '    if broker not in state.isr and broker != 2:\n        return Rejected("election',
     )
@@ -94,7 +94,7 @@ def test_bound_tells_the_longest_list(theorem: Theorem) -> None:
 def test_mistake_beyond_the_bound_is_killed_by_a_larger_one() -> None:
     """A check that looks at three in sync stays proved of lists of two, and not of three."""
     mistake = Mistake(
-        "kip_236.drop",
+        "protocols.kip_236.drop",
         "    return tuple(replica for replica in assigned if replica not in kept)",
         "    return tuple(r for r in assigned if r not in kept or len(assigned) > 2)",
     )

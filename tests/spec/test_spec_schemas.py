@@ -6,7 +6,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
@@ -202,6 +202,7 @@ def documents(draw: st.DrawFn, name: str) -> Any:
 @pytest.mark.clause("znode.well-formed")
 @pytest.mark.clause("request.refuse.malformed")
 @pytest.mark.parametrize("name", DECODERS)
+@settings(suppress_health_check=[HealthCheck.too_slow])  # it measures the machine
 @given(data=st.data())
 def test_schema_and_decoder_agree(name: str, data: st.DataObject) -> None:
     """Schema and decoder accept the same documents and reject the same documents."""
