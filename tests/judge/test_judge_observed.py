@@ -13,8 +13,8 @@ from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.observed.lags import Past
 from reassure_judge.observed.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
+from reassure_lab.archives.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_model.protocols.kafka_4485 import invariants, lag, replication
-from reassure_pipeline.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
     KINDS,
@@ -146,7 +146,7 @@ class Loss:
             return outcome
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("reassure_pipeline.observed_sample.step", watch)
+            patch.setattr("reassure_lab.archives.observed_sample.step", watch)
             told = tell_walk(random, readings, 3, 80, is_prompt=False)
         self.lines = told.telling.shuffle(random)
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_lab.archives.observed_sample import Telling, tell_walk
 from reassure_pipeline.observed import is_observations, read_observations, sort_paths
-from reassure_pipeline.observed_sample import Telling, tell_walk
 from reassure_spec.observations import (
     KINDS,
     NOBODY,

@@ -59,7 +59,9 @@ def test_unknown_is_not_kept(tmp_path: Path) -> None:
 def test_mistake_in_a_function_that_is_reached_is_seen(tmp_path: Path) -> None:
     """With a mistake planted in the model nothing of before is taken, afterwards it is."""
     prove(tmp_path, "drop-leader-kept", "hw-never-decreases")
-    mistake = Mistake("protocols.kip_236.drop", "(leader, *isr, *others)", "(*isr, leader, *others)")
+    mistake = Mistake(
+        "protocols.kip_236.drop", "(leader, *isr, *others)", "(*isr, leader, *others)"
+    )
     with planted(mistake):
         found = prove(tmp_path, "drop-leader-kept", "hw-never-decreases")
     assert (found["drop-leader-kept"].verdict, found["drop-leader-kept"].cached) == (
@@ -72,9 +74,21 @@ def test_mistake_in_a_function_that_is_reached_is_seen(tmp_path: Path) -> None:
 
 
 EDITS: dict[str, tuple[str, str, str]] = {
-    "a function that is called": (DROP, "protocols.kip_236.drop", "def compute_kept(e, t, r): return e\n"),
-    "a function further away": (DROP, "protocols.kip_236.rules", "def has_duplicates(r): return False\n"),
-    "the model of in-sync sets": (INSYNC, "protocols.kafka_4485.insync", "def compute_isr(*a): return ()\n"),
+    "a function that is called": (
+        DROP,
+        "protocols.kip_236.drop",
+        "def compute_kept(e, t, r): return e\n",
+    ),
+    "a function further away": (
+        DROP,
+        "protocols.kip_236.rules",
+        "def has_duplicates(r): return False\n",
+    ),
+    "the model of in-sync sets": (
+        INSYNC,
+        "protocols.kafka_4485.insync",
+        "def compute_isr(*a): return ()\n",
+    ),
     "the engine": (DROP, "reassure_proofs.engine.formula", "def distinct(xs): return True\n"),
     "the theorem's own module": (DROP, DROP, "def ask_drop(v, readings, rule): return ()\n"),
 }
