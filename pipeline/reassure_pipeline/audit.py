@@ -20,26 +20,22 @@ from reassure_judge.verdicts import Tally
 from reassure_pipeline.archive import (
     RECOGNISED,
     Archive,
-    Base,
     FileFacts,
     Since,
     check_joint,
     contain,
-    find_open,
-    find_restart,
     find_times,
-    load_base,
     measure_piece,
     open_piece,
 )
-from reassure_pipeline.audit_report import (
+from reassure_pipeline.archive_report import (
     ArchiveReport,
-    AuditReport,
     find_gaps_amid,
     join_facts,
     report_archive,
-    report_audit,
 )
+from reassure_pipeline.audit_report import AuditReport, report_audit
+from reassure_pipeline.bases import Base, find_open, find_restart, load_base
 from reassure_pipeline.budget import NO_BUDGET, Budget, Limits
 from reassure_pipeline.collecting import rare_collections
 from reassure_pipeline.fleet import Facts

@@ -22,19 +22,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from reassure_pipeline.archive import (
-    Archive,
-    Base,
-    Beginning,
-    FileFacts,
-    Restart,
-    check_joint,
-    find_archives,
-    find_open,
-    find_restart,
-    load_base,
-)
-from reassure_pipeline.audit_report import join_facts
+from reassure_pipeline.archive import Archive, Beginning, FileFacts, check_joint, find_archives
+from reassure_pipeline.archive_report import join_facts
+from reassure_pipeline.bases import Base, Restart, find_open, find_restart, load_base
 from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, DamagedLog, LogsMissing

@@ -42,18 +42,11 @@ from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.partition import Environment
-from reassure_pipeline.archive import (
-    BEGINNING,
-    MIDDLE,
-    SNAPSHOT,
-    Archive,
-    Base,
-    Beginning,
-    Restart,
-    find_open,
-)
+from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Archive, Beginning
+from reassure_pipeline.bases import Base, Restart, find_open
 from reassure_pipeline.first_findings import Findings
-from reassure_pipeline.fleet import Facts, Sums
+from reassure_pipeline.fleet import Facts
+from reassure_pipeline.fleet_sums import Sums
 from reassure_zookeeper.codec import decode, decode_unless
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction

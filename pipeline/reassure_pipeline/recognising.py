@@ -13,14 +13,8 @@ from pathlib import Path
 
 from reassure_judge.protocols import get_observing
 from reassure_judge.recognise import Gatherer, Recognised, recognise
-from reassure_pipeline.archive import (
-    RECOGNISED,
-    Archive,
-    contain,
-    load_base,
-    measure_piece,
-    open_piece,
-)
+from reassure_pipeline.archive import RECOGNISED, Archive, contain, measure_piece, open_piece
+from reassure_pipeline.bases import load_base
 from reassure_pipeline.growing import Follower
 from reassure_pipeline.jobs import Progress, choose_jobs, start_processes
 from reassure_pipeline.observed import sort_paths

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 from reassure_judge.recognise import Recognised
-from reassure_pipeline.archive import Archive, list_behind, open_piece
+from reassure_pipeline.archive import Archive, open_piece
+from reassure_pipeline.bases import list_behind
 from reassure_pipeline.keeping import Identity, NotKept, keep, own_directory, read_note, take_up
 from reassure_pipeline.passes import Share
 from reassure_zookeeper.ensemble import Hole, Piece

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.verdicts import Violation
 from reassure_pipeline.archive import Archive
 from reassure_pipeline.columns import TABLES
-from reassure_pipeline.fleet import Move
+from reassure_pipeline.fleet_sums import Move
 from reassure_pipeline.passes import Judged
 
 _CHANGES: Final = """

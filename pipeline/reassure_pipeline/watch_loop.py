@@ -20,8 +20,8 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.rules import Rules
 from reassure_pipeline.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.archive import find_archives
-from reassure_pipeline.audit_report import ArchiveReport
-from reassure_pipeline.fleet import Present
+from reassure_pipeline.archive_report import ArchiveReport
+from reassure_pipeline.fleet_sums import Present
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.same_history import SameHistories
 from reassure_pipeline.watch_state import Journal

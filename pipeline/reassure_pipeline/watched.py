@@ -23,10 +23,13 @@ from reassure_judge.rules import Rules
 from reassure_judge.trees import gather
 from reassure_judge.verdicts import Tally, Violation, binds
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
-from reassure_pipeline.archive import Archive, Base, Beginning, find_open
-from reassure_pipeline.audit_report import ArchiveReport, AuditReport, report_audit
+from reassure_pipeline.archive import Archive, Beginning
+from reassure_pipeline.archive_report import ArchiveReport
+from reassure_pipeline.audit_report import AuditReport, report_audit
+from reassure_pipeline.bases import Base, find_open
 from reassure_pipeline.first_findings import Findings
-from reassure_pipeline.fleet import Facts, Present, Sums
+from reassure_pipeline.fleet import Facts
+from reassure_pipeline.fleet_sums import Present, Sums
 from reassure_pipeline.passes import ALL, Judged, Known, Passes, Share, is_settled
 from reassure_pipeline.sums import TimeBins
 from reassure_zookeeper.ensemble import Hole

@@ -16,10 +16,11 @@ from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.archives.synthetic import Size, SyntheticHistory
-from reassure_pipeline import archive as archives
-from reassure_pipeline.archive import Since, find_archives, lies_behind, read_archive
+from reassure_pipeline import bases
+from reassure_pipeline.archive import Since, find_archives, read_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.bases import lies_behind
 from reassure_pipeline.budget import Budget
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
@@ -286,8 +287,8 @@ def test_a_span_that_ends_too_early_is_noticed(
     holed: Path, audit: Audit, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were a snapshot of before the hole taken for one behind it, the innocent would be accused."""
-    monkeypatch.setattr(archives, "lies_behind", lambda *_: True)
-    monkeypatch.setattr("reassure_pipeline.audit_report.lies_behind", lambda *_: True)
+    monkeypatch.setattr(bases, "lies_behind", lambda *_: True)
+    monkeypatch.setattr("reassure_pipeline.archive_report.lies_behind", lambda *_: True)
     assert _list(audit(holed))[0] != [story.before, story.behind]
 
 

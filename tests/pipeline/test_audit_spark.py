@@ -23,36 +23,31 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.archives.synthetic import Size, write_archive
-from reassure_pipeline.archive import (
-    APART,
-    RECOGNISED,
-    Archive,
-    Since,
-    find_archives,
-    load_base,
-    read_archive,
-)
+from reassure_pipeline.archive import APART, RECOGNISED, Archive, Since, find_archives, read_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.bases import load_base
 from reassure_pipeline.columns import TABLES
 from reassure_pipeline.first_findings import LISTED_FINDINGS
 from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
 from reassure_pipeline.passes import Judged, Routing, Share
 from reassure_pipeline.spark import (
-    Block,
     Misfits,
+    are_requests_new,
+    audit_spark,
+    find_better_plan,
+    judge_until_it_fits,
+    list_tasks,
+    sum_up,
+)
+from reassure_pipeline.spark_tasks import (
+    Block,
     Outcome,
     PartResult,
     Place,
     Plan,
-    are_requests_new,
-    audit_spark,
-    find_better_plan,
     judge_share,
-    judge_until_it_fits,
-    list_tasks,
     read_part,
-    sum_up,
 )
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile

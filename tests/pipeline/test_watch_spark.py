@@ -18,13 +18,13 @@ from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.archives.synthetic import Size, SyntheticHistory, write_archive
-from reassure_pipeline import watch_spark
+from reassure_pipeline import watch_source
 from reassure_pipeline.alerts import Alert
 from reassure_pipeline.same_history import SameHistory
 from reassure_pipeline.watch_loop import Ending, Rate, Status, Teller
+from reassure_pipeline.watch_source import WatchReader
 from reassure_pipeline.watch_spark import (
     Standing,
-    WatchReader,
     begin_plan,
     begin_standing,
     find_status,
@@ -169,7 +169,7 @@ def test_shares_and_batches_tell_what_one_process_does(
     places: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shares: int, most: int
 ) -> None:
     """However topics are cut and wherever a batch ends: the same alerts, sums and verdicts."""
-    monkeypatch.setattr(watch_spark, "_MOST", most)
+    monkeypatch.setattr(watch_source, "_MOST", most)
     shown: list[Status] = []
     told, document = watch(*places, options=FACTS, show=shown.append)
     batches = Batches(places, shares, tmp_path / "alerts")

@@ -38,7 +38,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of
 
 if TYPE_CHECKING:
-    from reassure_pipeline.audit_report import ArchiveReport
+    from reassure_pipeline.archive_report import ArchiveReport
     from reassure_pipeline.watched import Sum
 
 STREAM: Final = "spark"
