@@ -48,38 +48,20 @@ from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import (
-    FILE_HEADER,
-    LogFile,
-    TornTail,
-    is_next,
-)
+from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, is_next
 
 T = TypeVar("T")
 
-
 BEGINNING: Final = "beginning"
-
-
 SNAPSHOT: Final = "snapshot"
-
-
 MIDDLE: Final = "middle"
-
 
 _FIRST_ZXIDS: Final = (1, (1 << 32) + 1)
 """What a server on its own writes first, and what an ensemble does."""
 
-
 RECOGNISED: Final = "auto"
-
-
 ONE: Final = "one"
-
-
 APART: Final = "apart"
-
-
 MEMBERSHIPS: Final = (RECOGNISED, ONE, APART)
 """Which servers are members of one ensemble: what their logs show, all of them, none."""
 

@@ -9,35 +9,18 @@ from reassure_spec.znodes import ReplicaList
 
 LISTED: Final = 20
 """How many single things of a kind are told of."""
-
-
 LISTED_TERMS: Final = 100
 
 
 UNDER: Final = "under"
-
-
 MOVING: Final = "moving"
-
-
 OFFLINE: Final = "offline"
-
-
 KINDS: Final = (UNDER, MOVING, OFFLINE)
-
-
 _URGENT: Final = {OFFLINE: 0, UNDER: 1, MOVING: 2}
 
-
 COMPLETED: Final = "completed"
-
-
 TAKEN_BACK: Final = "taken back"
-
-
 GIVEN_UP: Final = "given up"
-
-
 UNDER_WAY: Final = "under way"
 
 

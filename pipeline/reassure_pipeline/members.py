@@ -10,20 +10,12 @@ from typing import Final, NamedTuple
 from reassure_pipeline.decodings import is_decoding, restore
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import (
-    LogFile,
-    log_files,
-    unread_files,
-)
+from reassure_zookeeper.txnlog import LogFile, log_files, unread_files
 
 _ENOUGH: Final = 2_000
 """How many transactions two servers have to have logged alike to pass for members of one ensemble,
 where they have so many."""
-
-
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
-
-
 _ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 
 

@@ -87,8 +87,6 @@ from reassure_zookeeper.jute import Malformed
 _PART_SIZES: Final = (4 << 20, 32 << 20)
 """Bytes of the smallest and the largest part: a task takes some hundredths of a second by itself,
 and a part has to fit into memory."""
-
-
 _PARTS_PER_SHARE: Final = 4
 
 

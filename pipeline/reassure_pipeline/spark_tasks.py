@@ -44,8 +44,6 @@ from reassure_zookeeper.txnlog import TornTail, is_next
 
 _LAST: Final = 1 << 62
 """Stands where the number of a piece does, for what comes after all records of an archive."""
-
-
 _ROWS: Final = 1000
 """How many findings, or reassignments, travel together to the tables."""
 
@@ -54,15 +52,10 @@ _BLOCK_SIZE: Final = 64 << 10
 """Bytes of a block, at least: Spark's sorting takes thousands of them before it looks at how much
 memory that is."""
 
-
 Place = tuple[int, int]
 """Number of the archive, and of the piece of a log in it."""
-
-
 Key = tuple[int, int, int, int, int]
 """Where a block goes, and in which order: share, archive, piece, part, and number in the part."""
-
-
 Block = tuple[Key, Any]
 """Records, or a `PartResult`."""
 
@@ -187,8 +180,6 @@ class Unread(NamedTuple):
 Outcome = tuple[int, PartResult | Unread | Known | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
-
-
 Told = tuple[int, bool, bytes]
 """An archive, whether the driver takes it in, and pickled an `Outcome`, or else `Rows`."""
 

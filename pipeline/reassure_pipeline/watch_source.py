@@ -28,17 +28,12 @@ from reassure_zookeeper.txnlog import LogFile
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-
 FORMAT: Final = "reassure-watch"
-
-
 _ROWS: Final = "share int, archive int, zxid bigint, record binary"
 
 
 NEWS: Final = -1
 """Stands where a zxid does, for what a share is told before the transactions of a batch."""
-
-
 GONE: Final = -2
 """So, for what it is told of transactions that are gone."""
 

@@ -59,22 +59,14 @@ from reassure_pipeline.watched import (
 from reassure_zookeeper.codec import decode
 
 _ANSWER: Final = "share int, answer binary"
-
-
 _STATE: Final = "kept binary"
 
 
 _SHARES_OF_A_CLUSTER: Final = 16
-
-
 _LOOK_S: Final = 0.2
-
-
 _LAST_BATCH_S: Final = 6.0
 """How long the batch under way may take to end when nothing more is to be judged: an interrupt has
 to be answered soon."""
-
-
 _AT_ONCE: Final = 2_000
 """How many transactions are decoded before they are judged."""
 

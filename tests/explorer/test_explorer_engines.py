@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from reassure_explorer.engine import kernels, runs
+from reassure_explorer.engine import runs, sorting
 from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
 from reassure_explorer.engine.diagrams import NotDeterministic
 from reassure_explorer.engine.interface import (
@@ -414,14 +414,14 @@ def _forget_recent(right: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _lose_long(run: runs.Run, known: runs.Run) -> runs.Run:
-    kept = kernels.subtract_word(run, known)
+    kept = sorting.subtract_word(run, known)
     return run[: kept - (kept > 3)]
 
 
 @pytest.mark.parametrize(
     ("place", "fault"),
     [
-        ("reassure_explorer.engine.kernels.unique_word", _lose_one),
+        ("reassure_explorer.engine.sorting.unique_word", _lose_one),
         ("reassure_explorer.engine.runs.subtract", _keep_all),
         ("reassure_explorer.engine.runs.subtract", _lose_long),
     ],

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from reassure_explorer.engine.checkpoint import ForeignCheckpoint
+from reassure_explorer.engine.compound_domains import LazyMap, LazySet
+from reassure_explorer.engine.compound_domains import SetOf as SetDomain
 from reassure_explorer.engine.derived import EngineError, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams
 from reassure_explorer.engine.domains import Int as IntDomain
-from reassure_explorer.engine.domains import LazyMap, LazySet
-from reassure_explorer.engine.domains import SetOf as SetDomain
 from reassure_explorer.engine.interface import (
     Action,
     Choice,

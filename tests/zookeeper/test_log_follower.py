@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from reassure_zookeeper.errors import DamagedLog
+from reassure_zookeeper.following import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, SetData, committed
-from reassure_zookeeper.txnlog import LogFollower, read_logs
+from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
 HISTORY = [committed(Create(f"/{number}", b"x" * number), zxid=number) for number in range(1, 9)]

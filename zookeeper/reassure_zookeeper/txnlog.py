@@ -322,7 +322,7 @@ class Logs:
             file = LogFile(path, last_zxid)
             for batch in file.batches():
                 if torn is not None:
-                    _check_nothing_missing(torn, last_zxid, batch[0].zxid)
+                    check_nothing_missing(torn, last_zxid, batch[0].zxid)
                     torn = None
                 last_zxid = batch[-1].zxid
                 if batch[0].zxid > self.after_zxid:
@@ -336,7 +336,7 @@ class Logs:
                     self._on_tail(file.tail)
 
 
-def _check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> None:
+def check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> None:
     """Raise unless what follows a torn tail goes on as if the torn record had never been.
 
     `last_zxid` is that of the last intact record before the tail, -1 if there is none.
@@ -376,7 +376,7 @@ def read_logs(
             )
     else:
         files = sorted((Path(path) for path in source), key=get_zxid_in_name)
-    return Logs(_from_zxid(files, after_zxid), after_zxid, on_tail)
+    return Logs(from_zxid(files, after_zxid), after_zxid, on_tail)
 
 
 def log_files(source: AnyPath) -> list[Path]:
@@ -433,7 +433,7 @@ def get_zxid_in_name(path: Path) -> int:
     return int(named[1], 16) if named else 0
 
 
-def _from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
+def from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
     """Leave out the files that have nothing after `after_zxid`.
 
     Those are the ones followed by a file that begins no later than the zxid wanted first.
@@ -442,64 +442,3 @@ def _from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
         file for file, following in pairwise(files) if get_zxid_in_name(following) > after_zxid + 1
     ]
     return needed + files[-1:]
-
-
-class LogFollower:
-    """Reads what a running server adds to its logs, call by call.
-
-    `log_dir` may still be empty or not exist.  `last_zxid` is that of the newest transaction seen,
-    `tails` the torn tails of files that the server has left behind.
-    """
-
-    def __init__(self, log_dir: AnyPath, after_zxid: int = 0) -> None:
-        self.log_dir = Path(log_dir)
-        self.last_zxid = after_zxid
-        self.tails: list[TornTail] = []
-        self._after_zxid = after_zxid
-        self._file: LogFile | None = None
-        self._torn: TornTail | None = None
-
-    def read_new(self) -> list[Transaction]:
-        """Return the transactions added since the last call, oldest first.
-
-        An unfinished record at the very end is left for the next call.  Raises `DamagedLog`.
-        """
-        # Listed before reading: a file that has a successor in this list is complete.
-        files = log_files(self.log_dir) if self.log_dir.is_dir() else []
-        if self._file is None:
-            files = _from_zxid(files, self._after_zxid)
-        else:
-            files = files[files.index(self._file.path) :] if self._file.path in files else files
-        added: list[Transaction] = []
-        for path in files:
-            if self._file is None:
-                self._file = LogFile(path)
-            elif self._file.path != path:
-                self._leave_behind(self._file)
-                self._file = LogFile(path, self._file.last_zxid)
-            self._read_rest(self._file, added, growing=path == files[-1])
-        return added
-
-    def _leave_behind(self, file: LogFile) -> None:
-        if file.tail is not None:
-            self._torn = self._torn or file.tail
-            self.tails.append(file.tail)
-
-    def _read_rest(self, file: LogFile, added: list[Transaction], *, growing: bool) -> None:
-        last_zxid = file.last_zxid
-        new: list[Transaction] = []
-        try:
-            for batch in file.batches(growing=growing):
-                new += batch
-        except DamagedLog:
-            # The record may have been half written when it was read, and others complete after it
-            # when those were looked at; by now it is complete, or truly damaged.
-            for batch in file.batches(growing=growing):
-                new += batch
-        if not new:
-            return
-        if self._torn is not None:
-            _check_nothing_missing(self._torn, last_zxid, new[0].zxid)
-            self._torn = None
-        self.last_zxid = max(self.last_zxid, new[-1].zxid)
-        added += [each for each in new if each.zxid > self._after_zxid]

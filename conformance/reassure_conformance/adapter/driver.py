@@ -38,8 +38,8 @@ from reassure_spec.znodes import (
     REQUEST_PREFIX,
     TASK_PREFIX,
 )
+from reassure_zookeeper.following import LogFollower
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import LogFollower
 
 SETTLE_TIMEOUT_S: Final = 10.0
 

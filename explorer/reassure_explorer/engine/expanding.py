@@ -24,7 +24,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from reassure_explorer.engine import graph_kernels, kernels
+from reassure_explorer.engine import graph_kernels, kernels, sorting
 from reassure_explorer.engine.checkpoint import compute_key
 from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams
 from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Model
@@ -104,7 +104,7 @@ def warm_kernels(words: int) -> float:
     visited = Visited()
     visited.add(sort_unique(run.copy()))
     visited.subtract_from([run.copy()], words)
-    kernels.find_place(as_rows(run), as_rows(run)[0])
+    sorting.find_place(as_rows(run), as_rows(run)[0])
     store_level(run).restore()
     return time.perf_counter() - started
 

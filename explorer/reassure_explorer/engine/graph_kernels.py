@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from reassure_explorer.engine.kernels import Array, compare_rows, compiled, walk
+from reassure_explorer.engine.kernels import Array, compiled, walk
+from reassure_explorer.engine.sorting import compare_rows
 
 
 @compiled

@@ -36,18 +36,8 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Final, Protocol
 
-from reassure_explorer.engine.domains import (
-    Choice,
-    Domain,
-    Flag,
-    FrozenMap,
-    Int,
-    MapOf,
-    Option,
-    OutOfRange,
-    SequenceOf,
-    SetOf,
-)
+from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
+from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, OutOfRange
 from reassure_spec.errors import BadUsage
 
 __all__ = [

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from reassure_explorer.engine import kernels
+from reassure_explorer.engine import sorting
 
 Run = npt.NDArray[np.uint64]
 Result = TypeVar("Result")
@@ -36,9 +36,9 @@ def sort_unique(states: Run) -> Run:
     """Sort states in place and return them without repetitions, as a copy of the right size."""
     if states.ndim == 1:
         states.sort()
-        return states[: kernels.unique_word(states)].copy()
-    kernels.sort_rows(states, np.empty_like(states))
-    return states[: kernels.unique_row(states)].copy()
+        return states[: sorting.unique_word(states)].copy()
+    sorting.sort_rows(states, np.empty_like(states))
+    return states[: sorting.unique_row(states)].copy()
 
 
 class Team:
@@ -74,13 +74,13 @@ def merge(left: Run, right: Run, allocate: Allocate = _allocate) -> Run:
     """Return the union of two runs."""
     size = len(left) + len(right)
     out = allocate((size, *left.shape[1:]))
-    made = (kernels.merge_word if left.ndim == 1 else kernels.merge_row)(left, right, out)
+    made = (sorting.merge_word if left.ndim == 1 else sorting.merge_row)(left, right, out)
     return out if made == size else out[:made].copy()
 
 
 def subtract(run: Run, known: Run) -> Run:
     """Return what of `run` is not in `known`; `run` is used up."""
-    kept = (kernels.subtract_word if run.ndim == 1 else kernels.subtract_row)(run, known)
+    kept = (sorting.subtract_word if run.ndim == 1 else sorting.subtract_row)(run, known)
     return run[:kept]
 
 
@@ -109,7 +109,7 @@ def cut_runs(runs: list[Run], parts: int, by: Run | None = None) -> list[list[Ru
         return [runs]
     cuts = [longest[len(longest) * part // parts] for part in range(1, parts)]
     places = [
-        [0, *(int(kernels.find_place(as_rows(run), cut)) for cut in cuts), len(run)] for run in runs
+        [0, *(int(sorting.find_place(as_rows(run), cut)) for cut in cuts), len(run)] for run in runs
     ]
     return [
         [run[at[part] : at[part + 1]] for run, at in zip(runs, places, strict=True)]
@@ -122,7 +122,7 @@ def join_disjoint(runs: list[Run], allocate: Allocate, team: Team) -> Run:
     out = allocate((len(runs[0]) + len(runs[1]), *runs[0].shape[1:]))
     parts = cut_runs(runs, team.parts)
     ends = [0, *accumulate(len(left) + len(right) for left, right in parts)]
-    kernel = kernels.merge_word if out.ndim == 1 else kernels.merge_row
+    kernel = sorting.merge_word if out.ndim == 1 else sorting.merge_row
     jobs = [
         partial(kernel, left, right, out[start:end])
         for (left, right), (start, end) in zip(parts, pairwise(ends), strict=True)
@@ -199,7 +199,7 @@ class StoredLevel:
         if not self.squeezed:
             return self.data
         run = np.empty(self.size, dtype=np.uint64)
-        kernels.unsqueeze_word(self.data, run)
+        sorting.unsqueeze_word(self.data, run)
         return run
 
 
@@ -208,5 +208,5 @@ def store_level(run: Run) -> StoredLevel:
     if run.ndim > 1:
         return StoredLevel(len(run), run, squeezed=False)
     room = np.empty(10 * len(run), dtype=np.uint8)
-    made = kernels.squeeze_word(run, room)
+    made = sorting.squeeze_word(run, room)
     return StoredLevel(len(run), room[:made].copy(), squeezed=True)

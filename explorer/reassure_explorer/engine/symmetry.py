@@ -23,17 +23,8 @@ from itertools import permutations, product
 from math import factorial, prod
 from typing import Any, Final
 
-from reassure_explorer.engine.domains import (
-    Choice,
-    Domain,
-    FrozenMap,
-    Int,
-    MapOf,
-    Option,
-    OutOfRange,
-    SequenceOf,
-    SetOf,
-)
+from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
+from reassure_explorer.engine.domains import Choice, Domain, Int, OutOfRange
 from reassure_explorer.engine.interface import Model, ModelError, Rename, Symmetry
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.result import Trace, TraceStep
