@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import shutil
 import subprocess
 import sys
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import pytest
 
-from reassure_zookeeper import jars, java
+from reassure_zookeeper import java
 from reassure_zookeeper.errors import JarsError, JavaError
-from reassure_zookeeper.jars import class_path, server_jars, tool_jars
+from reassure_zookeeper.jars import FOLDER, SERVER_JARS, class_path, server_jars
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
 
@@ -111,10 +113,9 @@ def test_version_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_jars_are_found_without_importing_pyspark() -> None:
-    """Five jars make the server, one more the tools, and PySpark is not imported for them."""
+    """Five jars make the server, and PySpark is not imported for them."""
     names = [path.name.rpartition("-")[0] for path in server_jars()]
     assert names == ["zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java"]
-    assert [path.name.rpartition("-")[0] for path in tool_jars()[5:]] == ["commons-cli"]
     assert class_path((Path("/a.jar"), Path("/b.jar"))) == "/a.jar:/b.jar"
     code = (
         "import sys, reassure_zookeeper.jars as j; j.server_jars(); "
@@ -123,17 +124,68 @@ def test_jars_are_found_without_importing_pyspark() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": ":".join(sys.path)})
 
 
-def test_missing_or_doubled_jar_is_an_error(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The jar that is missing or there twice is named, with its directory and the remedy."""
-    with pytest.raises(JarsError, match=rf"{tmp_path} has no zookeeper-VERSION.jar.*reinstall"):
-        server_jars(tmp_path)
-    for version in ("3.9.4", "3.9.5"):
-        (tmp_path / f"zookeeper-{version}.jar").touch()
+PLACES = {"reassure_zookeeper_jars": ".", "pyspark": "jars", "named": "."}
+"""The places that are asked for jars, in order, each with its folder of them."""
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of packages with both that may have jars, and a named folder: the only places."""
+    for place, folder in PLACES.items():
+        (tmp_path / place / folder).mkdir(parents=True)
+        (tmp_path / place / "__init__.py").touch()
+        for artifact in SERVER_JARS:
+            (tmp_path / place / folder / f"{artifact}-1.2.jar").touch()
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    monkeypatch.setattr(sys, "meta_path", [PathFinder])
+    importlib.invalidate_caches()
+    return tmp_path
+
+
+def test_jars_are_looked_for_in_order(places: Path) -> None:
+    """The package of jars comes before PySpark, PySpark before the folder that is named."""
+    env = {FOLDER: str(places / "named")}
+    for place, folder in PLACES.items():
+        expected = [places / place / folder / f"{artifact}-1.2.jar" for artifact in SERVER_JARS]
+        assert list(server_jars(env)) == expected
+        shutil.rmtree(places / place)
+        importlib.invalidate_caches()
+    with pytest.raises(JarsError, match=r"named has no zookeeper-VERSION\.jar"):
+        server_jars(env)
+
+
+@pytest.mark.parametrize(
+    ("place", "remedy"),
+    [
+        ("reassure_zookeeper_jars", "reinstall the package reassure-zookeeper-jars"),
+        ("pyspark", "reinstall the package pyspark"),
+        ("named", f"put it there, or name another folder in {FOLDER}"),
+    ],
+)
+def test_missing_or_doubled_jar_is_an_error(places: Path, place: str, remedy: str) -> None:
+    """A jar that the first place lacks, or has twice, is named with its folder and the remedy."""
+    for before in list(PLACES)[: list(PLACES).index(place)]:
+        shutil.rmtree(places / before)
+    importlib.invalidate_caches()
+    folder = places / place / PLACES[place]
+    env = {FOLDER: str(places / "named")}
+    (folder / "zookeeper-1.3.jar").touch()
     with pytest.raises(JarsError, match=r"has 2 files named zookeeper-VERSION\.jar"):
-        server_jars(tmp_path)
-    jars._pyspark_jars.cache_clear()
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(JarsError, match=r"pip install 'reassure\[gate\]'"):
-        server_jars()
+        server_jars(env)
+    for version in ("1.2", "1.3"):
+        (folder / f"zookeeper-{version}.jar").unlink()
+    with pytest.raises(JarsError) as raised:
+        server_jars(env)
+    said = f"{folder} has no zookeeper-VERSION.jar where exactly one is expected; {remedy}"
+    assert str(raised.value) == said
+
+
+def test_no_jars_anywhere_says_what_to_install(places: Path) -> None:
+    """Where no place has jars the error, 69, names both packages and the variable."""
+    for place in PLACES:
+        shutil.rmtree(places / place)
+    importlib.invalidate_caches()
+    for env in ({}, {FOLDER: ""}):
+        with pytest.raises(JarsError, match=rf"pip install \./jars.*reassure\[spark\].*{FOLDER}$"):
+            server_jars(env)
+    assert JarsError.exit_code == 69

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
 from reassure_zookeeper.codec import _write_op
-from reassure_zookeeper.jars import class_path, tool_jars
+from reassure_zookeeper.jars import class_path, server_jars
 from reassure_zookeeper.java import find_java
 from reassure_zookeeper.jute import NO_DATA, OPEN_ACL, READ_ACL, Acl
 from reassure_zookeeper.transactions import (
@@ -48,6 +49,14 @@ NAMES = {
     20: "deleteContainer",
     21: "createTTL",
 }
+
+
+def tool_jars() -> tuple[Path, ...]:
+    """Return the jars that run ZooKeeper's tools: one that PySpark has beside the server's."""
+    spark = importlib.util.find_spec("pyspark")
+    assert spark is not None and spark.origin is not None
+    (parser,) = (Path(spark.origin).parent / "jars").glob("commons-cli-[0-9]*.jar")
+    return (*server_jars(), parser)
 
 
 def run_toolkit(log: Path) -> str:

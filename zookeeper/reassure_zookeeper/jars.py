@@ -1,36 +1,39 @@
-"""Find ZooKeeper's own jars among those that PySpark ships.
+"""Find the jars of a ZooKeeper server.
 
-Five of the few hundred jars in PySpark's installation make a complete ZooKeeper server.  They are
-located, by name pattern, without importing PySpark, whose import costs far more than the server's
-whole start.
+Three places are asked, in this order: the package `reassure_zookeeper_jars`, PySpark's
+installation, and the folder that `REASSURE_ZOOKEEPER_JARS` names.  The first that is there is used
+or complained about.  Packages are located without being imported: importing PySpark costs far more
+than the server's whole start.
 """
 
 from __future__ import annotations
 
 import importlib.util
-from functools import cache
+import os
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from reassure_zookeeper.errors import JarsError
 
-SERVER_JARS = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
+SERVER_JARS: Final = ("zookeeper", "zookeeper-jute", "slf4j-api", "metrics-core", "snappy-java")
 """What a server needs, by artifact name."""
 
-TOOL_JARS = ("commons-cli",)
-"""What ZooKeeper's own log and snapshot tools need besides."""
+FOLDER: Final = "REASSURE_ZOOKEEPER_JARS"
+"""The environment variable that names a folder with the jars."""
+
+_PACKAGES: Final = {"reassure_zookeeper_jars": "", "pyspark": "jars"}
+"""By package, its folder of jars."""
 
 
-def server_jars(directory: Path | None = None) -> tuple[Path, ...]:
-    """Return the jars of a ZooKeeper server, from `directory` or PySpark's installation.
+def server_jars(env: Mapping[str, str] | None = None) -> tuple[Path, ...]:
+    """Return the jars of a ZooKeeper server.
 
-    Raises `JarsError` when PySpark is not installed or a jar is missing or there twice.
+    `env` stands in for the process environment.  Raises `JarsError` when no place has jars, or when
+    a jar is missing or there twice in the first place that is there.
     """
-    return _find(SERVER_JARS, directory)
-
-
-def tool_jars(directory: Path | None = None) -> tuple[Path, ...]:
-    """Return the jars that run ZooKeeper's own command line tools; raises like `server_jars`."""
-    return _find(SERVER_JARS + TOOL_JARS, directory)
+    folder, remedy = _find_folder(os.environ if env is None else env)
+    return tuple(_find_jar(folder, artifact, remedy) for artifact in SERVER_JARS)
 
 
 def class_path(jars: tuple[Path, ...]) -> str:
@@ -38,29 +41,28 @@ def class_path(jars: tuple[Path, ...]) -> str:
     return ":".join(map(str, jars))
 
 
-def _find(artifacts: tuple[str, ...], directory: Path | None) -> tuple[Path, ...]:
-    directory = _pyspark_jars() if directory is None else directory
-    return tuple(_one_jar(directory, artifact) for artifact in artifacts)
+def _find_folder(env: Mapping[str, str]) -> tuple[Path, str]:
+    """Return the folder to look in, and what to do where it lacks a jar."""
+    for package, folder in _PACKAGES.items():
+        spec = importlib.util.find_spec(package)
+        if spec is not None and spec.origin is not None:
+            name = package.replace("_", "-")
+            return Path(spec.origin).parent / folder, f"reinstall the package {name}"
+    if named := env.get(FOLDER):
+        return Path(named), f"put it there, or name another folder in {FOLDER}"
+    raise JarsError(
+        "no jars of ZooKeeper are installed: install the package reassure-zookeeper-jars, which "
+        "the folder jars of a checkout of reassure builds (pip install ./jars), or PySpark, which "
+        f"has them too (pip install 'reassure[spark]'), or name a folder with them in {FOLDER}"
+    )
 
 
-@cache
-def _pyspark_jars() -> Path:
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
-        raise JarsError(
-            "PySpark, with which ZooKeeper's jars come, is not installed: "
-            "pip install 'reassure[gate]'"
-        )
-    return Path(spec.origin).parent / "jars"
-
-
-def _one_jar(directory: Path, artifact: str) -> Path:
+def _find_jar(folder: Path, artifact: str, remedy: str) -> Path:
     # The digit keeps "zookeeper" from matching "zookeeper-jute".
-    found = sorted(directory.glob(f"{artifact}-[0-9]*.jar"))
+    found = sorted(folder.glob(f"{artifact}-[0-9]*.jar"))
     if len(found) == 1:
         return found[0]
     problem = "no" if not found else f"{len(found)} files named"
     raise JarsError(
-        f"{directory} has {problem} {artifact}-VERSION.jar where exactly one is expected; "
-        "reinstall the package pyspark"
+        f"{folder} has {problem} {artifact}-VERSION.jar where exactly one is expected; {remedy}"
     )
