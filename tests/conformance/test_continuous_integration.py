@@ -85,7 +85,8 @@ def test_action_runs_reports_and_fails(place: Path) -> None:
             values[f"steps.{step['id']}.outputs.{name}"] = value
     assert codes == [0, 0, 0, 1]
     assert fill(action["outputs"]["verdict"]["value"], values) == "violated"
-    assert (place / "asked.txt").read_text(encoding="utf-8") == f"install {ROOT}[gate]\n"
+    asked = (place / "asked.txt").read_text(encoding="utf-8")
+    assert asked == f"install {ROOT}/jars {ROOT}[gate]\n"
     assert "reassure run: VIOLATED in " in summary.read_text(encoding="utf-8")
     out = place / "temp" / "reassure"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
@@ -107,7 +108,7 @@ def test_gitlab_template_runs_reports_and_fails(place: Path) -> None:
     named = re.search(r"package: (reassure.*)", (ROOT / "docs" / "ci.md").read_text("utf-8"))
     assert named is not None
     package = named[1]
-    assert Requirement(package.replace("$CI_SERVER_FQDN", "host")).extras == {"gate"}
+    assert Requirement(package.replace("$CI_SERVER_FQDN", "host")).extras == {"gate", "spark"}
     given = {**inputs, **GIVEN, "package": package}
     values = {f"inputs.{name}": text for name, text in given.items()}
     (job,) = jobs.values()

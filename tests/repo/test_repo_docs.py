@@ -23,8 +23,8 @@ from reassure_spec.systems import SYSTEMS
 ROOT = Path(__file__).parents[2]
 SLOW = "docs/generated/hypotheses.md"
 """Built by the test of what it says, in `tests/proofs`."""
-OPTIONS_ELSEWHERE = {"--bootstrap-server", "--minutes", "--tlc"}
-"""Options that documents name and that are of Kafka's tools, or of a benchmark."""
+OPTIONS_ELSEWHERE = {"--bootstrap-server", "--build-arg", "--minutes", "--platform", "--tlc"}
+"""Options that documents name and that are of Kafka's tools, of Docker, or of a benchmark."""
 MOVES = {
     "KAFKA-42 with its four repairs": (16, 4),
     "KIP-236": (15, 5),

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import tomllib
 import zipfile
 from collections.abc import Iterable, Mapping
 from importlib import metadata
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,7 @@ from packaging.requirements import Requirement
 
 from reassure_conformance.cli.failing import describe_error
 from reassure_conformance.cli.report import FORMS
+from reassure_zookeeper.jars import FOLDER
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -90,8 +93,8 @@ def find_python(version: str) -> str | None:
 PIP = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--python")
 
 
-def install_bare(python: str, wheel_file: Path, folder: Path) -> Path:
-    """Install the wheel, with what it needs without any extra, in a new environment.
+def install_bare(python: str, wheel_file: Path, folder: Path, *extras: str) -> Path:
+    """Install the wheel, with what it needs without any other extra, in a new environment.
 
     What it needs is copied from ours; only what is compiled, and for another version of Python, is
     fetched. Returns its folder of programs. Skips the test where nothing can be fetched.
@@ -102,7 +105,9 @@ def install_bare(python: str, wheel_file: Path, folder: Path) -> Path:
     done = subprocess.run(ask, check=True, capture_output=True, text=True)
     site = Path(done.stdout.strip())
     fetched = []
-    for name in needed_by(PROJECT["project"]["dependencies"]):
+    project = PROJECT["project"]
+    wanted = [project["dependencies"], *(project["optional-dependencies"][e] for e in extras)]
+    for name in needed_by(chain.from_iterable(wanted)):
         if python != sys.executable and is_compiled(name):
             fetched.append(f"{name}=={metadata.version(name)}")
         else:
@@ -263,6 +268,34 @@ def test_missing_extra_is_named_in_one_line(bare: Path, verb: tuple[str, ...], e
     assert said[0].endswith(f"is not installed: pip install 'reassure[{extra}]'")
 
 
+def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
+    """The extra `gate` drives the controller once ZooKeeper's jars are installed beside it.
+
+    Without them it says in one line what to install, and ends with 69.
+    """
+    command = install_bare(sys.executable, wheel_file, tmp_path / "env", "gate") / "reassure"
+    python = str(command.parent / "python")
+    story = ROOT / "conformance/reassure_conformance/gate/stories/a-move.txt"
+    refused = run_bare(command, "tell", story)
+    assert refused.returncode == 69, refused.stderr
+    assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
+    assert "install the package reassure-zookeeper-jars" in refused.stderr
+    spark = Path(metadata.distribution("pyspark").locate_file("pyspark/jars"))
+    pinned = [line.split()[1] for line in (ROOT / "jars/SHA256SUMS").read_text().splitlines()]
+    if not all((spark / name).is_file() for name in pinned):
+        pytest.skip(f"{spark} has other versions than {', '.join(pinned)}")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(FOLDER, str(spark))
+        jars = build(ROOT / "jars", tmp_path / "dist", "wheel")
+    install = [*PIP, python, "install", "--quiet", "--no-deps", "--no-index", str(jars)]
+    subprocess.run(install, check=True, timeout=60)
+    where = "import importlib.util as u; raise SystemExit(u.find_spec('pyspark') is not None)"
+    subprocess.run([python, "-I", "-c", where], check=True, timeout=60)
+    told = run_bare(command, "tell", story)
+    assert told.returncode == 0, told.stderr
+    assert "HOLDS" in told.stdout
+
+
 @pytest.mark.parametrize("version", [each for each in VERSIONS if each != RUNNING])
 def test_bare_install_runs_on_every_promised_python(
     wheel_file: Path, version: str, tmp_path: Path
@@ -312,10 +345,12 @@ def test_page_installs_what_can_be_built(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
     built = build(ROOT, tmp_path / "dist", "wheel")
     commands = re.findall(r"^pip install (.*?)(?: +#.*)?$", page, re.MULTILINE)
+    named = [word for command in commands for word in shlex.split(command)]
     assert f"./reassure/dist/{built.name}" in commands
-    assert f"'./reassure/dist/{built.name}[gate]'" in commands
+    assert f"./reassure/jars './reassure/dist/{built.name}[gate]'" in commands
     assert "./reassure" in commands
-    others = [each for each in commands if not each.strip("'").startswith("./reassure")]
+    others = [each for each in named if not each.startswith("./reassure")]
     assert others == ["build"], "what is on no index cannot be named alone"
     known = PROJECT["project"]["optional-dependencies"]
-    assert set(re.findall(r"\[(\w+)\]'", " ".join(commands))) <= set(known)
+    extras = [each.split(",") for each in re.findall(r"\./reassure\S*?\[([\w,]+)\]'", page)]
+    assert {"gate", "spark"} <= set(chain.from_iterable(extras)) <= set(known)
