@@ -8,10 +8,10 @@ STAMP := $(VENV)/.stamp
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $$(test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test browser lint format docs lock clean
+.PHONY: help env check test test-all browser lint format docs lock clean
 
 help: ## say what there is to make
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 env: $(STAMP) ## make .venv from the locked versions and install the project in it, editable
 
@@ -34,8 +34,13 @@ check: env ## run the gate: proofs and conformance of the bundled controller (SE
 
 # Each file of tests is run by one process: what its tests share is made once. The files come in
 # their order, which has short ones at its end, so that no process waits long for the other.
-test: env ## run the tests, two files at a time
-	$(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+
+test: env ## run the tests but the slow ones, which are counted at its end
+	$(PYTEST) -m "not slow"
+
+test-all: env ## run all tests, the slow ones too
+	$(PYTEST)
 
 browser: ## install the browser that tests open the explorer's page in, where that is allowed
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \

@@ -3,7 +3,7 @@
 import shutil
 import subprocess
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -30,6 +30,48 @@ def no_client_is_left() -> Iterator[None]:
     yield
     left = [one.name for one in set(threading.enumerate()) - before if "zk_loop" in one.name]
     assert not left, f"ZooKeeper clients that nobody closed: {left}"
+
+
+SLOW_LEFT_OUT = pytest.StashKey[int]()
+
+
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Count the slow tests that `-m "not slow"` leaves out."""
+    slow = [item for item in items if item.get_closest_marker("slow")]
+    if slow and "not slow" in slow[0].config.option.markexpr:
+        stash = slow[0].config.stash
+        stash[SLOW_LEFT_OUT] = stash.get(SLOW_LEFT_OUT, 0) + len(slow)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Send the count from a process of pytest-xdist to the one that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["slow_left_out"] = session.config.stash.get(SLOW_LEFT_OUT, 0)
+
+
+class Worker(Protocol):
+    """A process of pytest-xdist, as the one that prints knows it."""
+
+    config: pytest.Config
+    workeroutput: dict[str, int]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Worker) -> None:
+    """Take the count from a process; each of them leaves the same tests out."""
+    if hasattr(node, "workeroutput"):  # one that crashed has none
+        node.config.stash[SLOW_LEFT_OUT] = node.workeroutput["slow_left_out"]
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Say how many slow tests were left out, and how to run them."""
+    if left_out := config.stash.get(SLOW_LEFT_OUT, 0):
+        terminalreporter.write_line(
+            f"{left_out} slow tests were left out; `make test-all` runs them too"
+        )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -220,3 +221,16 @@ def test_no_file_name_has_two_meanings() -> None:
     stems = [path.stem for path in paths]
     assert [name for name in SHARED if stems.count(name) < 2] == []
     assert list(find_names_twice([*paths, Path("elsewhere/evidence.py")])) == ["evidence"]
+
+
+def test_slow_tests_that_are_left_out_are_counted() -> None:
+    """A run without the slow tests says how many it left out, and CI leaves none out."""
+    without = ("-m", "not slow", "-k", "nothing", "tests/controller/test_many_partitions.py")
+    told = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", *without],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    assert "1 slow tests were left out; `make test-all` runs them too" in told.stdout
+    assert "make test-all\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
