@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import threading
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -33,6 +34,18 @@ def no_client_is_left() -> Iterator[None]:
 
 
 SLOW_LEFT_OUT = pytest.StashKey[int]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow, of the cases of a test that is marked `sampled(n)`, all but each n-th."""
+    cases: Counter[str] = Counter()
+    for item in items:
+        if sampled := item.get_closest_marker("sampled"):
+            test = item.nodeid.partition("[")[0]
+            if cases[test] % sampled.args[0]:
+                item.add_marker("slow")
+            cases[test] += 1
 
 
 def pytest_deselected(items: Sequence[pytest.Item]) -> None:
