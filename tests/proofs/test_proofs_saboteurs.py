@@ -79,6 +79,7 @@ def _name(saboteur: dict[str, Any]) -> str:
     return f"{saboteur['module']}: {what.splitlines()[-1].strip()[:50]}"
 
 
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("saboteur", SABOTEURS, ids=_name)
 def test_saboteur_is_refuted(saboteur: dict[str, Any]) -> None:
     """What a planted mistake has to break is refuted by a value, and so by no crash."""

@@ -269,6 +269,7 @@ def necessity() -> list[NecessityResult]:
 SUMS = Path(__file__).with_name("hypotheses.sums").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_what_is_said_of_hypotheses_is_known(necessity: list[NecessityResult]) -> None:
     """Verdict, counterexample and replay of each hypothesis of the gate are those of before."""
     told = format_sums(render_section(necessity))
@@ -298,6 +299,7 @@ def test_sums_tell_theorems_apart() -> None:
     assert [one == two for one, two in zip(before, after, strict=True)] == [True, False, True]
 
 
+@pytest.mark.slow
 def test_needed_hypotheses_are_the_known_ones(necessity: list[NecessityResult]) -> None:
     """Leaving out a hypothesis breaks the claim exactly where it is known to be needed."""
     found: dict[str, set[str]] = {name: set() for name in NEEDED}
@@ -309,6 +311,7 @@ def test_needed_hypotheses_are_the_known_ones(necessity: list[NecessityResult]) 
     assert found == NEEDED
 
 
+@pytest.mark.slow
 def test_every_hypothesis_is_needed_and_no_shape_is(necessity: list[NecessityResult]) -> None:
     """Each hypothesis has a counterexample without it; what only bounds the paths has none."""
     assert [(r.theorem.name, r.hypothesis) for r in necessity if not r.as_expected] == []
@@ -316,6 +319,7 @@ def test_every_hypothesis_is_needed_and_no_shape_is(necessity: list[NecessityRes
     assert named >= {(t.name, h.name) for t in GATE if t.expected == "proved" for h in t.hypotheses}
 
 
+@pytest.mark.slow
 def test_counterexample_to_a_missing_hypothesis_is_one_of_the_model(
     necessity: list[NecessityResult],
 ) -> None:

@@ -219,6 +219,7 @@ def test_lock_holds_every_dependency() -> None:
     assert lock.count("--hash=sha256:") > len(pinned)
 
 
+@pytest.mark.slow
 def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> None:
     """Without any extra there are audit, scenarios, spec, explain, vectors and report."""
     history = tmp_path / "history"
@@ -296,6 +297,7 @@ def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
     assert "HOLDS" in told.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [each for each in VERSIONS if each != RUNNING])
 def test_bare_install_runs_on_every_promised_python(
     wheel_file: Path, version: str, tmp_path: Path
