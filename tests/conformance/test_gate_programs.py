@@ -4,6 +4,7 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -148,9 +149,9 @@ def test_program_has_the_verdicts_of_the_adapter_that_it_serves(tmp_path: Path) 
     """The bundled controller behind a pipe is judged as it is in this process."""
     found = {}
     for name, connectable in (("program", f"exec:{SERVED}"), ("direct", "")):
-        settings = Settings(1, examples=2, with_stories=False)
+        settings = Settings(1, examples=20, steps_min=0, with_stories=False)
         if connectable:
-            settings = Settings(1, connectable=connectable, examples=2, with_stories=False)
+            settings = replace(settings, connectable=connectable)
         (tmp_path / name).mkdir()
         result = run(settings, tmp_path / name)
         assert (result.died, result.failure) == ("", None)

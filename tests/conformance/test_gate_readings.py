@@ -38,6 +38,7 @@ def _list_cells() -> Iterator[Any]:
                     )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(("profile", "reading", "value"), list(_list_cells()))
 def test_value_holds_in_a_generated_run(
     profile: str, reading: str, value: str, make_harness: Callable[..., Harness]
