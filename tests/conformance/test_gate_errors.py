@@ -46,7 +46,10 @@ def _call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, 
 
 
 @pytest.mark.parametrize("profile", [(), ("--profile", "kip-236")])
-@pytest.mark.parametrize("spark", [(), ("--spark", "local[1]")])
+@pytest.mark.parametrize(
+    "spark",
+    [(), pytest.param(("--spark", "local[1]"), marks=[pytest.mark.spark, pytest.mark.slow])],
+)
 def test_logs_of_another_protocol_need_a_profile(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], profile: list[str], spark: list[str]
 ) -> None:

@@ -219,6 +219,7 @@ def test_every_fault_has_a_story() -> None:
     assert len(FAULTS) >= 60
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "name"), CASES)
 def test_story_catches_fault(fault: str, name: str, make_harness: Callable[..., Harness]) -> None:
     """The story breaks a clause that is made for the fault, and breaks it first."""

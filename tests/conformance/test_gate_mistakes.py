@@ -238,6 +238,7 @@ def planted(mistake: Mistake) -> Iterator[None]:
             function.__code__ = code
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", MISTAKES)
 def test_story_catches_mistake(name: str, make_harness: Callable[..., Harness]) -> None:
     """The story holds without the mistake, and breaks the clause first with it."""

@@ -206,6 +206,7 @@ def test_a_moment_is_no_rest_while_anything_is_owed(
     assert example.unsettled == 0
 
 
+@pytest.mark.slow
 def test_drawn_examples_of_a_running_controller_hold(start: Start, tmp_path: Path) -> None:
     """A shortened run of what is drawn ends in time, with a clause put to the test in most ways."""
     running = start()
@@ -240,6 +241,7 @@ def test_what_the_controller_writes_meanwhile_is_removed_as_well(
     assert running.list_znodes() == before
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("verb", [["run"], ["smoke"], ["tell", "a-move"]], ids=" ".join)
 def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> None:
     """Where no ZooKeeper answers the verb ends with 69 and one line, and nothing is aborted."""

@@ -113,6 +113,7 @@ def test_shipped_tales_hold(tmp_path: Path) -> None:
     assert result.unsettled == 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "name"), CASES)
 def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     """The tale breaks a clause that is made for the fault, and breaks it first."""
@@ -137,6 +138,7 @@ class Approaching(Campaign):
         return self.result
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
 def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: Path) -> None:

@@ -164,22 +164,37 @@ def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture
     assert (second["counts"]["stories"], second["exit_code"]) == (1, 1)
 
 
-def test_shipped_stories_alone_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture(scope="module")
+def green_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """The directory and the document of a run of the shipped stories alone."""
+    directory = tmp_path_factory.mktemp("runs") / "green"
+    arguments = ["run", "--examples", "0", "--seed", "5", "--out", str(directory)]
+    said: list[str] = []
+    code = cli.run_command([*arguments, "--format", "json"], said.append)
+    document: dict[str, Any] = json.loads("\n".join(said))
+    assert list(document)[: len(HEAD)] == HEAD
+    assert document["exit_code"] == code
+    return directory, document
+
+
+def test_shipped_stories_alone_hold(green_run: tuple[Path, dict[str, Any]]) -> None:
     """The stories alone exercise every required clause, so a run without examples holds."""
-    document = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
+    _, document = green_run
     assert (document["verdict"], document["seed"]) == ("holds", 5)
     counts = document["counts"]
     assert counts["clauses_exercised"] == counts["clauses_required"]
     assert {"examples", "steps", "transactions"} <= set(counts)
 
 
-def test_log_of_a_run_is_audited_alike(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_log_of_a_run_is_audited_alike(
+    green_run: tuple[Path, dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
     """The audit of a run's directory judges what the run judged, and says nothing of time.
 
     Nobody tells it when the cluster rested, so it may leave undecided what the run could settle.
     """
-    run = _document(capsys, "run", "--examples", 0, "--seed", 5, "--out", tmp_path / "run")
-    audit = _document(capsys, "audit", tmp_path / "run")
+    directory, run = green_run
+    audit = _document(capsys, "audit", directory)
     assert (audit["violations"], audit["seconds"]) == ([], None)
     assert audit["verdict"] in ("holds", "unknown")
     assert audit["counts"]["transactions"] >= run["counts"]["transactions"]

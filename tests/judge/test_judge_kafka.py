@@ -604,6 +604,7 @@ def test_death_of_a_leader_may_take_two_epochs() -> None:
     assert judge_written(nobody, late, live=dead) == "election.assignment-order"
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 @pytest.mark.parametrize("name", ["runC2"])
 def test_spark_says_the_same(name: str, tmp_path: Path) -> None:

@@ -595,6 +595,7 @@ def test_failure_of_spark_is_told_in_its_own_words() -> None:
     assert "java.lang.OutOfMemoryException: heap" in str(lost)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_failure_on_spark_is_the_failure_of_the_local_engine(
     server: Server, monkeypatch: pytest.MonkeyPatch

@@ -67,6 +67,7 @@ def _show(report: AuditReport) -> str:
     return json.dumps(report.as_json_dict())
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path) -> None:
     """After an interrupt the others are, after the end none is, and after a change all are."""
@@ -103,6 +104,7 @@ def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path
     assert not there.keys() & set(kept.glob("*.share"))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_budget_ends_between_shares_and_is_gone_on_from(made: Path, tmp_path: Path) -> None:
     """When time is up the shares that were judged are reported, and the rest is unknown."""
@@ -156,6 +158,7 @@ sys.exit(run_command(sys.argv[1:]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_an_interrupt_leaves_what_was_done_and_no_noise(tmp_path: Path) -> None:
     """Amid a question to Java too: it says that it was interrupted, and nothing else."""
@@ -246,6 +249,7 @@ def _list_outcomes(shares: Sequence[Kept]) -> list[Any]:
     return [(archive, pickle.loads(packed)) for told in shares for archive, packed in told]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_damage_is_surveyed_once(made: Path, tmp_path: Path) -> None:
     """Logs that are damaged are surveyed at once when the audit goes on, and shares are kept."""

@@ -109,6 +109,7 @@ def test_a_stream_goes_on_where_it_stopped(server: Server) -> None:
     assert [row["zxid"] for row in rows if row["op"] == 0] == [t.zxid for t in history[:90]]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_queries_the_log(server: Server, tmp_path: Path) -> None:
     """The format is registered under its name, and read as a table and as a stream."""

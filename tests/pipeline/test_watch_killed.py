@@ -119,6 +119,7 @@ def test_killed_at_any_moment_it_tells_what_an_audit_finds(tmp_path: Path) -> No
     assert len(log_files(archive.folder)) > 1
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_killed_on_spark_it_tells_what_an_audit_finds(tmp_path: Path) -> None:
     """So on Spark, where what was told and what was kept is killed before Spark has noted it.

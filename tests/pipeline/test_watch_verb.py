@@ -156,7 +156,9 @@ main()
 
 
 @pytest.mark.parametrize(
-    "engine", [[], pytest.param(["--spark", "local[2]"], marks=pytest.mark.spark)], ids=str
+    "engine",
+    [[], pytest.param(["--spark", "local[2]"], marks=[pytest.mark.spark, pytest.mark.slow])],
+    ids=str,
 )
 def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[str]) -> None:
     """What was judged is summed up and kept, and the exit code is that of the verdict.
