@@ -267,6 +267,7 @@ def live(zookeeper_server: Server) -> Iterator[LiveServer]:
         yield server
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("scenario", TOLD, ids=name_of)
 def test_controller_does_what_the_scenario_expects(scenario: Scenario, live: LiveServer) -> None:
     """Every line is as in the model, and the log breaks no clause; or it ends early as known."""
@@ -334,6 +335,7 @@ def test_raise_that_nobody_owed_is_counted_and_not_shown(live: LiveServer) -> No
     assert outcome.raises == {"p-0": 1}
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("fault", "name", "clause"), [(f, *by) for f, by in CAUGHT_BY.items()])
 def test_planted_fault_is_caught(
     fault: str, name: str, clause: str, zookeeper_server: Server
@@ -346,6 +348,7 @@ def test_planted_fault_is_caught(
     assert [violation.clause for violation in outcome.violations][:1] == [clause]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "name"), (MOVED_WRONGLY | CONCLUDED_WRONGLY).items())
 def test_what_only_lines_show_differs(fault: str, name: str, zookeeper_server: Server) -> None:
     """Whoever has such a mistake in it shows other lines than the file has."""
