@@ -119,6 +119,7 @@ def _live(harness: Harness, method: str) -> None:
     harness.end(example)
 
 
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("method", "fault"),
     [
