@@ -39,6 +39,7 @@ def _name(instance: Instance) -> str:
     return f"{instance.finding} {instance.chosen_profile} {instance.scope}"
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("instance", INSTANCES, ids=_name)
 def test_finding_comes_out_as_shortest_story(instance: Instance) -> None:
     """The finding breaks its invariant, in exactly as many steps as the table says."""
@@ -110,6 +111,7 @@ def _tell_tale(tale: Tale) -> tuple[Scenario, str]:
     return tell(tale.name, tale.profile, readings, violation), violation.reason
 
 
+@pytest.mark.sampled(5)
 @EACH_TALE
 def test_tale_is_its_scenario(tale: Tale, request: pytest.FixtureRequest) -> None:
     """The scenario of a tale is the shortest story that is found now, word for word."""
@@ -143,6 +145,7 @@ SHOWN_ELSEWHERE = {
 """What the world of a scenario shows where it has other words for it than the problem."""
 
 
+@pytest.mark.sampled(5)
 @EACH_TALE
 def test_world_shows_what_was_found(tale: Tale) -> None:
     """In its world a story ends as the exploration says, and nothing of it is refused."""

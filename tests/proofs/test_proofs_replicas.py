@@ -68,6 +68,7 @@ def test_replication_is_as_expected_for_two_brokers() -> None:
     assert [r.theorem.name for r in results if r.outcome == "holds"] == PROVED
 
 
+@pytest.mark.slow
 def test_every_hypothesis_about_replication_is_needed() -> None:
     """Without the invariant each claim fails."""
     results = examine_hypotheses(PROVED, replication_factor=2, processes=1)

@@ -39,6 +39,7 @@ def test_documents_choice_is_refuted() -> None:
     assert [result.outcome for result in results] == ["finding"] * 2
 
 
+@pytest.mark.slow
 def test_every_hypothesis_about_healing_is_needed() -> None:
     """Each hypothesis is needed, and what bounds the paths is not."""
     results = examine_hypotheses(

@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -223,14 +224,31 @@ def test_no_file_name_has_two_meanings() -> None:
     assert list(find_names_twice([*paths, Path("elsewhere/evidence.py")])) == ["evidence"]
 
 
-def test_slow_tests_that_are_left_out_are_counted() -> None:
+TESTS = """
+import pytest
+
+@pytest.mark.slow
+def test_slow():
+    pass
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("case", range(7))
+def test_case(case):
+    assert case % 3 == 0
+"""
+
+
+def test_slow_tests_that_are_left_out_are_counted(tmp_path: Path) -> None:
     """A run without the slow tests says how many it left out, and CI leaves none out."""
-    without = ("-m", "not slow", "-k", "nothing", "tests/controller/test_many_partitions.py")
+    shutil.copy(ROOT / "tests" / "conftest.py", tmp_path)
+    (tmp_path / "test_two.py").write_text(TESTS, encoding="utf-8")
+    quick = ("-q", "-n", "1", "-m", "not slow", "-p", "no:cacheprovider")
     told = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-n", "1", *without],
-        cwd=ROOT,
+        [sys.executable, "-m", "pytest", "-c", str(ROOT / "pyproject.toml"), *quick, str(tmp_path)],
+        cwd=tmp_path,
         capture_output=True,
         text=True,
     )
-    assert "1 slow tests were left out; `make test-all` runs them too" in told.stdout
+    assert "3 passed" in told.stdout
+    assert "5 slow tests were left out; `make test-all` runs them too" in told.stdout
     assert "make test-all\n" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
