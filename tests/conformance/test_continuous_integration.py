@@ -99,6 +99,7 @@ def test_action_runs_reports_and_fails(place: Path) -> None:
     assert (out / "report.html").is_file()
 
 
+@pytest.mark.slow
 def test_gitlab_template_runs_reports_and_fails(place: Path) -> None:
     """The template's script installs, runs, reports where its artifacts are, and ends with 1."""
     text = (ROOT / "templates" / "reassure.yml").read_text(encoding="utf-8")

@@ -56,6 +56,7 @@ def test_what_is_not_claimed_is_of_the_profile() -> None:
     assert all(UNCLAIMED.values())
 
 
+@pytest.mark.slow
 def test_every_fault_is_caught_by_its_clause_in_a_short_story(make_harness: MakeHarness) -> None:
     """Each planted fault breaks the clause that is made for it, in a story of few steps."""
     assert len(FAULTS) >= 6

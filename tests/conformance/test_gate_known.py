@@ -53,6 +53,7 @@ def test_known_failure_that_passes_is_stale(tmp_path: Path) -> None:
     assert result.as_document().get_exit_code() == 3
 
 
+@pytest.mark.slow
 def test_known_failure_is_stale_once(tmp_path: Path) -> None:
     """A run that sums up again and again names what passed once, and not what failed since."""
     settings = Settings(

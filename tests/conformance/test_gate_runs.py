@@ -115,6 +115,7 @@ def test_replay_says_passed_now(
     assert "shows the same violation" in out
 
 
+@pytest.mark.slow
 def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     failed_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -129,7 +130,7 @@ def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     assert document["exit_code"] == 3
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("strict", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_advice_not_followed_fails_no_run_unless_strict(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],

@@ -48,6 +48,7 @@ def test_situations_name_real_clauses_and_differ() -> None:
     assert all(one.clauses and one.needs <= EVERY for one in SITUATIONS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("profile", DRIVEN)
 def test_stories_get_into_every_situation(profile: str, make_harness: MakeHarness) -> None:
     """The shipped stories alone get into each situation, in each profile."""
@@ -71,6 +72,7 @@ def test_every_situation_belongs_to_a_driven_profile() -> None:
     assert {one for profile in DRIVEN for one in possible_with(EVERY, profile)} == set(SITUATIONS)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy"])
 def test_generation_alone_gets_into_every_situation(
     profile: str, make_harness: MakeHarness
