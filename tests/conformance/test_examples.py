@@ -108,6 +108,7 @@ def test_controller_is_sound(
     assert {need for needs in result.not_asked().values() for need in needs} == SERVED_BY_NONE
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", BUILDS)
 def test_controller_finds_a_drop_that_its_predecessor_owed(
     name: str, build: Callable[[str], str], tmp_path: Path
