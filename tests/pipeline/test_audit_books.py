@@ -125,6 +125,8 @@ def test_archive_without_a_beginning_is_unknown(server: Server, profile: str) ->
         assert report.violations == ()
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 @pytest.mark.parametrize("profile", WALKS)
 def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
     """On Spark a cluster's book is kept by one worker, and the report is the same."""

@@ -135,6 +135,8 @@ def test_parts_of_a_file_know_their_gaps(server: Server) -> None:
     assert part.holes == [Hole(6, 9), Hole(19, 21)]
 
 
+@pytest.mark.slow
+@pytest.mark.spark
 @pytest.mark.parametrize("size", [1 << 10, 1 << 22])
 def test_spark_meets_the_same_gaps(
     server: Server, audit: Audit, monkeypatch: pytest.MonkeyPatch, size: int
