@@ -267,6 +267,7 @@ def _finish(process: subprocess.Popen[str]) -> tuple[int, dict[str, Any], str]:
     return process.returncode, json.loads(out), err
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("at", "how", "words"),
     [
