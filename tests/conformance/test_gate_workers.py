@@ -109,6 +109,7 @@ def test_clause_counts_where_any_worker_put_it_to_the_test() -> None:
     assert [each["seed"] for each in merged["workers"]] == [1, 2]
 
 
+@pytest.mark.slow
 def test_what_one_worker_finds_is_the_result(tmp_path: Path) -> None:
     """A violation ends the others too; the result is its story, repeated from its directory."""
     settings = Settings(seed=1, faults=("requests-unsorted",), until="failed", seconds_max=500.0)
