@@ -31,7 +31,7 @@ def measure(directory: Path, part: int, parts: int, seeds: int, workers: int) ->
     place = directory / f"{part}-of-{parts}"
     place.mkdir(parents=True)
     faults = tuple(list_faults())[part - 1 :: parts]
-    # As the verb `faults` has it.
+    # As the verb `mutants` has it.
     settings = Settings(seed=SEED, examples=200, steps_min=0, seconds_max=60.0)
 
     def progress(what: str, done: int, of: int) -> None:

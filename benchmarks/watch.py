@@ -1,4 +1,4 @@
-"""How soon `reassure watch` tells: from the write of a transaction to the line that names it.
+"""How soon `reassure audit --follow` tells: from a write to the line that names it.
 
     python benchmarks/watch.py [--rate 2000] [--seconds 30] [--partitions 1000] [--spark MASTER]
     python benchmarks/watch.py --zookeeper [--rate 2000] [--seconds 30] [--partitions 1000]
@@ -234,7 +234,12 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             folder = scratch / "log"
             folder.mkdir()
             log = OwnLog(folder, *pace)
-        command = [str(Path(sys.executable).with_name("reassure")), "watch", str(folder)]
+        command = [
+            str(Path(sys.executable).with_name("reassure")),
+            "audit",
+            "--follow",
+            str(folder),
+        ]
         command += ["--profile", "kip-236", "--checkpoint", f"{scratch}/kept", "--format", "json"]
         command += ["--spark", given.spark] if given.spark else []
         return run(command, log.begin, log.write) | {"partitions": given.partitions}

@@ -224,7 +224,7 @@ def render_faults() -> str:
     )
     return make_page(
         "Planted faults",
-        "`reassure faults NAME` plants one in the bundled controller or brokers, and shows what",
+        "`reassure mutants NAME` plants one in the bundled controller or brokers, and shows what",
         "catches it.",
         "",
         *make_table(("fault", "what goes wrong", "made for the clauses"), rows),

@@ -4,9 +4,9 @@
 
 or, in pytest's configuration, `reassure_implementation`, `reassure_profile`, `reassure_examples`.
 The stories are told one after another on one ZooKeeper; what a test says of a story that fails is
-the report of `reassure tell`. The first clause that is asked for carries out a run, as `reassure
-run` does it; each clause is what that run says of it. This module is loaded by every pytest where
-reassure is installed, so it imports nothing else before it is asked for.
+the report of `reassure test --case`. The first clause that is asked for carries out a run, as
+`reassure test` does it; each clause is what that run says of it. This module is loaded by every
+pytest where reassure is installed, so it imports nothing else before it is asked for.
 """
 
 import time

@@ -298,7 +298,7 @@ def watch_faults() -> Iterator[set[str]]:
 
 def _describe_unknown(name: str) -> str:
     near = get_close_matches(name, FAULTS, n=3)
-    advice = f"did you mean {' or '.join(near)}?" if near else "`reassure faults` lists them all"
+    advice = f"did you mean {' or '.join(near)}?" if near else "`reassure mutants` lists them all"
     return f"no such fault: {name}; {advice}"
 
 

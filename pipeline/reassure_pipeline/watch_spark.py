@@ -190,7 +190,7 @@ def run_stream(
     look()
     with (
         TemporaryDirectory(prefix="reassure-") as scratch,
-        open_spark(master, "reassure watch") as context,
+        open_spark(master, "reassure audit --follow") as context,
     ):
         end = Path(scratch) / "end"
         query = _start(context, plan, folder, end, take)

@@ -139,6 +139,6 @@ def test_options_that_make_no_sense_are_refused(
 ) -> None:
     """They are refused before anything is begun."""
     monkeypatch.chdir(tmp_path)
-    result = CliRunner(catch_exceptions=True).invoke(cli, ["run", *options])
+    result = CliRunner(catch_exceptions=True).invoke(cli, ["test", *options])
     assert words in result.output + str(result.exception or "")
     assert result.exit_code != 0

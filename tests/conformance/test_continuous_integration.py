@@ -87,7 +87,7 @@ def test_action_runs_reports_and_fails(place: Path) -> None:
     assert fill(action["outputs"]["verdict"]["value"], values) == "violated"
     asked = (place / "asked.txt").read_text(encoding="utf-8")
     assert asked == f"install {ROOT}/jars {ROOT}[gate]\n"
-    assert "reassure run: VIOLATED in " in summary.read_text(encoding="utf-8")
+    assert "reassure test: VIOLATED in " in summary.read_text(encoding="utf-8")
     out = place / "temp" / "reassure"
     result = json.loads((out / "result.json").read_text(encoding="utf-8"))
     sarif = json.loads((out / "reassure.sarif").read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""The verbs `diff` and `compare`: the smallest instance of a difference, and what got worse."""
+"""The verb `diff`: the smallest instance of a difference, and what got worse."""
 
 import json
 from pathlib import Path
@@ -183,13 +183,13 @@ def test_comparison_says_what_changed(
     old = make_result(tmp_path, "old", a=("holds", 3), b=("violated", 1))
     new = make_result(tmp_path, "new", **({"a": now} if now else {}), b=("violated", 1))
     said: list[str] = []
-    assert run_command(["compare", old, new, "--format", "json"], said.append) == code
+    assert run_command(["diff", old, new, "--format", "json"], said.append) == code
     document = json.loads(said[0])
     assert [each["what"] for each in document["changed"]] == (
         [] if now == ("holds", 3) else ["clauses a"]
     )
     assert document["counts"]["worse"] == worse
-    assert run_command(["compare", old, new], said.append) == code
+    assert run_command(["diff", old, new], said.append) == code
     assert ("clauses a" in said[-1]) == bool(document["changed"])
     assert "clauses b" not in said[-1]
 
@@ -199,11 +199,11 @@ def test_what_got_better_is_no_failure(tmp_path: Path) -> None:
     old = make_result(tmp_path, "old", a=("violated", 3))
     new = make_result(tmp_path, "new", a=("holds", 3))
     said: list[str] = []
-    assert run_command(["compare", old, new], said.append) == 0
+    assert run_command(["diff", old, new], said.append) == 0
     assert "nothing got worse; 1 of 1 changed" in said[0]
 
 
 def test_nothing_that_was_asked_is_vacuous(tmp_path: Path) -> None:
     """Two results in which nothing was asked say nothing."""
     old = make_result(tmp_path, "old")
-    assert run_command(["compare", old, old], lambda _: None) == 3
+    assert run_command(["diff", old, old], lambda _: None) == 3

@@ -13,7 +13,7 @@ from reassure_conformance.answers.explaining import (
     explain_document,
     find_kinds,
 )
-from reassure_conformance.cli.completion import COMPLETE
+from reassure_conformance.cli import COMPLETE
 from reassure_spec.clauses import load_clauses
 
 PROGRAM = [sys.executable, "-c", "from reassure_conformance.cli import main; main()"]
@@ -37,7 +37,7 @@ PROGRAM = [sys.executable, "-c", "from reassure_conformance.cli import main; mai
         ),
         ("profile", "kip-236-amended", ("drop.protects=target",)),
         ("scope", "small", ("three brokers", "17,507 states", "leader.in-isr")),
-        ("story", "cancel", ("4. cancel orders-0", "isr", "reassure tell cancel")),
+        ("story", "cancel", ("4. cancel orders-0", "isr", "reassure test --case cancel")),
         ("scenario", "batches/cancel-of-one", ("world ", "client.cancel.by-old-list")),
         ("capability", "kill", ("kill_controller: End the acting", "child.foreign-removed")),
         ("capability", "clock", ("advance: Let so much time pass",)),
@@ -113,13 +113,13 @@ def complete(*words: str, shell: str = "bash") -> list[str]:
     [
         (["expl"], "plain,explain"),
         (["explain", "drop.keep-t"], "plain,drop.keep-top"),
-        (["faults", "drop-skip"], "plain,drop-skipped"),
+        (["mutants", "drop-skip"], "plain,drop-skipped"),
         (["prove", "drop-leader-ke"], "plain,drop-leader-kept"),
-        (["tell", "change-in-fl"], "plain,change-in-flight"),
+        (["test", "--case", "change-in-fl"], "plain,change-in-flight"),
         (["scenarios", "batches/cancel-of-o"], "plain,batches/cancel-of-one"),
         (["explore", "--scope", "smal"], "plain,small"),
-        (["run", "--profile", "kip-4"], "plain,kip-46"),
-        (["run", "--fault", "drop-skip"], "plain,drop-skipped"),
+        (["test", "--profile", "kip-4"], "plain,kip-46"),
+        (["test", "--fault", "drop-skip"], "plain,drop-skipped"),
         (["spec", "diff", "kip-236-l"], "plain,kip-236-legacy"),
     ],
 )
@@ -130,9 +130,9 @@ def test_shell_is_offered_names(words: list[str], offered: str) -> None:
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_is_a_script_of_the_shell(shell: str) -> None:
-    """`completion` prints what the shell reads, which asks by the variable of the test above."""
+    """`--completion` prints what the shell reads, which asks by the variable of the test above."""
     done = subprocess.run(
-        [*PROGRAM, "completion", shell], capture_output=True, text=True, timeout=120, check=True
+        [*PROGRAM, "--completion", shell], capture_output=True, text=True, timeout=120, check=True
     )
     assert f"{COMPLETE}={shell}_complete" in done.stdout
 

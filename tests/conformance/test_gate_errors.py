@@ -70,7 +70,7 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{tmp}/absent"], 64, "BadParameter", "does not exist"),
         (["audit", "{archive}", "--nonsense"], 64, "NoSuchOption", "No such option"),
         (["no-such-verb"], 64, "NoSuchCommand", "No such command"),
-        (["run", "--examples", "many"], 64, "BadParameter", "valid integer"),
+        (["test", "--examples", "many"], 64, "BadParameter", "valid integer"),
         (["audit", "{archive}", "--reading", "x=y"], 64, "UsageError", "there is no reading"),
         (["audit", "{archive}", "--since", "yesterday"], 64, "BadParameter", "no time like 2026"),
         (["audit", "{archive}", "--budget", "90 s"], 64, "BadParameter", "no number like 500k"),
@@ -80,13 +80,18 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{archive}", "--resume", "{archive}/log.1"], 64, "BadParameter", "is a file"),
         (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),
         (["audit", "/dev/null"], 65, "LogsMissing", "is neither a file nor a directory"),
-        (["run", "--profile", "kafka-zk"], 78, "NoRules", "judged by the verb audit"),
-        (["run", "--fault", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
-        (["smoke", "--fault", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
-        (["faults", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
-        (["run", "-i", "nothing", "--out", "{tmp}/run"], 78, "BadConnectable", "write direct:"),
-        (["run", "--out", "{archive}/log.1/run"], 78, "NotADirectoryError", "log.1/run"),
-        (["replay", "{tmp}"], 65, "BadRun", "run.json is missing"),
+        (["test", "--profile", "kafka-zk"], 78, "NoRules", "judged by the verb audit"),
+        (["test", "--fault", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
+        (
+            ["test", "--smoke", "--fault", "drop-skiped"],
+            64,
+            "UnknownFault",
+            "did you mean drop-skipped",
+        ),
+        (["mutants", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
+        (["test", "-i", "nothing", "--out", "{tmp}/run"], 78, "BadConnectable", "write direct:"),
+        (["test", "--out", "{archive}/log.1/run"], 78, "NotADirectoryError", "log.1/run"),
+        (["test", "--replay", "{tmp}"], 65, "BadRun", "run.json is missing"),
         (["spec", "coverage", "--seeds", "{tmp}/none"], 65, "BadCoverage", "no such folder"),
     ],
 )
@@ -232,7 +237,7 @@ def _start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[st
 def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
     """Where a file cannot grow the verb ends with 69, names the file and says what to do."""
     done = _start(
-        *("vectors", "--out", tmp_path / "out", "--format", "json"),
+        *("scenarios", "--export", "--out", tmp_path / "out", "--format", "json"),
         stdout=subprocess.PIPE,
         preexec_fn=_limit_files,
     )

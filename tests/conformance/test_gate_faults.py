@@ -204,7 +204,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
 }
 """By shipped story, the faults that it catches: one story for each, so that this stays short.
 
-`reassure faults` runs all stories and generation against each.
+`reassure mutants` runs all stories and generation against each.
 """
 CASES = [(fault, story) for story, faults in CAUGHT_IN.items() for fault in faults]
 
@@ -254,7 +254,7 @@ def test_fault_that_no_longer_applies_is_an_error(
     monkeypatch.setattr("reassure_conformance.adapter.bundled.FAULTS", more)
     out = tmp_path / "run"
     plain = ["--examples", "1", "--no-stories", "--seed", "1", "--out", str(out)]
-    code = run_command(["faults", "forgotten", "registration-stays", *plain])
+    code = run_command(["mutants", "forgotten", "registration-stays", *plain])
     said = capsys.readouterr().out
     document = read_result(out)
     outcomes = {kill["fault"]: kill["outcome"] for kill in document["matrix"]}

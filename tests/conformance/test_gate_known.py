@@ -85,7 +85,7 @@ def test_list_is_not_ignored(tmp_path: Path) -> None:
     """Where no list is kept to, naming one is refused."""
     file = tmp_path / "known.txt"
     file.touch()
-    assert run_command(["run", "--profile", "kafka-4485", "--known", str(file)]) == 64
+    assert run_command(["test", "--profile", "kafka-4485", "--known", str(file)]) == 64
 
 
 @pytest.mark.parametrize(

@@ -242,10 +242,12 @@ def test_what_the_controller_writes_meanwhile_is_removed_as_well(
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("verb", [["run"], ["smoke"], ["tell", "a-move"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "verb", [["test"], ["test", "--smoke"], ["test", "--case", "a-move"]], ids=" ".join
+)
 def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> None:
     """Where no ZooKeeper answers the verb ends with 69 and one line, and nothing is aborted."""
-    out = ["--out", str(tmp_path / "run")] if verb == ["run"] else []
+    out = ["--out", str(tmp_path / "run")] if verb == ["test"] else []
     done = subprocess.run(
         [
             *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),

@@ -61,7 +61,7 @@ CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "written-and-not-answered": ("unanswered-taken-for-made",),
     "two-leaders-die-with-one-record-each": ("truncates-to-end",),
 }
-"""By shipped tale, the faults that it catches. `reassure faults` draws trials against each."""
+"""By shipped tale, the faults that it catches. `reassure mutants` draws trials against each."""
 MADE_FOR = {
     "fetch-of-an-earlier-epoch": "stale-fetch-noted",
     "fetch-of-an-earlier-life": "dead-life-noted",

@@ -57,7 +57,7 @@ def _document(capsys: pytest.CaptureFixture[str], *arguments: object) -> dict[st
 def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a run that caught a planted fault."""
     directory = tmp_path_factory.mktemp("runs") / "failed"
-    arguments = ["run", "--fault", "isr-keeps-removed", "--examples", "0", "--seed", "1"]
+    arguments = ["test", "--fault", "isr-keeps-removed", "--examples", "0", "--seed", "1"]
     assert cli.run_command([*arguments, "--out", str(directory)]) == 1
     return directory
 
@@ -92,7 +92,7 @@ def test_kept_log_shows_the_same_violation(failed_run: Path) -> None:
 
 def test_replay_says_same_violation(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Replaying a run against the same implementation finds the same violation, exit code 1."""
-    document = _document(capsys, "replay", failed_run)
+    document = _document(capsys, "test", "--replay", failed_run)
     assert document["verdict"] == "violated"
     assert (document["same_violation"], document["same_in_log"]) == (True, True)
 
@@ -109,7 +109,7 @@ def test_replay_says_passed_now(
     run = read_json(failed_run / "run.json")
     (mended / "run.json").unlink()
     (mended / "run.json").write_text(json.dumps({**run, "faults": []}))
-    code, out, _ = _call(capsys, "replay", mended)
+    code, out, _ = _call(capsys, "test", "--replay", mended)
     assert code == 3
     assert "passed now" in out
     assert "shows the same violation" in out
@@ -124,7 +124,7 @@ def test_saved_failure_is_told_first_and_is_stale_when_it_passes(
     saved.mkdir()
     (saved / "old.txt").write_text((failed_run / "failure.txt").read_text())
     out = tmp_path / "run"
-    arguments = ("run", "--failures", saved, "--examples", 0, "--out", out)
+    arguments = ("test", "--failures", saved, "--examples", 0, "--out", out)
     document = _document(capsys, *arguments)
     assert document["stale"] == ["old"]
     assert document["exit_code"] == 3
@@ -139,7 +139,7 @@ def test_advice_not_followed_fails_no_run_unless_strict(
 ) -> None:
     """A run in which only advice is broken goes on and counts it; with --strict it is violated."""
     monkeypatch.setattr(verdicts, "ADVICE", frozenset(LEVELS))
-    arguments = ["run", "--fault", "isr-keeps-removed", "--examples", 0, "--out", tmp_path / "run"]
+    arguments = ["test", "--fault", "isr-keeps-removed", "--examples", 0, "--out", tmp_path / "run"]
     report = _document(capsys, *arguments, *(["--strict"] if strict else []))
     words = {c["id"]: c["verdict"] for c in report["clauses"]}
     if strict:
@@ -157,7 +157,7 @@ def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture
     """A failure is saved in the folder given, told first next time, and not saved twice."""
     saved = tmp_path / "saved"
     saved.mkdir()
-    arguments = ("run", "--fault", "target-reordered", "--failures", saved, "--examples", 0)
+    arguments = ("test", "--fault", "target-reordered", "--failures", saved, "--examples", 0)
     first = _document(capsys, *arguments, "--seed", 4, "--out", tmp_path / "first")
     second = _document(capsys, *arguments, "--seed", 5, "--out", tmp_path / "second")
     assert [path.name for path in saved.iterdir()] == ["complete.target-order-4.txt"]
@@ -169,7 +169,7 @@ def test_new_failure_is_saved_once(tmp_path: Path, capsys: pytest.CaptureFixture
 def green_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
     """The directory and the document of a run of the shipped stories alone."""
     directory = tmp_path_factory.mktemp("runs") / "green"
-    arguments = ["run", "--examples", "0", "--seed", "5", "--out", str(directory)]
+    arguments = ["test", "--examples", "0", "--seed", "5", "--out", str(directory)]
     said: list[str] = []
     code = cli.run_command([*arguments, "--format", "json"], said.append)
     document: dict[str, Any] = json.loads("\n".join(said))
@@ -207,7 +207,7 @@ def test_log_of_a_run_is_audited_alike(
 
 def test_run_without_stories_is_vacuous(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run that exercises nothing does not hold: it is vacuous, exit code 3."""
-    arguments = ("run", "--no-stories", "--examples", 0, "--out", tmp_path / "run")
+    arguments = ("test", "--no-stories", "--examples", 0, "--out", tmp_path / "run")
     document = _document(capsys, *arguments)
     assert (document["verdict"], document["exit_code"]) == ("vacuous", 3)
     assert "complete.carried-out" in document["not_exercised"]
@@ -232,19 +232,19 @@ def test_diagram_names_actors_and_steps(failed_run: Path) -> None:
     [
         (["no-such-verb"], 64),
         (["check", "--profile", "kip-1"], 64),
-        (["run", "--reading", "drop.slice"], 64),
-        (["run", "--reading", "drop.slice=sideways"], 64),
-        (["run", "-i", "nothing", "--out", "{tmp}/run"], 78),
-        (["run", "-i", "direct:no.such.module:Thing", "--out", "{tmp}/run"], 78),
-        (["faults", "no-such-fault"], 64),
+        (["test", "--reading", "drop.slice"], 64),
+        (["test", "--reading", "drop.slice=sideways"], 64),
+        (["test", "-i", "nothing", "--out", "{tmp}/run"], 78),
+        (["test", "-i", "direct:no.such.module:Thing", "--out", "{tmp}/run"], 78),
+        (["mutants", "no-such-fault"], 64),
         (["explain", "no.such.clause"], 64),
-        *((["run", "--profile", name], 78) for name in NOT_DRIVEN if name != LINES),
+        *((["test", "--profile", name], 78) for name in NOT_DRIVEN if name != LINES),
         *((["check", "--profile", name], 78) for name in NOT_DRIVEN),
-        *((["faults", "--profile", name], 78) for name in NOT_DRIVEN),
+        *((["mutants", "--profile", name], 78) for name in NOT_DRIVEN),
         *((["audit", "{tmp}", "--profile", name], 65) for name in NOT_DRIVEN if name != LINES),
         (["audit", "{tmp}", "--profile", LINES], 3),
-        (["replay", "{tmp}"], 65),
-        (["replay", "{tmp}/absent"], 64),
+        (["test", "--replay", "{tmp}"], 65),
+        (["test", "--replay", "{tmp}/absent"], 64),
         (["audit", "{tmp}"], 65),
         (["prove", "no-such-theorem"], 64),
         (["--help"], 0),
@@ -265,9 +265,8 @@ def test_exit_codes(
     [
         ("audit", "what the log tells"),
         ("explore", "what the scope is about"),
-        ("run", "kip-236, or what an adapter declares"),
-        ("smoke", "kip-236, or what an adapter declares"),
-        ("faults", "kip-236, or the one that a fault is of"),
+        ("test", "kip-236, or what an adapter declares"),
+        ("mutants", "kip-236, or the one that a fault is of"),
         ("check", "kip-236"),
     ],
 )
@@ -282,7 +281,7 @@ def test_help_says_which_profile_counts(
 
 def test_taken_directory_is_refused(failed_run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A run does not overwrite the directory of another run."""
-    code, _, err = _call(capsys, "run", "--examples", 0, "--out", failed_run)
+    code, _, err = _call(capsys, "test", "--examples", 0, "--out", failed_run)
     assert code == 78
     assert "holds a run already" in err
 
@@ -291,7 +290,7 @@ def test_bad_saved_story_is_bad_data(tmp_path: Path, capsys: pytest.CaptureFixtu
     """A saved story that cannot be read is bad data, named with its line."""
     (tmp_path / "bad.txt").write_text("world cluster\n\nelect\ndance\n")
     out = tmp_path / "run"
-    code, _, err = _call(capsys, "run", "--failures", tmp_path, "--examples", 0, "--out", out)
+    code, _, err = _call(capsys, "test", "--failures", tmp_path, "--examples", 0, "--out", out)
     assert code == 65
     assert "bad.txt:4" in err
 
@@ -330,7 +329,7 @@ def test_explain_shows_what_it_is_asked_for(
     assert "theorem drop-target-in-sync-kept, theorem" in finding
     _, run, _ = _call(capsys, "explain", failed_run)
     assert "VIOLATED complete.isr-before-assigned" in run
-    assert "reassure replay" in run
+    assert "reassure test --replay" in run
 
 
 def test_markdown_table_is_printed(capsys: pytest.CaptureFixture[str]) -> None:

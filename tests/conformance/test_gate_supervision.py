@@ -239,12 +239,12 @@ PROGRAM = """
 
 @pytest.fixture
 def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
-    """Start `reassure run` on an implementation that misbehaves: at a place, in some way."""
+    """Start `reassure test` on an implementation that misbehaves: at a place, in some way."""
     (tmp_path / "program.py").write_text(textwrap.dedent(PROGRAM))
 
     def run(at: str, how: str, *arguments: str) -> subprocess.Popen[str]:
         paths = os.pathsep.join([str(tmp_path), *sys.path])
-        connectable = ["run", "-i", "direct:program:Program", "--out", str(tmp_path / "run")]
+        connectable = ["test", "-i", "direct:program:Program", "--out", str(tmp_path / "run")]
         # What takes long to import is there before anybody looks how long a step takes.
         code = "import reassure_conformance.adapter.bundled as _, reassure_conformance.cli as cli"
         # Who runs the tests in the background ignores interrupts, and so would what they start.

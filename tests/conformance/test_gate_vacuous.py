@@ -64,12 +64,12 @@ def _no_vectors(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     empty = {"files": [], "clauses": [], "areas": {}}
     exports = "reassure_conformance.scenarios.json_lines.export_vectors"
     monkeypatch.setattr(exports, lambda out: empty)
-    return ["vectors", "--out", str(folder)]
+    return ["scenarios", "--export", "--out", str(folder)]
 
 
 def _no_faults(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     monkeypatch.setattr("reassure_conformance.adapter.bundled.list_faults", dict)
-    return ["faults", "--out", str(folder / "run")]
+    return ["mutants", "--out", str(folder / "run")]
 
 
 def _no_clauses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:

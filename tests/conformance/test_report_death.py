@@ -69,17 +69,17 @@ def call(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
 def test_death_is_told_with_its_story_and_is_repeated(
     name: str, words: str, tmp_path: Path
 ) -> None:
-    """Whether it raises or takes the process with it, its steps are there, and `replay` repeats."""
+    """Whether it raises or takes the process with it, its steps are there, and can be repeated."""
     run = tmp_path / "run"
-    done = call(tmp_path, "run", "-i", f"direct:dying:{name}", "--seed", "3", "--out", run)
+    done = call(tmp_path, "test", "-i", f"direct:dying:{name}", "--seed", "3", "--out", run)
     lines = (done.stdout + done.stderr).splitlines()
     assert done.returncode == 69
     assert any(words in line for line in lines)
     begin = lines.index(STORY[0])
     assert lines[begin : begin + len(STORY)] == STORY
-    assert f"Repeat it with: reassure replay {run}" in lines
+    assert f"Repeat it with: reassure test --replay {run}" in lines
     assert not any("Never came up" in line or "vacuous" in line for line in lines)
-    again = call(tmp_path, "replay", run)
+    again = call(tmp_path, "test", "--replay", run)
     assert again.returncode == 69
     assert "in broker 2 dies" in again.stdout + again.stderr
     if name == "Dying":
@@ -97,7 +97,7 @@ def test_death_is_told_with_its_story_and_is_repeated(
             "broker 2 dies"
         )
     else:
-        healthy = call(tmp_path, "tell", run / "died.txt")
+        healthy = call(tmp_path, "test", "--case", run / "died.txt")
         assert healthy.returncode == 0
 
 

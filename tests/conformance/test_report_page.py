@@ -299,7 +299,7 @@ def test_page_says_the_verdict_first_and_how_to_repeat() -> None:
         body.index('id="asked"'),
     ]
     assert places == sorted(places)
-    assert "reassure replay runs/it&#39;s &lt;here&gt;" in body
+    assert "reassure test --replay runs/it&#39;s &lt;here&gt;" in body
     assert "<here>" not in body
 
 

@@ -50,35 +50,35 @@ VERBS = [
     ["prove", "--explain", "controller-epoch-is-new"],
     ["prove", "controller-epoch-is-new"],
     ["prove", "no-such-theorem"],
-    ["new-adapter", "python", "{tmp}/adapter"],
-    ["new-adapter", "python", "{tmp}"],
+    ["init", "python", "{tmp}/adapter"],
+    ["init", "python", "{tmp}"],
     ["lab", "synth", "--transactions", "400", "--partitions", "5", "--faults", "1", "{tmp}/made"],
     ["lab", "synth", "--transactions", "many", "{tmp}/made"],
     ["audit", "{tmp}"],
     ["audit", "{run}/logs"],
     ["audit", "--facts", "{run}"],
-    ["watch", "{tmp}", "--until-caught-up"],
-    ["watch", "{tmp}/absent", "--for", "0"],
-    ["replay", "{run}"],
-    ["replay", "{tmp}"],
-    ["vectors", "--out", "{tmp}/vectors"],
-    ["run", "--fault", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/run"],
-    ["run", "--profile", "kafka-4485", "--examples", "2", "--no-stories", "--out", "{tmp}/run"],
-    ["run", "-i", "exec:./no-such-program", "--out", "{tmp}/run"],
-    ["faults", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/faults"],
-    ["smoke"],
-    ["smoke", "-i", "exec:./no-such-program"],
-    ["tell", "change-in-flight"],
-    ["tell", "change-in-flight", "--fault", "drop-skipped"],
-    ["tell", "change-in-flight", "-i", "exec:./no-such-program"],
+    ["audit", "--follow", "{tmp}", "--until-caught-up"],
+    ["audit", "--follow", "{tmp}/absent", "--for", "0"],
+    ["test", "--replay", "{run}"],
+    ["test", "--replay", "{tmp}"],
+    ["scenarios", "--export", "--out", "{tmp}/vectors"],
+    ["test", "--fault", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/run"],
+    ["test", "--profile", "kafka-4485", "--examples", "2", "--no-stories", "--out", "{tmp}/run"],
+    ["test", "-i", "exec:./no-such-program", "--out", "{tmp}/run"],
+    ["mutants", "drop-skipped", "--examples", "0", "--seed", "1", "--out", "{tmp}/faults"],
+    ["test", "--smoke"],
+    ["test", "--smoke", "-i", "exec:./no-such-program"],
+    ["test", "--case", "change-in-flight"],
+    ["test", "--case", "change-in-flight", "--fault", "drop-skipped"],
+    ["test", "--case", "change-in-flight", "-i", "exec:./no-such-program"],
     ["lab", "reassign", "--list", "--zookeeper", "{zookeeper}"],
     ["lab", "reassign", "--list", "--zookeeper", "127.0.0.1:1"],
     ["lab", "cluster", "status", "-d", "{tmp}"],
     ["check", "--fault"],
     ["diff", "kip-236", "kip-236", "--scope", "small", "--states", "20"],
     ["diff", "kip-236", "no-such"],
-    ["compare", "{run}", "{run}"],
-    ["compare", "{run}", "{tmp}"],
+    ["diff", "{run}", "{run}"],
+    ["diff", "{run}", "{tmp}"],
     ["no-such-verb"],
 ]
 """Command lines that take seconds at most, of every verb; `SLOW` has those of more."""
@@ -106,7 +106,7 @@ def say(*arguments: str) -> dict[str, Any]:
 def failed_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The directory of a run that caught a planted fault."""
     place = tmp_path_factory.mktemp("reports") / "run"
-    arguments = ["run", "--fault", "drop-after-expansion", "--examples", "0", "--seed", "1"]
+    arguments = ["test", "--fault", "drop-after-expansion", "--examples", "0", "--seed", "1"]
     assert cli.run_command([*arguments, "--out", str(place)], lambda _: None) == 1
     return place
 
@@ -167,7 +167,8 @@ def test_every_verb_is_in_the_schema(verb: tuple[str, ...]) -> None:
     document = say(*verb, "--no-such-option")
     Draft202012Validator(result_schema()).validate(document)
     name = " ".join(verb).removeprefix("lab ")  # documents name a verb of the lab without it
-    assert (document["verb"], document["exit_code"]) == (name, 64)
+    kinds = {"test": "run", "mutants": "faults", "init": "new-adapter"}  # and by its first name
+    assert (document["verb"], document["exit_code"]) == (kinds.get(name, name), 64)
 
 
 def test_verb_that_the_schema_does_not_know_is_refused(result: dict[str, Any]) -> None:
@@ -302,10 +303,10 @@ def test_itf_of_an_exploration_has_the_models_states() -> None:
 def test_markdown_says_the_verdict_first(result: dict[str, Any]) -> None:
     """A job summary begins with the verdict, has the failure, and says how to repeat it."""
     text = render_summary(result)
-    assert text.startswith("## reassure run: VIOLATED in ")
+    assert text.startswith("## reassure test: VIOLATED in ")
     first = next(line for line in text.splitlines() if line.startswith("- **"))
     assert "drop.before-expansion" in first
-    assert f"`reassure replay {result['directory']}`" in text
+    assert f"`reassure test --replay {result['directory']}`" in text
 
 
 @pytest.mark.parametrize("form", ["junit", "markdown", "sarif", "badge", "itf"])
@@ -351,7 +352,7 @@ FORMS = ("terminal", "html", "badge", "markdown", "junit", "sarif")
 def partial(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The document of a green run of what cannot do everything."""
     place = tmp_path_factory.mktemp("partial") / "run"
-    words = ["run", "-i", f"direct:{__name__}:Partial", "--examples", "3", "--seed", "1"]
+    words = ["test", "-i", f"direct:{__name__}:Partial", "--examples", "3", "--seed", "1"]
     words.append("--no-stories")
     cli.run_command([*words, "--out", str(place)], lambda _: None)
     return read_result(place)

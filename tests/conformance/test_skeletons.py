@@ -58,7 +58,7 @@ def test_skeleton_is_not_written_over_anything(
 ) -> None:
     """A folder that holds something is refused and left as it is."""
     (tmp_path / "mine").touch()
-    assert run_command(["new-adapter", "python", str(tmp_path)]) == 78
+    assert run_command(["init", "python", str(tmp_path)]) == 78
     assert "is not empty: name a folder that is new" in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
@@ -66,7 +66,7 @@ def test_skeleton_is_not_written_over_anything(
 def test_verb_says_what_is_next(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The verb names the files that it wrote and the commands that show what is missing."""
     folder = tmp_path / "new" / "adapter"
-    assert run_command(["new-adapter", "go", str(folder)]) == 0
+    assert run_command(["init", "go", str(folder)]) == 0
     said = capsys.readouterr().out
     assert f"wrote {folder}/adapter.go" in said
-    assert f"reassure smoke -i 'exec:{folder}/adapter'" in said
+    assert f"reassure test --smoke -i 'exec:{folder}/adapter'" in said

@@ -1,4 +1,4 @@
-"""The verbs `smoke` and `tell`: each mistake is named in a line, each step is shown."""
+"""`test --smoke` and `test --case`: each mistake is named in a line, each step is shown."""
 
 import json
 import shlex
@@ -276,7 +276,7 @@ def test_story_that_there_is_not_gets_the_nearest() -> None:
 
 def test_verbs_print_one_document(capsys: pytest.CaptureFixture[str]) -> None:
     """With --format json a verb that drives nothing to its end still prints its document."""
-    code = run_command(["smoke", "-i", "exec:./no-such-program", "--format", "json"])
+    code = run_command(["test", "--smoke", "-i", "exec:./no-such-program", "--format", "json"])
     document = json.loads(capsys.readouterr().out)
     assert (code, document["verb"], document["exit_code"]) == (78, "smoke", 78)
     assert "./no-such-program" in document["amiss"]

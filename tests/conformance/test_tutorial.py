@@ -14,8 +14,8 @@ from reassure_conformance.cli import run_command
 
 DOCS = Path(__file__).parents[2] / "docs"
 _BLOCK = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-_PATIENCE = dict.fromkeys(("smoke", "tell"), ("--hang-after", "60"))
-"""What is given besides, as the machine may have much else to do."""
+_PATIENCE = dict.fromkeys(("--smoke", "--case"), ("--hang-after", "60"))
+"""By mode what is given besides, as the machine may have much else to do."""
 _RUN = "import sys; from reassure_conformance.cli import main; main()"
 
 
@@ -81,7 +81,7 @@ def test_tutorial_does_what_it_says(tmp_path: Path) -> None:
         ran += 1
         words = shlex.split(what)[1:]
         done = subprocess.run(
-            [sys.executable, "-c", _RUN, *words, *_PATIENCE.get(words[0], ())],
+            [sys.executable, "-c", _RUN, *words, *_PATIENCE.get(words[1], ())],
             cwd=tmp_path,
             env={**os.environ, "PATH": path, "COLUMNS": "200", "NO_COLOR": "1"},
             stdout=subprocess.PIPE,

@@ -160,7 +160,7 @@ def test_killed_on_spark_it_tells_what_an_audit_finds(tmp_path: Path) -> None:
 
 def make_command(start: list[str], archive: GrowingArchive, kept: Path, *options: str) -> list[str]:
     """Return the command line of a watch that keeps what it tells."""
-    watch = [*start, "watch", str(archive.folder), "--checkpoint", str(kept), *options]
+    watch = [*start, "audit", "--follow", str(archive.folder), "--checkpoint", str(kept), *options]
     return [*watch, "--profile", "kip-236", "--format", "json"]
 
 

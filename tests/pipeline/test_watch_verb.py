@@ -1,4 +1,4 @@
-"""The verb `watch` as somebody meets it who reads its lines, or sits at a terminal."""
+"""The verb `audit --follow` as somebody meets it who reads its lines, or sits at a terminal."""
 
 import io
 import json
@@ -60,7 +60,7 @@ def test_lines_are_of_the_schema(
     monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: name != ADVICE)
     kept = tmp_path / "kept"
     options = ("--until-caught-up", "--profile", "kip-236", "--checkpoint", kept)
-    code, said = say("watch", broken, *options, "--format", "json")
+    code, said = say("audit", "--follow", broken, *options, "--format", "json")
     *lines, last = [json.loads(line) for line in said]
     assert {line["kind"] for line in lines} >= {VIOLATION, NOT_FOLLOWED, UNSETTLED, HOLE, DAMAGE}
     Draft202012Validator.check_schema(alert_schema())
@@ -88,15 +88,15 @@ def test_exit_codes_tell_the_verdict(tmp_path: Path, broken: Path) -> None:
         (tmp_path / name).mkdir()
         GrowingLog(tmp_path / name).append(*transactions)
     options = ("--until-caught-up", "--profile", "kip-236")
-    assert say("watch", tmp_path / "good", *options)[0] == 0
-    assert say("watch", tmp_path / "amid", *options)[0] == 2
-    assert say("watch", broken, *options)[0] == 1
-    assert say("watch", tmp_path / "absent", "--for", "0")[0] == 3
+    assert say("audit", "--follow", tmp_path / "good", *options)[0] == 0
+    assert say("audit", "--follow", tmp_path / "amid", *options)[0] == 2
+    assert say("audit", "--follow", broken, *options)[0] == 1
+    assert say("audit", "--follow", tmp_path / "absent", "--for", "0")[0] == 3
 
 
 def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
     """The clause, the znode and the reason stand in the lines; the verdict heads the summary."""
-    code, said = say("watch", broken, "--until-caught-up", "--profile", "kip-236")
+    code, said = say("audit", "--follow", broken, "--until-caught-up", "--profile", "kip-236")
     assert code == 1
     text = "\n".join(said)
     assert "VIOLATED controller.write.epoch-checked\n  znode    /brokers/topics/faulty-00" in text
@@ -130,7 +130,7 @@ def test_mistakes_are_told(
     (tmp_path / "text").write_text("nothing of the kind, and long enough")
     (tmp_path / "told.ndjson").write_text('{"kind": "writer", "writer": "x"}\n')
     given = [each.format(tmp=tmp_path) for each in arguments]
-    got, said = say("watch", *given, "--format", "json")
+    got, said = say("audit", "--follow", *given, "--format", "json")
     assert got == code
     assert words in capsys.readouterr().err
     (line,) = said
@@ -166,7 +166,7 @@ def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[s
     What was told is kept as well, though the interrupt comes before that: nothing is told again.
     """
     kept = tmp_path / "kept"
-    command = [sys.executable, "-c", KEEPING_LATE, "watch", str(broken), *engine]
+    command = [sys.executable, "-c", KEEPING_LATE, "audit", "--follow", str(broken), *engine]
     command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -177,7 +177,7 @@ def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[s
     assert process.returncode == 1
     assert json.loads(rest.splitlines()[-1])["verdict"] == "violated"
     again = ["--checkpoint", kept, "--until-caught-up", "--format", "json", *engine]
-    code, said = say("watch", broken, *again)
+    code, said = say("audit", "--follow", broken, *again)
     assert (code, len(said)) == (1, 1)
 
 

@@ -221,7 +221,7 @@ def test_lock_holds_every_dependency() -> None:
 
 @pytest.mark.slow
 def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> None:
-    """Without any extra there are audit, scenarios, spec, explain, vectors and report."""
+    """Without any extra there are audit, scenarios, spec, explain and report."""
     history = tmp_path / "history"
     made = run_bare(bare, "lab", "synth", history, "--transactions", "9k", "--faults", "0")
     assert made.returncode == 0, made.stderr
@@ -236,8 +236,8 @@ def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> N
         ("spec", "machines"),
         ("spec", "schema", "questions"),
         ("explain", "drop.isr-at-least-min"),
-        ("vectors", "--out", tmp_path / "vectors"),
-        ("new-adapter", "python", tmp_path / "adapter"),
+        ("scenarios", "--export", "--out", tmp_path / "vectors"),
+        ("init", "python", tmp_path / "adapter"),
         *(
             ("report", tmp_path / "result.json", "--format", form)
             for form in FORMS
@@ -251,10 +251,10 @@ def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("verb", "extra"),
     [
-        (("run",), "gate"),
-        (("smoke",), "gate"),
+        (("test",), "gate"),
+        (("test", "--smoke"), "gate"),
         (("scenarios", "--live"), "gate"),
-        (("faults",), "gate"),
+        (("mutants",), "gate"),
         (("lab", "cluster", "up"), "lab"),
         (("prove",), "prove"),
         (("explore",), "explore"),

@@ -155,7 +155,7 @@ def test_room_declares_what_its_code_asks(room: str) -> None:
 
 VERBS: dict[str, tuple[str, Callable[[str, Path], list[str]]]] = {
     "audit": ("judge of kip-236", lambda text, path: ["audit", str(path), "--reading", text]),
-    "run": ("controller of kip-236", lambda text, _: ["run", "--examples", "0", "--reading", text]),
+    "run": ("controller of kip-236", lambda text, _: ["test", "--examples=0", "--reading", text]),
     "check": ("controller of kip-236", lambda text, _: ["check", "--reading", text]),
     "explore": (
         "explorer of kip-236",

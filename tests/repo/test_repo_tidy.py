@@ -165,7 +165,6 @@ SHARED = {
     "drop": "the drop rule, in the model and in the controller",
     "errors": "the errors of a room",
     "explore": "the verb, and what carries it out",
-    "faults": "the planted faults, and the verb about them",
     "fleet": "a fleet over time: what an audit notes of it, and how that is drawn",
     "insync": "who is in sync, in the model and in proofs",
     "judge": "the judge, and how fast it is",
@@ -173,6 +172,7 @@ SHARED = {
     "lag": "how far a follower is behind, in the model and in proofs",
     "leader": "what a leader concludes of its followers, in the model and in proofs",
     "partition": "one partition: its records, and what brokers observed of it",
+    "mutants": "what is planted, and the verb about it",
     "observations": "what brokers were seen to hold: its format, and how fast it is judged",
     "lifecycle": "the lives of what protocols are about, as tables and as pictures",
     "messages": "what brokers are told, by the controller and for the judge",
@@ -183,7 +183,6 @@ SHARED = {
     "spark": "the audit on Spark, and what it costs",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
     "tables": "the world `tables`, of the model and live",
-    "watch": "the verb, and how soon it tells",
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""

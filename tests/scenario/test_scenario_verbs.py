@@ -1,4 +1,4 @@
-"""The verbs `vectors`, `spec coverage` and `spec diff`, as the command line runs them."""
+"""`scenarios --export`, `spec coverage` and `spec diff`, as the command line runs them."""
 
 import json
 from pathlib import Path
@@ -23,7 +23,7 @@ def test_vectors_are_written_and_counted(
 ) -> None:
     """The verb writes lines and manifest and says how many there are."""
     out = tmp_path / "vectors"
-    assert run_command(["vectors", "--out", str(out), "--format", "json"]) == 0
+    assert run_command(["scenarios", "--export", "--out", str(out), "--format", "json"]) == 0
     document = read_document(capsys)
     lines = (out / "scenarios.jsonl").read_text().splitlines()
     assert document["counts"]["vectors"] == len(lines) >= 150

@@ -1,6 +1,6 @@
 """A campaign: many runs, each with a seed of its own, wherever there is a core; one result of all.
 
-Each is a whole `reassure run`, with a server of its own and a directory below the campaign's, so
+Each is a whole `reassure test`, with a server of its own and a directory below the campaign's, so
 that what it finds is repeated from there. Only the first tells the stories. What a run has begun
 ends with the campaign. A run that could not be carried out, or was not begun in time, is told, and
 leaves the campaign unknown: it looked at fewer seeds than it was asked for.

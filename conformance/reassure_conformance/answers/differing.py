@@ -1,9 +1,9 @@
-"""What the verb `diff` answers: where two rules, two models or two implementations go apart.
+"""What the verb `diff` answers: how two results differ, or two rules, models or implementations.
 
-Each of the two is a rule (`module:function`, or the model's own under a profile), a profile with
-readings that differ from it (`kip-236,drop.slice=exclusive`), or an implementation: a connectable,
-or the directory of a run, which stands for what was driven in it. The smallest instance comes
-first.
+A result is a file, or the directory of a run. Else each of the two is a rule (`module:function`,
+or the model's own under a profile), a profile with readings that differ from it
+(`kip-236,drop.slice=exclusive`), or an implementation: a connectable, or the directory of a run,
+which stands for what was driven in it. The smallest instance comes first.
 """
 
 import re
@@ -117,7 +117,7 @@ def _recognise(what: str) -> str:
     raise NothingToCompare(
         f"{what!r} is neither a rule (module:function), nor a profile with readings "
         "(kip-236,drop.slice=exclusive), nor a connectable (direct:..., exec:..., zk:...), nor the "
-        "directory of a run"
+        "directory of a run; two results are two directories of runs, or files, that are there"
     )
 
 
@@ -259,6 +259,11 @@ def render_diff(document: Document, form: str) -> str:
 
 
 # Two results ------------------------------------------------------------------------------------
+
+
+def are_results(*given: str) -> bool:
+    """Whether all that is given is there as a file or folder, and no profile is called so."""
+    return all(Path(each).exists() and each not in PROTOCOLS for each in given)
 
 
 def compare_document(before: Path, after: Path) -> Document:

@@ -17,6 +17,7 @@ from reassure_conformance.report import display
 from reassure_conformance.report.cases import ADVISED, FAILED, OPEN
 from reassure_conformance.report.document import HOLDS, RESULT, Document, read_result
 from reassure_conformance.report.qualified import read_report
+from reassure_conformance.report.spelling import spell_verb
 from reassure_conformance.report.terminal import describe_violation
 from reassure_spec.errors import BadUsage
 
@@ -246,7 +247,7 @@ def _describe_fault(name: str) -> Iterator[str]:
             "Caught by": sorted(EXPECTED.get(name, ())),
             "Profile": PROFILES.get(name, ""),
             "Readings": [f"{reading}={value}" for reading, value in readings],
-            "Plant it": f"reassure faults {name}",
+            "Plant it": f"reassure mutants {name}",
         }
     )
 
@@ -302,7 +303,7 @@ def _describe_story(name: str) -> Iterator[str]:
             "Profiles": story.profiles or "all",
             "Needs": sorted({NEEDS[type(step)] for step in story.steps if type(step) in NEEDS}),
             "Violates": story.violates,
-            "Tell it": f"reassure tell {name}",
+            "Tell it": f"reassure test --case {name}",
         }
     )
 
@@ -373,7 +374,7 @@ def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
     if result.get("story"):
         yield from describe_violation(report, width)
         return
-    yield f"{directory}: {result['verb']}, {report.headline}"
+    yield f"{directory}: reassure {spell_verb(result['verb'])}, {report.headline}"
     cases = [case for case in report.cases if case.outcome in (FAILED, OPEN, ADVISED)]
     yield from (f"  {case.name}: {case.message}" for case in cases)
     if not cases:

@@ -1,4 +1,4 @@
-"""What the verbs `spec coverage`, `spec diff` and `vectors` answer."""
+"""What `spec coverage`, `spec diff` and `scenarios --export` answer."""
 
 import time
 from pathlib import Path

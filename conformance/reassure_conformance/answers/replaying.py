@@ -244,6 +244,6 @@ def read_run(directory: Path) -> dict[str, Any]:
         if not isinstance(run.get(name), kind):
             raise BadRun(
                 f"{path}: {name} is {reprlib.repr(run.get(name))}, expected a {kind.__name__}; "
-                "a run directory is made by `reassure run`"
+                "a run directory is made by `reassure test`"
             )
     return run

@@ -219,8 +219,8 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
                 f"{violation.clause} is violated in {story.name} by what followed "
                 f"`{last.step}`{place}: {violation.reason}",
                 violation.expected,
-                f"`reassure tell {story.name} -i ...` shows each step, and `reassure explain "
-                f"{violation.clause}` the clause",
+                f"`reassure test --case {story.name} -i ...` shows each step, and "
+                f"`reassure explain {violation.clause}` the clause",
             )
         )
     for each in telling.passages:

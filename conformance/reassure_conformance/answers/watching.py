@@ -1,4 +1,4 @@
-"""The verb `watch`: logs that grow, judged as they do, and told as they are found.
+"""What `audit --follow` answers: logs that grow, judged as they do, and told as they are found.
 
 At its end stands a document like an audit's; where that has findings, it has the first of each
 clause, and counts all.

@@ -1,10 +1,10 @@
 """One run as several: processes with servers and seeds of their own, and one result of them all.
 
-Each worker is a `reassure run` in a directory of its own below that of the run, `worker-N`, so that
-it is watched over, kept and repeated like any other. The first tells the stories, all generate. The
-file `stop` ends all of them in good order: a worker that found a violation makes it, and where the
-run goes on until everything is covered, who waits for them, as soon as each clause was put to the
-test by one of them.
+Each worker is a `reassure test` in a directory of its own below that of the run, `worker-N`, so
+that it is watched over, kept and repeated like any other. The first tells the stories, all
+generate. The file `stop` ends all of them in good order: a worker that found a violation makes it,
+and where the run goes on until everything is covered, who waits for them, as soon as each clause
+was put to the test by one of them.
 """
 
 import json
@@ -49,9 +49,9 @@ class WorkerEnded(Unavailable):
 
 
 def spell_run(settings: Settings, directory: Path) -> list[str]:
-    """Return the command line of `reassure run` for these settings."""
+    """Return the command line of `reassure test` for these settings."""
     return [
-        "run",
+        "test",
         *("--implementation", settings.connectable, "--profile", settings.profile),
         *(f"--reading={name}={value}" for name, value in settings.readings.items()),
         *(f"--fault={fault}" for fault in settings.faults),

@@ -11,6 +11,7 @@ run is never 0 and never 1.
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import partial
 from typing import Final, NoReturn
 
@@ -19,28 +20,23 @@ import click
 from reassure_conformance.cli import (
     audit,
     check,
-    completion,
     diff,
     explain,
     explore,
     failing,
-    faults,
-    new_adapter,
+    init,
+    mutants,
     prove,
-    replay,
     report,
-    run,
     scenarios,
-    smoke,
     spec,
-    tell,
-    vectors,
-    watch,
+    test,
 )
 from reassure_conformance.report.document import INTERRUPTED
+from reassure_conformance.report.spelling import NOW
 from reassure_spec.errors import BadUsage, Unavailable
 
-_TELLS_ONLY: Final = frozenset({"-h", "--help", "--version"})
+_TELLS_ONLY: Final = frozenset({"-h", "--help"})
 """Options that only tell something; nothing is run."""
 _RUNS_ITSELF: Final = frozenset({"broker", "controller", "cluster", "completion", "watch"})
 """Verbs that put nobody to the test: what they say is said at once, and signals are theirs."""
@@ -53,29 +49,13 @@ EPILOG: Final = (
 ADDED: Final = "reassure.verbs"
 """The entry points by which packages beside the core add verbs."""
 LAB: Final = "lab"
-OF_THE_LAB: Final = frozenset({"broker", "cluster", "controller", "reassign", "soak", "synth"})
-"""Verbs of `reassure lab` that still answer without the word `lab`, until the next release."""
+COMPLETE: Final = "_REASSURE_COMPLETE"
+"""The variable by which a shell asks for completions, as click names it."""
 
 GROUPS: Final[Mapping[str, tuple[click.Command, ...]]] = {
-    "Check": (
-        check.check,
-        run.run,
-        smoke.smoke,
-        tell.tell,
-        replay.replay,
-        faults.faults,
-        new_adapter.new_adapter,
-    ),
-    "Judge": (audit.audit, watch.watch, report.report, diff.diff, diff.compare),
-    "Study": (
-        explain.explain,
-        spec.spec,
-        prove.prove,
-        explore.explore,
-        scenarios.scenarios,
-        vectors.vectors,
-        completion.completion,
-    ),
+    "Check": (check.check, test.test, mutants.mutants, init.init),
+    "Judge": (audit.audit, report.report, diff.diff),
+    "Study": (explain.explain, spec.spec, prove.prove, explore.explore, scenarios.scenarios),
 }
 """The verbs of the core, as help lists them."""
 
@@ -94,9 +74,11 @@ class Verbs(click.Group):
         return [*self.commands, *sorted(entry_points(group=ADDED).names)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return a verb by name; raises NoLab."""
+        """Return a verb by its name, or by a former one; raises NoLab."""
         if name in self.commands:
             return self.commands[name]
+        if name in NOW and not NOW[name].startswith(LAB):
+            return self._make_former(name)
         from importlib.metadata import entry_points
 
         for found in entry_points(group=ADDED, name=name):
@@ -106,18 +88,36 @@ class Verbs(click.Group):
             raise NoLab("the lab is not installed: pip install 'reassure[lab]'")
         return None
 
+    def _make_former(self, name: str) -> click.Command:
+        """Return a verb as it was: what is an option of another verb now is its argument, or on."""
+        verb, _, option = NOW[name].rpartition(" ")
+        command = self.commands.get(verb or option, self)
+        own = next((each for each in command.params if option in each.opts), None)
+        if not isinstance(own, click.Option):
+            return command
+        if own.is_flag:
+            was: click.Parameter = copy(own)
+            was.default = True
+        else:
+            was = click.Argument(
+                [str(own.name)], metavar=own.metavar, type=own.type, callback=own.callback
+            )
+        params = [was if each is own else each for each in command.params]
+        return click.Command(name, params=params, callback=command.callback, help=command.help)
+
     def resolve_command(
         self, context: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb of a command line, also one by its former name."""
-        if args[0] in OF_THE_LAB:
-            if not context.resilient_parsing:  # who completes a line has not typed it yet
-                click.echo(f"reassure: `{args[0]}` is now `reassure {LAB} {args[0]}`", err=True)
+        """Return the verb of a command line; of a former name it is said what to type now."""
+        now = NOW.get(args[0], "")
+        if now and not context.resilient_parsing:  # who completes a line has not typed it yet
+            click.echo(f"reassure: `{args[0]}` is now `reassure {now}`", err=True)
+        if now.startswith(LAB):
             args = [LAB, *args]
         return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the verbs by groups, those that others add at last."""
+        """Write the verbs by groups, those that others add at last, each in a line."""
         names = self.list_commands(context)
         width = formatter.width - 6 - max(map(len, names))
         for heading, commands in self._list_groups(context, names):
@@ -134,7 +134,26 @@ class Verbs(click.Group):
             yield LAB.capitalize(), [each for each in added if each is not None]
 
 
+def _show_completion(context: click.Context, _: click.Parameter, shell: str | None) -> None:
+    if shell is None or context.resilient_parsing:
+        return
+    from click.shell_completion import get_completion_class
+
+    found = get_completion_class(shell)
+    assert found is not None
+    click.echo(found(cli, {}, "reassure", COMPLETE).source())
+    context.exit()
+
+
 @click.group(cls=Verbs, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--completion",
+    type=click.Choice(["bash", "zsh", "fish"]),
+    expose_value=False,
+    is_eager=True,
+    callback=_show_completion,
+    help="Print the script by which a shell completes verbs, options and names, and exit.",
+)
 @click.version_option(package_name="reassure", prog_name="reassure")
 def cli() -> None:
     """Hold a partition reassignment implementation to an executable reference model."""
@@ -172,10 +191,11 @@ def run_command(
 def main() -> NoReturn:
     """Run the command line of this process."""
     arguments = sys.argv[1:]
-    if completion.COMPLETE in os.environ:
+    if COMPLETE in os.environ:
         cli(prog_name="reassure")
     verb = failing.find_verb(arguments).partition(" ")[0]
-    if not arguments or _TELLS_ONLY & set(arguments) or verb in _RUNS_ITSELF:
+    asks_top = not arguments or arguments[0].startswith("-")
+    if asks_top or _TELLS_ONLY & set(arguments) or verb in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
     from reassure_conformance.report.supervise import supervise
 

@@ -1,7 +1,6 @@
-"""The verb `audit`: transaction logs, judged."""
+"""The verb `audit`: transaction logs, judged, also as a server writes them."""
 
 import re
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -18,6 +17,7 @@ from reassure_conformance.cli.options import (
     is_given,
     judging_options,
     parse_readings,
+    refuse_given,
     spark_option,
     verbose_option,
 )
@@ -77,13 +77,54 @@ class Spending(click.ParamType["Budget"]):
         return Budget(transactions=number * _THOUSANDS[unit])
 
 
+_ONCE: Final = ("parquet", "jobs", "members", "since", "budget", "resume", "at_rest")
+_FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
+"""Options of an audit of what is there, and of one that goes on."""
+
+
+def _check_there(
+    context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]
+) -> tuple[Path, ...]:
+    """Refuse paths that are not there, unless somebody may write them yet."""
+    there = click.Path(exists=not context.params["follow"], readable=False)
+    for path in paths:
+        there.convert(path, parameter, context)
+    return paths
+
+
 @click.command()
 @click.argument(
     "paths",
     nargs=-1,
     required=True,
-    type=click.Path(exists=True, readable=False, path_type=Path),
+    type=click.Path(path_type=Path),
     metavar="PATH...",
+    callback=_check_there,
+)
+@click.option(
+    "--follow",
+    is_flag=True,
+    is_eager=True,
+    help="Go on while a server writes them, and tell each violation once; with --format json a "
+    "line for each, and the document as the last line.",
+)
+@click.option(
+    "--checkpoint",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="With --follow: where alerts are kept, each once, and what it takes to go on.",
+)
+@click.option(
+    "--for",
+    "for_s",
+    type=click.FloatRange(min=0),
+    metavar="SECONDS",
+    help="With --follow: end after so long (goes on until it is interrupted).",
+)
+@click.option(
+    "--until-caught-up",
+    is_flag=True,
+    help="With --follow: end once all that is there is judged.",
 )
 @spark_option("Judge on Spark.")
 @click.option(
@@ -131,28 +172,55 @@ class Spending(click.ParamType["Budget"]):
 @format_option
 def audit(
     paths: tuple[Path, ...],
-    spark: str | None,
-    parquet: Path | None,
-    jobs: int | None,
-    facts: bool,
-    members: str,
-    since: "Since | None",
-    budget: "Budget | None",
-    resume: Path | None,
-    at_rest: bool,
-    min_insync_replicas: int,
-    grace_ms: int,
-    strict: bool,
+    follow: bool,
     profile: str,
-    readings: Sequence[str],
+    readings: tuple[str, ...],
     verbose: bool,
     form: str,
+    **options: Any,
 ) -> int:
-    """Judge transaction logs: files, or directories of them, of a run or of any cluster."""
+    """Judge transaction logs, of a run or of any cluster.
+
+    PATH is a file, or a directory of them. With --follow it may come to be later.
+    """
     from reassure_conformance.answers.auditing import audit_document, render_audit
     from reassure_pipeline.budget import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
+    if follow:
+        refuse_given(_ONCE, "does not fit --follow: leave out one of the two")
+        if form == "markdown":
+            raise click.UsageError("--follow tells as it goes: --format is pretty or json")
+    else:
+        refuse_given(_FOLLOWING, "is for --follow: add it")
+        _check_spark(**options)
+    chosen = parse_readings(readings)
+    check_rules(profile, chosen, judge_of(profile))
+    if follow:
+        from reassure_conformance.cli.follow import follow as go_on
+
+        return go_on(paths, chosen, form, {**options, "profile": profile, "verbose": verbose})
+    for name in _FOLLOWING:
+        del options[name]
+    options["budget"] = options["budget"] or NO_BUDGET
+    with Progress() as progress:
+        document = audit_document(
+            paths,
+            profile,
+            chosen,
+            options.pop("spark"),
+            recognise=not is_given("profile"),
+            say=partial(click.echo, err=True),
+            progress=progress,
+            **options,
+        )
+    return emit(document, form, lambda: render_audit(document, form, verbose=verbose))
+
+
+def _check_spark(
+    spark: str | None, budget: "Budget | None", parquet: Path | None, resume: Path | None, **_: Any
+) -> None:
+    """Refuse what does not go with Spark, or not without it. Raises UsageError."""
     if parquet is not None and spark is None:
         raise click.UsageError("--parquet says what Spark leaves: add --spark")
     if spark is not None and budget is not None and budget.transactions is not None:
@@ -163,27 +231,3 @@ def audit(
     for name, given in (("--resume", resume), ("--budget", budget)):
         if parquet is not None and given is not None:
             raise click.UsageError(f"--parquet takes what all shares came to: leave out {name}")
-    chosen = parse_readings(readings)
-    check_rules(profile, chosen, judge_of(profile))
-    with Progress() as progress:
-        document = audit_document(
-            paths,
-            profile,
-            chosen,
-            spark,
-            at_rest=at_rest,
-            min_insync_replicas=min_insync_replicas,
-            grace_ms=grace_ms,
-            strict=strict,
-            recognise=not is_given("profile"),
-            jobs=jobs,
-            facts=facts,
-            members=members,
-            since=since,
-            budget=budget or NO_BUDGET,
-            resume=resume,
-            say=partial(click.echo, err=True),
-            progress=progress,
-            parquet=parquet,
-        )
-    return emit(document, form, lambda: render_audit(document, form, verbose=verbose))

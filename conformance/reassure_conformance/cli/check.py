@@ -22,13 +22,16 @@ from reassure_conformance.cli.options import (
 @click.option("--examples", type=click.IntRange(min=0), help="How many examples to generate.")
 @strict_option
 @rules_options()
-@run_options
+@run_options()
 @verbose_option
 @format_option
 def check(
     quick: bool, examples: int | None, verbose: bool, form: str, out: Path | None, **options: Any
 ) -> int:
-    """Run the gate: proofs, exploration, the bundled controller on an embedded ZooKeeper."""
+    """Run the gate: proofs, exploration, the bundled controller.
+
+    The controller is driven on an embedded ZooKeeper.
+    """
     from dataclasses import replace
 
     from reassure_conformance.answers import checking as gate

@@ -1,4 +1,4 @@
-"""The verbs `diff` and `compare`: two things that should be alike, and two results."""
+"""The verb `diff`: two results, or two things that should be alike."""
 
 from pathlib import Path
 
@@ -48,34 +48,25 @@ def diff(
     stories: tuple[str, ...],
     form: str,
 ) -> int:
-    """Show where two things go apart, the smallest instance first.
+    """Show how two results, implementations, models or rules differ.
 
-    OLD and NEW are two rules of your own (module:function) or one and a profile; two profiles, with
+    OLD and NEW are two results, each the directory of a run or what a verb printed as JSON: only
+    what changed is shown. Exits with 1 where something is violated that was not, 2 where it became
+    uncertain, 3 where it is no longer put to the test, and else with 0.
+
+    Or they are two rules of your own (module:function) or one and a profile; two profiles, with
     readings (kip-236,drop.slice=exclusive); or two implementations, as connectables or as
-    directories of runs in which they were driven. Exits with 1 where they differ.
+    directories of runs in which they were driven (of two runs: with --story). The smallest
+    instance comes first. Exits with 1 where they differ.
     """
     from tempfile import TemporaryDirectory
 
-    from reassure_conformance.answers.differing import Asked, diff_document, render_diff
+    from reassure_conformance.answers import differing
 
-    asked = Asked(factor, scope, states, stories)
+    if not stories and differing.are_results(old, new):
+        compared = differing.compare_document(Path(old), Path(new))
+        return emit(compared, form, lambda: differing.render_comparison(compared, form))
+    asked = differing.Asked(factor, scope, states, stories)
     with TemporaryDirectory(prefix="reassure-diff-") as folder:
-        document = diff_document(old, new, asked, Path(folder))
-    return emit(document, form, lambda: render_diff(document, form))
-
-
-@click.command()
-@click.argument("before", metavar="RUN_A", type=click.Path(exists=True, path_type=Path))
-@click.argument("after", metavar="RUN_B", type=click.Path(exists=True, path_type=Path))
-@format_option
-def compare(before: Path, after: Path, form: str) -> int:
-    """Put two results side by side, and show only what changed.
-
-    RUN_A and RUN_B are directories of runs, or what a verb printed as JSON. Exits with 1 where
-    something is violated that was not, 2 where it became uncertain, 3 where it is no longer put to
-    the test, and else with 0.
-    """
-    from reassure_conformance.answers.differing import compare_document, render_comparison
-
-    document = compare_document(before, after)
-    return emit(document, form, lambda: render_comparison(document, form))
+        document = differing.diff_document(old, new, asked, Path(folder))
+    return emit(document, form, lambda: differing.render_diff(document, form))

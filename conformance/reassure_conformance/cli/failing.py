@@ -19,6 +19,7 @@ import click
 from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import error_document
 from reassure_conformance.report.qualified import name_repeat
+from reassure_conformance.report.spelling import name_kind
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 if TYPE_CHECKING:
@@ -209,7 +210,12 @@ def find_verb(arguments: Sequence[str]) -> str:
 
     >>> find_verb(["spec", "list", "--format", "json"]), find_verb(["lab", "soak", "--seed", "7"])
     ('spec list', 'soak')
+    >>> find_verb(["test", "--case=a-move"]), find_verb(["test", "--seed", "7"])
+    ('tell', 'run')
     """
     words = [word for word in arguments if not word.startswith("-")]
     words = words[words[:1] == ["lab"] :]
-    return " ".join(words[:2] if words[:1] in (["spec"], ["cluster"]) else words[:1])
+    if words[:1] in (["spec"], ["cluster"]):
+        return " ".join(words[:2])
+    options = [word.partition("=")[0] for word in arguments if word.startswith("--")]
+    return name_kind(words[0], options) if words else ""

@@ -1,7 +1,7 @@
 """What verbs share: their options, how these are understood, and how results are printed."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
@@ -131,9 +131,12 @@ def _choose_grace_ms(_: click.Context, __: click.Parameter, seconds: float | Non
     return GRACE_MS if seconds is None else round(seconds * 1000)
 
 
-def run_options(command: Command) -> Command:
-    """Add what every verb takes that drives an implementation."""
-    for option in (
+def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
+    """Return what adds the options of every verb that drives an implementation.
+
+    `patience` says how long a step may take where nobody says, if that is not always the same.
+    """
+    options = (
         click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
         click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
         click.option(
@@ -154,45 +157,14 @@ def run_options(command: Command) -> Command:
             "hang_s",
             type=click.FloatRange(0, min_open=True),
             default=120.0,
-            show_default=True,
+            show_default=patience,
             metavar="SECONDS",
             help="How long one step may take before the implementation counts as dead.",
         ),
-    ):
-        command = option(command)
-    return command
-
-
-def driving_options(hang_s: float) -> Callable[[Command], Command]:
-    """Return what adds the options of verbs that drive an implementation and keep nothing."""
+    )
 
     def add(command: Command) -> Command:
-        for option in (
-            click.option(
-                "-i",
-                "--implementation",
-                "connectable",
-                metavar="CONNECTABLE",
-                help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot; "
-                "without it, the bundled controller.",
-            ),
-            click.option(
-                "--fault",
-                "faults",
-                multiple=True,
-                help="Plant a fault in the bundled controller.",
-                shell_complete=complete("fault"),
-            ),
-            click.option(
-                "--hang-after",
-                "hang_s",
-                type=click.FloatRange(0, min_open=True),
-                default=hang_s,
-                show_default=True,
-                metavar="SECONDS",
-                help="How long one answer may take.",
-            ),
-        ):
+        for option in options:
             command = option(command)
         return command
 
@@ -240,6 +212,13 @@ def is_given(option: str) -> bool:
     return source is not ParameterSource.DEFAULT
 
 
+def refuse_given(names: Collection[str], why: str) -> None:
+    """Raise UsageError for an option of these names that somebody chose; `why` says why not."""
+    for each in click.get_current_context().command.params:
+        if each.name in names and is_given(each.name):
+            raise click.UsageError(f"{max(each.opts, key=len)} {why}")
+
+
 def choose_seed(seed: int | None) -> int:
     """Return the seed that was given or a fresh one, and say it."""
     import secrets
@@ -277,7 +256,7 @@ def make_settings(
 
 
 def make_driving(options: Mapping[str, Any]) -> Any:
-    """Return the `Settings` of what `driving_options` ask for: nothing in it is drawn."""
+    """Return the `Settings` of one story, or of a few: nothing in it is drawn."""
     from reassure_conformance.gate.running import BUNDLED, Settings
 
     readings, connectable = parse_readings(options["readings"]), options["connectable"]

@@ -60,7 +60,7 @@ def prove(
     replayed: bool,
     form: str,
 ) -> int:
-    """Prove the theorems about the model's own functions, or about a rule of your own."""
+    """Prove theorems about the model, or about a rule of your own."""
     from reassure_conformance.answers import proving
     from reassure_proofs.engine.statement import THOROUGH
 

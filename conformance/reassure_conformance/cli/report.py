@@ -31,9 +31,10 @@ FORMS: Final = {
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write into."
 )
 def report(source: Path, form: str, output: Path | None) -> int:
-    """Make a report from the directory of a run, or from what a verb printed as JSON.
+    """Make a page, or a report for CI, of a result.
 
-    The exit code says whether the report was made: the verdict is in it.
+    That of a run, by its directory, or what a verb printed as JSON. The exit code says whether the
+    report was made: the verdict is in it.
     """
     from reassure_conformance.report.document import read_result, write_text
 

@@ -1,8 +1,16 @@
 """The verb `scenarios`: stories told to the model, or to a real controller."""
 
+from pathlib import Path
+
 import click
 
-from reassure_conformance.cli.options import Progress, complete, emit, format_option
+from reassure_conformance.cli.options import (
+    Progress,
+    complete,
+    emit,
+    format_option,
+    refuse_given,
+)
 
 
 @click.command()
@@ -12,11 +20,24 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
 @click.option("--check", "checked", is_flag=True, help="Check the form of files; tell nothing.")
 @click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
 @click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
+@click.option("--export", is_flag=True, help="Write all as JSON lines, for any language.")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="With --export: where scenarios.jsonl and manifest.json go.",
+)
 @format_option
 def scenarios(
-    names: tuple[str, ...], checked: bool, live: bool, faults: tuple[str, ...], form: str
+    names: tuple[str, ...],
+    checked: bool,
+    live: bool,
+    faults: tuple[str, ...],
+    export: bool,
+    out: Path | None,
+    form: str,
 ) -> int:
-    """Tell the scenarios of the spec to the model, or to the real controller.
+    """Tell the scenarios of the spec to the model or a controller.
 
     What the controller cannot be told is skipped, and counted by reason. With --check files are
     read, of scenarios and of stories, and everything that is wrong with their form is said.
@@ -27,6 +48,20 @@ def scenarios(
         scenarios_document,
     )
 
+    if export:
+        from reassure_conformance.answers.looking_up import render_vectors, vectors_document
+
+        refuse_given(
+            ("checked", "live", "faults"), "does not fit --export: leave out one of the two"
+        )
+        if names:
+            raise click.UsageError("--export writes all scenarios: leave out the names")
+        if out is None:
+            raise click.UsageError("--export writes files: say with --out DIR where")
+        document = vectors_document(out)
+        return emit(document, form, lambda: render_vectors(document, form))
+    if out is not None:
+        raise click.UsageError("--out is for --export: add it")
     if checked:
         if live or not names:
             raise click.UsageError("--check reads files: name them, and leave out --live")

@@ -11,7 +11,7 @@ from reassure_spec.errors import BadUsage
 
 @click.group()
 def spec() -> None:
-    """Look things up in the spec: clauses, readings, findings, the matrix."""
+    """Look up clauses, readings, findings and the matrix."""
 
 
 def _spec_verb(
@@ -121,8 +121,8 @@ def spec_schema(name: str) -> int:
     """Print a JSON Schema: of a znode or an observation, of a program's messages, of a result.
 
     NAME is that of a znode's content (docs/protocol.md), `observation`, `questions` or `answers`
-    for what the gate asks of a program and what it answers, `alert` for what the verb watch tells,
-    or `result` for the document that every verb prints with --format json.
+    for what the gate asks of a program and what it answers, `alert` for what `audit --follow`
+    tells, or `result` for the document that every verb prints with --format json.
     """
     import json
 

@@ -119,7 +119,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise BadRun(f"{path} is missing; a run directory is made by `reassure run`") from None
+        raise BadRun(f"{path} is missing; a run directory is made by `reassure test`") from None
     except (OSError, ValueError) as error:
         raise BadRun(f"{path} cannot be read: {error}") from error
     if not isinstance(value, dict):

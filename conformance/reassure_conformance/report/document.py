@@ -1,7 +1,8 @@
 """What a verb says at its end: one JSON document with a common head, and an exit code.
 
 Every verb's document begins alike: `verb`, `version`, `verdict`, `exit_code`, `seconds`, `seed`,
-`profile`, `readings`, `counts`, `schema`; what is the verb's own comes after. The schema of all
+`profile`, `readings`, `counts`, `schema`; what is the verb's own comes after. `verb` names the kind
+of result, as `report.spelling` has it, and `spell_verb` says how it is typed. The schema of all
 documents is `report/result.schema.json` (`reassure spec schema result`).
 """
 
@@ -56,7 +57,7 @@ def _load_schema(name: str) -> dict[str, Any]:
 
 
 def alert_schema() -> dict[str, Any]:
-    """Return the JSON Schema (2020-12) of what `watch` tells, line by line."""
+    """Return the JSON Schema (2020-12) of what `audit --follow` tells, line by line."""
     return _load_schema("alert")
 
 

@@ -20,6 +20,7 @@ from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
+from reassure_conformance.report.spelling import spell_verb
 from reassure_spec.clauses import load_clauses
 
 _LINES: Final = 30
@@ -72,6 +73,7 @@ def render_page(result: Result) -> str:
     violations, beyond = _list_violations(result)
     return template.render(
         result=result,
+        verb=spell_verb(result["verb"]),
         report=report,
         words=WORDS,
         shown=_LINES,

@@ -153,4 +153,4 @@ def name_repeat(result: Result) -> str:
         return str(result["repeat"])
     directory = result.get("directory")
     told = result.get("story") or result.get("died_after")
-    return f"reassure replay {directory}" if directory and told else ""
+    return f"reassure test --replay {directory}" if directory and told else ""

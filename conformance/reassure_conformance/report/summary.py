@@ -17,6 +17,7 @@ from reassure_conformance.report.cases import (
 )
 from reassure_conformance.report.display import fence, render_table, say_counts
 from reassure_conformance.report.qualified import read_report
+from reassure_conformance.report.spelling import spell_verb
 from reassure_conformance.report.timeline import draw_timeline
 
 _SHOWN: Final = 20
@@ -31,7 +32,7 @@ def render_summary(result: Result) -> str:
 def _iterate(result: Result) -> Iterator[str]:
     report = read_report(result)
     cases = report.cases
-    yield f"## reassure {result['verb']}: {report.headline}"
+    yield f"## reassure {spell_verb(result['verb'])}: {report.headline}"
     yield ""
     if report.notes:
         yield from (f"- {note}" for note in report.notes)

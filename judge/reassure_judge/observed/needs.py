@@ -53,7 +53,7 @@ LOGGED: Final = frozenset({"election.clean", "isr.change.leader-kept"})
 
 UNJUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "replica.order-obeyed": "no line says what was told and is not acted upon: `reassure run` "
+        "replica.order-obeyed": "no line says what was told and is not acted upon: `reassure test` "
         "looks at brokers that are at rest",
         "lag.definition": "it says what a word means: isr.pseudo.by-lag, isr.pseudo.close-follower "
         "and hw.stall-bounded are judged by it",

@@ -30,7 +30,7 @@ class _Lab(click.Group):
 
 @click.group(cls=_Lab)
 def lab() -> None:
-    """Run clusters of processes, shake them, move their partitions, and write histories."""
+    """Run clusters, shake them, move their partitions, write logs."""
 
 
 for _verb in (

@@ -20,7 +20,9 @@ from reassure_conformance.cli.options import Progress, choose_seed, emit, format
 @click.option("--brokers", type=click.IntRange(min=4), default=5, show_default=True)
 @click.option("--controllers", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--zookeepers", type=click.IntRange(min=1), default=3, show_default=True)
-@click.option("--fault", "faults", multiple=True, help="Plant a fault; `reassure faults` has them.")
+@click.option(
+    "--fault", "faults", multiple=True, help="Plant a fault; `reassure mutants` has them."
+)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run.")
 @format_option
 def soak(

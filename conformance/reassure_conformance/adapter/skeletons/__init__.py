@@ -15,15 +15,15 @@ from reassure_spec.errors import BadConfiguration
 
 _SUFFIX: Final = ".template"
 LANGUAGES: Final[Mapping[str, tuple[str, ...]]] = {
-    "python": ("reassure smoke -i 'exec:{folder}/adapter.py'",),
-    "node": ("reassure smoke -i 'exec:{folder}/adapter.mjs'",),
+    "python": ("reassure test --smoke -i 'exec:{folder}/adapter.py'",),
+    "node": ("reassure test --smoke -i 'exec:{folder}/adapter.mjs'",),
     "go": (
         "(cd '{folder}' && go build -o adapter .)",
-        "reassure smoke -i 'exec:{folder}/adapter'",
+        "reassure test --smoke -i 'exec:{folder}/adapter'",
     ),
     "java": (
         "javac -d '{folder}' '{folder}/Adapter.java'",
-        "reassure smoke -i 'exec:java -cp {folder} Adapter'",
+        "reassure test --smoke -i 'exec:java -cp {folder} Adapter'",
     ),
 }
 """By language, what is to be typed next."""

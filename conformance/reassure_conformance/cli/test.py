@@ -1,7 +1,8 @@
-"""The verb `run`: an implementation is driven, and what it wrote is judged."""
+"""The verb `test`: an implementation is driven, and what it wrote is judged."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -10,10 +11,13 @@ from reassure_conformance.cli.options import (
     Progress,
     check_planted,
     complete,
+    emit,
     emit_run,
     format_option,
     is_given,
+    make_driving,
     make_settings,
+    refuse_given,
     rules_options,
     run_options,
     strict_option,
@@ -24,8 +28,30 @@ if TYPE_CHECKING:
     from reassure_conformance.gate.running import Settings
     from reassure_conformance.report.document import Document
 
+_DRIVING: Final = frozenset(
+    {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form"}
+)
+_MODES: Final = {"smoke": _DRIVING, "case": _DRIVING, "replay": frozenset({"form"})}
+"""By mode, which other options it takes. Without a mode all are taken."""
+_PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
+"""By mode, how long one answer may take if that is not said."""
+
 
 @click.command()
+@click.argument("stray", nargs=-1, metavar="")
+@click.option("--smoke", is_flag=True, help="Say in seconds what keeps it from being driven.")
+@click.option(
+    "--case",
+    metavar="NAME|FILE",
+    help="Tell one story, of ours or of a file, and show what the judge says at each step.",
+    shell_complete=complete("story"),
+)
+@click.option(
+    "--replay",
+    metavar="RUN",
+    type=click.Path(exists=True, path_type=Path),
+    help="Repeat the failure of a run: tell its story again, and judge its log again.",
+)
 @click.option(
     "-i",
     "--implementation",
@@ -102,10 +128,67 @@ if TYPE_CHECKING:
 )
 @strict_option
 @rules_options(DECLARED)
-@run_options
+@run_options("120, with --smoke 5, with --case 30")
 @verbose_option
 @format_option
-def run(
+def test(
+    stray: tuple[str, ...], smoke: bool, case: str | None, replay: Path | None, **options: Any
+) -> int:
+    """Drive an implementation and judge what it wrote.
+
+    CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
+    controller. With --profile kafka-4485 the bundled brokers are driven, with their logs, and
+    judged by what they observe.
+
+    --smoke, --case and --replay do less, and keep nothing. docs/stories.md says how to write a
+    story.
+
+    With --workers each process has a directory worker-N below that of the run, with --campaign
+    each run has one, and what one of them finds is repeated from there. With --failures what fails
+    is kept, and told first next time.
+    """
+    for word in stray:
+        raise click.UsageError(
+            f"{word!r}: a story is told by --case {word}, an implementation driven by -i {word}"
+        )
+    given = {"smoke": smoke or None, "case": case, "replay": replay}
+    modes = [name for name, value in given.items() if value is not None]
+    if not modes:
+        return _run(**options)
+    mode = modes[0]
+    if len(modes) > 1:
+        raise click.UsageError(f"--{mode} and --{modes[1]} are two things to do: choose one")
+    unfit = click.get_current_context().params.keys() - {mode} - _MODES[mode]
+    refuse_given(unfit, f"does not fit --{mode}: leave out one of the two")
+    if replay is not None:
+        from reassure_conformance.answers.replaying import replay as repeat
+
+        outcome = repeat(replay)
+        return emit(outcome.as_document(), options["form"], lambda: "\n".join(outcome.describe()))
+    if not is_given("hang_s"):
+        options["hang_s"] = _PATIENCE_S[mode]
+    return _tell(case, **options)
+
+
+def _tell(case: str | None, form: str, **options: Any) -> int:
+    """Tell one story, or without one what shows whether an implementation is ready."""
+    from reassure_conformance.answers.smoking import render_smoke, smoke_document
+    from reassure_conformance.answers.stories import render_telling, tell_document
+    from reassure_conformance.report.display import get_width
+
+    settings = make_driving(options)
+    with TemporaryDirectory(prefix="reassure-test-") as folder:
+        document = (
+            smoke_document(settings, Path(folder))
+            if case is None
+            else tell_document(settings, case, Path(folder))
+        )
+    render = render_smoke if case is None else render_telling
+    width = get_width() if form == "pretty" else None
+    return emit(document, form, lambda: render(document.as_dict(), width))
+
+
+def _run(
     connectable: str | None,
     faults: tuple[str, ...],
     no_stories: bool,
@@ -116,18 +199,7 @@ def run(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Drive an implementation and judge what it wrote.
-
-    With --profile kafka-4485 the bundled brokers are driven, with their logs, and judged by what
-    they observe.
-
-    With --workers each process has a directory worker-N below that of the run, with --campaign
-    each run has one, and what one of them finds is repeated from there. With --failures what fails
-    is kept, and told first next time.
-
-    CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
-    controller.
-    """
+    """Drive it with stories and examples, and keep the directory of the run."""
     from dataclasses import replace
 
     from reassure_conformance.gate import running as conformance

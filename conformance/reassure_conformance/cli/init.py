@@ -1,4 +1,4 @@
-"""The verb `new-adapter`: a skeleton to begin with."""
+"""The verb `init`: a skeleton to begin with."""
 
 from pathlib import Path
 
@@ -7,14 +7,15 @@ import click
 from reassure_conformance.cli.options import emit, format_option
 
 
-@click.command("new-adapter")
+@click.command()
 @click.argument("language", type=click.Choice(["python", "go", "java", "node"]))
 @click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 @format_option
-def new_adapter(language: str, folder: Path, form: str) -> int:
-    """Write the skeleton of an adapter into a new folder: a program that runs.
+def init(language: str, folder: Path, form: str) -> int:
+    """Write the skeleton of an adapter: a program that runs.
 
-    It answers the handshake, declares that it can do little, and says where to go on.
+    Into a new folder DIR. It answers the handshake, declares that it can do little, and says where
+    to go on.
     """
     from reassure_conformance.adapter.skeletons import LANGUAGES, write_skeleton
     from reassure_conformance.report.document import HOLDS, Document

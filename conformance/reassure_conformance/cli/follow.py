@@ -1,9 +1,9 @@
-"""The verb `watch`: transaction logs, judged as a server writes them."""
+"""What `audit --follow` does: transaction logs, judged as a server writes them."""
 
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from math import inf
 from pathlib import Path
@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reassure_conformance.cli.failing import NOBODY_READS, forget_output
-from reassure_conformance.cli.options import (
-    check_rules,
-    emit,
-    facts_option,
-    get_say,
-    is_given,
-    judging_options,
-    parse_readings,
-    spark_option,
-    verbose_option,
-)
+from reassure_conformance.cli.options import emit, get_say, is_given
 
 if TYPE_CHECKING:
     from reassure_conformance.answers.watching import Outlet
@@ -31,75 +21,37 @@ if TYPE_CHECKING:
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
-@click.command()
-@click.argument(
-    "paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="PATH..."
-)
-@click.option(
-    "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where the alerts are kept, each once, and what it takes to go on after an end.",
-)
-@spark_option("Judge on Spark.")
-@click.option(
-    "--for",
-    "for_s",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    help="End after so long (goes on until it is interrupted).",
-)
-@click.option("--until-caught-up", is_flag=True, help="End once all that is there is judged.")
-@facts_option
-@judging_options
-@verbose_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["pretty", "json"]),
-    default="pretty",
-    show_default=True,
-    help="How alerts are printed; json is a line for each, and the document as the last line.",
-)
-def watch(
-    paths: tuple[Path, ...],
-    checkpoint: Path | None,
-    spark: str | None,
-    for_s: float | None,
-    until_caught_up: bool,
-    facts: bool,
-    grace_ms: int,
-    min_insync_replicas: int,
-    strict: bool,
-    profile: str,
-    readings: Sequence[str],
-    verbose: bool,
-    form: str,
+def follow(
+    paths: tuple[Path, ...], chosen: Mapping[str, str], form: str, options: Mapping[str, Any]
 ) -> int:
-    """Judge transaction logs while a server writes them, and tell each violation once."""
+    """Judge logs while a server writes them, tell each violation once, return the exit code.
+
+    `chosen` are the readings, `options` those of the verb.
+    """
     from reassure_conformance.answers.auditing import render_audit
     from reassure_conformance.answers.watching import Asked, watch_document
     from reassure_pipeline.watch_loop import Ending
     from reassure_pipeline.watched import Options
-    from reassure_spec.rooms import judge_of
 
-    chosen = parse_readings(readings)
-    check_rules(profile, chosen, judge_of(profile))
+    for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s
+    judging = (options[name] for name in ("strict", "min_insync_replicas", "grace_ms", "facts"))
     asked = Asked(
         paths,
-        Ending(Event(), until, until_caught_up),
-        profile,
+        Ending(Event(), until, options["until_caught_up"]),
+        options["profile"],
         chosen,
         named=is_given("profile"),
-        options=Options(strict, min_insync_replicas, grace_ms, facts),
-        checkpoint=checkpoint,
-        spark=spark,
+        options=Options(*judging),
+        checkpoint=options["checkpoint"],
+        spark=options["spark"],
     )
     try:
         with _stopping(asked.ending.stop), _open_outlet(form) as outlet:
             document = watch_document(asked, outlet)
-        return emit(document, form, lambda: render_audit(document, form, verbose=verbose))
+        return emit(
+            document, form, lambda: render_audit(document, form, verbose=options["verbose"])
+        )
     except BrokenPipeError:
         forget_output()
         return NOBODY_READS

@@ -1,4 +1,4 @@
-"""The verb `faults`: planted faults, and what catches them."""
+"""The verb `mutants`: planted faults, and what catches them."""
 
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,10 @@ from reassure_spec.profiles import DEFAULT_PROFILE
     help="How many are planted at a time, each in a process of its own.",
 )
 @rules_options(f"{DEFAULT_PROFILE}, or the one that a fault is of")
-@run_options
+@run_options()
 @verbose_option
 @format_option
-def faults(
+def mutants(
     names: tuple[str, ...],
     examples: int,
     no_stories: bool,
@@ -60,9 +60,10 @@ def faults(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Plant each known fault in the bundled controller or brokers and show what catches it.
+    """Plant each known fault, and show what catches it.
 
-    Listed are those that are named, or else what is not as expected.
+    It is planted in the bundled controller or brokers. Listed are those that are named, or else
+    what is not as expected.
     """
     from dataclasses import replace
 

@@ -1,0 +1,48 @@
+"""Verbs that had another name, and how each is typed now.
+
+A document keeps the name under which its kind of result was first made, so that stored results, and
+programs that read them, stay as they are; only what people are told to type is spelled anew.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+NOW: Final[Mapping[str, str]] = {
+    "run": "test",
+    "smoke": "test --smoke",
+    "tell": "test --case",
+    "replay": "test --replay",
+    "faults": "mutants",
+    "new-adapter": "init",
+    "watch": "audit --follow",
+    "compare": "diff",
+    "vectors": "scenarios --export",
+    "completion": "--completion",
+    **{
+        verb: f"lab {verb}"
+        for verb in ("broker", "cluster", "controller", "reassign", "soak", "synth")
+    },
+}
+"""By former verb: what follows `reassure` now. The former ones answer until the next release."""
+
+_KINDS: Final = {spelled: verb for verb, spelled in NOW.items()} | {"diff": "diff"}
+
+
+def spell_verb(verb: str) -> str:
+    """Return how the verb of a document is typed.
+
+    >>> spell_verb("tell"), spell_verb("spec list"), spell_verb("cluster up")
+    ('test --case', 'spec list', 'lab cluster up')
+    """
+    first, _, rest = verb.partition(" ")
+    return f"{NOW.get(first, first)} {rest}".rstrip()
+
+
+def name_kind(verb: str, options: list[str]) -> str:
+    """Return what documents call a verb that was typed with these options.
+
+    >>> name_kind("test", ["--case", "--format"]), name_kind("audit", []), name_kind("diff", [])
+    ('tell', 'audit', 'diff')
+    """
+    spelled = (*(f"{verb} {option}" for option in options), verb)
+    return next((_KINDS[each] for each in spelled if each in _KINDS), verb)
