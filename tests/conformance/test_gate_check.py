@@ -16,6 +16,8 @@ from reassure_conformance.answers.checking import (
 )
 from reassure_conformance.gate.replication.campaign import Result as BrokersResult
 from reassure_conformance.gate.running import UNSEEN, Result, Settings
+from reassure_conformance.report.document import Document
+from reassure_conformance.report.qualified import read_report
 from reassure_judge.verdicts import summarise
 from reassure_spec.clauses import clauses_of_profile
 
@@ -52,6 +54,33 @@ def theorem(outcome: str, verdict: str, **more: Any) -> dict[str, Any]:
     """Return a theorem of a report, about one clause under kip-236."""
     plain = {"clause": "a.b", "finding": "", "profile": "kip-236", "profiles": ["kip-236"]}
     return {"outcome": outcome, "verdict": verdict, "readings": {}, **plain, **more}
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "notes"),
+    [
+        ([("a", "holds", ""), ("b", "finding", "")], []),
+        (
+            [("a", "unknown", "z3 gave up"), ("b", "holds", "")],
+            ["Theorems a: unknown: z3 gave up; `reassure prove a` asks again"],
+        ),
+        (
+            [("a", "unknown", "z3 gave up"), ("b", "unknown", "z3 gave up"), ("c", "stale", "")],
+            [
+                "Theorems a, b: unknown: z3 gave up",
+                "Theorems c: stale; `reassure prove c` asks again",
+            ],
+        ),
+        ([("a", "violated", "")], ["Theorems a: violated; `reassure prove a` asks again"]),
+    ],
+)
+def test_theorems_that_keep_the_gate_from_holding_are_named(
+    outcomes: list[tuple[str, str, str]], notes: list[str]
+) -> None:
+    """A theorem without a proof is named with the reason; a proof or a finding keeps nothing."""
+    theorems = [{"name": n, "outcome": said, "reason": why} for n, said, why in outcomes]
+    document = Document("check", "unknown", 1.0, {}, body={"theorems": theorems}).as_dict()
+    assert list(read_report(document).notes) == notes
 
 
 PROVED = theorem("holds", "proved")

@@ -303,6 +303,16 @@ def test_page_says_the_verdict_first_and_how_to_repeat() -> None:
     assert "<here>" not in body
 
 
+def test_death_is_headed_by_what_it_is() -> None:
+    """The card of an implementation that died is headed by that, and says in which step it did."""
+    died = {"died": "it ended with 7 in broker 2 dies", "died_after": ["broker 2 dies"]}
+    result = {**make_result(2, violated=False), "verdict": "unknown", **died}
+    card = render_page(result).partition('<section id="failing">')[2].partition("</section>")[0]
+    assert "<h3>adapter-died</h3>" in card
+    assert "alive" not in card
+    assert "it ended with 7 in broker 2 dies" in card
+
+
 def test_green_page_has_nothing_wrong() -> None:
     """A page of what holds has no story and nothing that is wrong, and its lifecycle."""
     page = render_page(make_result(1, violated=False))

@@ -1,6 +1,8 @@
 """The verb `reassign`: every action, against the bundled controller, by either protocol."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -520,6 +522,22 @@ def test_malformed_registration_concerns_its_broker_alone(
     assert "/brokers/ids/77: " in caplog.text
     assert tool.execute({("t", 1): [1, 77]}, "--format", "json") == 64
     assert "alive are 1,2,3,4" in tool.json()["error"]["message"]
+
+
+def test_a_dead_port_is_told_in_one_line() -> None:
+    """Where nobody listens the verb ends with 69 and one line, and its client says nothing."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),
+            *("lab", "reassign", "--list", "--zookeeper", "127.0.0.1:1"),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (69, "")
+    assert done.stderr == "reassure: 127.0.0.1:1: no ZooKeeper answers; start one or correct it\n"
 
 
 def test_no_cluster_is_said_to_be_none(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:

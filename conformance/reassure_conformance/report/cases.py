@@ -43,6 +43,8 @@ _OF_THEOREMS: Final = {"holds": PASSED, "finding": PASSED, "violated": FAILED}
 _OF_FAULTS: Final = {"killed": PASSED, "survived": FAILED}
 
 
+DIED: Final = "adapter-died"
+"""The case of an implementation that could not go on."""
 _DEATHS: Final = ("verb", "implementation")
 """The groups of what ended a verb before its verdict."""
 
@@ -121,21 +123,22 @@ def _iterate(result: Result) -> Iterator[Case]:
             "verb", result["verb"] or "reassure", OPEN, f"{error['class']}: {error['message']}"
         )
     if result.get("died"):
-        yield Case("implementation", "alive", OPEN, result["died"], tuple(describe_death(result)))
+        yield Case("implementation", DIED, OPEN, result["died"], tuple(describe_death(result)))
     yield from _iterate_clauses(result)
     yield from _iterate_violations(result)
-    yield from map(_make_theorem, _list(result, "theorems"))
-    yield from map(_make_kill, _list(result, "matrix") if result["verb"] == "faults" else ())
+    yield from map(_make_theorem, list_records(result, "theorems"))
+    yield from map(_make_kill, list_records(result, "matrix") if result["verb"] == "faults" else ())
     yield from _iterate_scenarios(result)
-    for breach in _list(result, "breaches"):
+    for breach in list_records(result, "breaches"):
         yield Case("promises", breach["promise"], FAILED, breach["what"])
-    for what in _list(result, "unknown"):
+    for what in list_records(result, "unknown"):
         yield Case("promises", "unknown", OPEN, str(what))
     if "exploration" in result:
         yield from _iterate(result["exploration"])
 
 
-def _list(result: Result, name: str) -> list[Any]:
+def list_records(result: Result, name: str) -> list[Any]:
+    """Return a list of a document; of some verbs it is a number, or not there."""
     found = result.get(name)
     return found if isinstance(found, list) else []
 
@@ -143,8 +146,8 @@ def _list(result: Result, name: str) -> list[Any]:
 def _iterate_clauses(result: Result) -> Iterator[Case]:
     missing, needs = result.get("not_exercised", ()), find_needs(result)
     seconds = result.get("clause_seconds", {})
-    records = [*_list(result, "violations"), *_list(result, "not_followed")]
-    for clause in _list(result, "clauses"):
+    records = [*list_records(result, "violations"), *list_records(result, "not_followed")]
+    for clause in list_records(result, "clauses"):
         name, outcome, message = clause["id"], _OF_CLAUSES[clause["verdict"]], ""
         record = next((each for each in records if each["clause"] == name), None)
         details: tuple[str, ...] = ()
@@ -192,7 +195,7 @@ def _iterate_violations(result: Result) -> Iterator[Case]:
     """Yield the violations of a document without a table of clauses."""
     if "clauses" in result:
         return
-    for violation in _list(result, "violations"):
+    for violation in list_records(result, "violations"):
         if "story" in violation:
             story = (f"  {each['action'] or 'start'}" for each in violation["story"])
             yield Case("invariants", violation["clause"], FAILED, violation["reason"], tuple(story))

@@ -13,6 +13,7 @@ from reassure_conformance.report.cases import (
     Case,
     Result,
     describe_clause,
+    list_records,
 )
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.embedding import embed
@@ -114,7 +115,7 @@ def _list_violations(result: Result) -> tuple[list[Any], Counter[str]]:
     clause there are the first; how many more there are is counted by clause.
     """
     asides = result.get("asides", ())
-    every = [(each, kind) for name, kind in _LISTED.items() for each in _list_records(result, name)]
+    every = [(each, kind) for name, kind in _LISTED.items() for each in list_records(result, name)]
     every += [(each["violation"], "known") for each in asides if each["known"]]
     films = {_place(each["violation"]): number for number, each in enumerate(asides, start=1)}
     story = result.get("timeline") or {"rows": ()}
@@ -132,12 +133,6 @@ def _list_violations(result: Result) -> tuple[list[Any], Counter[str]]:
         else:
             shown.append(_describe(each, kind, told, films))
     return shown, beyond
-
-
-def _list_records(result: Result, name: str) -> list[Any]:
-    """Return a list of a document; of some verbs it is a number, or not there."""
-    found = result.get(name)
-    return found if isinstance(found, list) else []
 
 
 def _describe(

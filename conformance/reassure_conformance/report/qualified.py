@@ -16,6 +16,7 @@ from reassure_conformance.report.cases import (
     Result,
     is_cut_short,
     list_cases,
+    list_records,
     name_skipped,
     say_seconds,
 )
@@ -126,12 +127,26 @@ def _list_notes(result: Result) -> Iterator[str]:
             yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
     for clause, reason in result.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
+    yield from _list_theorems(result)
     if result.get("stale"):
         yield "Failures that did not come up again: " + ", ".join(result["stale"])
     for each in result.get("left_out", ()):
         yield f"Not carried out: the run with seed {each['seed']}: {each['reason']}"
     for need in result.get("needs", ()):
         yield f"Needed: {need}"
+
+
+def _list_theorems(result: Result) -> Iterator[str]:
+    """Yield the theorems that keep a verdict from holding, those of one reason together."""
+    found: dict[str, list[str]] = {}
+    for each in list_records(result, "theorems"):
+        outcome = each.get("outcome", "holds")
+        if outcome not in ("holds", "finding"):
+            why = f": {each['reason']}" if each.get("reason") else ""
+            found.setdefault(f"{outcome}{why}", []).append(each["name"])
+    for said, names in found.items():
+        more = f"; `reassure prove {names[0]}` asks again" if len(names) == 1 else ""
+        yield f"Theorems {', '.join(names)}: {said}{more}"
 
 
 def list_warnings(result: Result) -> Iterator[Warned]:

@@ -1,5 +1,6 @@
 """What the verb `reassign` answers: documents for scripts, and Kafka's own words for people."""
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,6 +57,8 @@ class Call:
     def ask(self, verb: Callable[[KazooClient], Answer]) -> Answer:
         """Return what a verb answers, given a client. Raises NoCluster, and what the verb does."""
         begun_s = time.monotonic()
+        # Whatever is lost, the verb says so itself, in one line.
+        logging.getLogger("kazoo").setLevel(logging.CRITICAL)
         client = open_cluster(self.zookeeper, CONNECT_S)
         try:
             answer = verb(client)
