@@ -84,6 +84,17 @@ def test_a_former_verb_needs_what_it_needed(verb: str, capsys: pytest.CaptureFix
     assert _call(capsys, verb)[0] == 64
 
 
+def test_a_green_audit_begins_with_its_verdict_and_names_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where all holds the first line says so, and no count of what there is not looks amiss."""
+    assert run_command(["lab", "synth", *SMALL, str(tmp_path)]) == 0
+    capsys.readouterr()
+    code, out, _ = _call(capsys, "audit", tmp_path)
+    assert (code, out.startswith("HOLDS")) == (0, True)
+    assert re.findall(r"(?i)violat|fail|damage|unknown|warning|not.followed|needed", out) == []
+
+
 def test_help_has_one_whole_line_for_each_verb(capsys: pytest.CaptureFixture[str]) -> None:
     """On a terminal of 80 columns no verb's line is cut or goes on in a second; none is former."""
     _, said, _ = _call(capsys, "--help")

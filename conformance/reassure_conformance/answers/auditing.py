@@ -169,7 +169,7 @@ def render_audit(document: Document, form: str, *, verbose: bool = False) -> str
 
     report = document.as_dict()
     told = read_report(report)
-    sums = ", ".join(f"{name} {value}" for name, value in report["counts"].items())
+    sums = display.say_counts(report["counts"]) or "no transactions"
     parts = [display.paint(f"{told.headline}: {sums}"), "", *_describe_profile(report)]
     parts += display.fence(_describe_findings(report), form)
     left_out = report.get("not_judged", ())  # a watch has none

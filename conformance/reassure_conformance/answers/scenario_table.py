@@ -177,7 +177,7 @@ def _describe(outcome: Outcome) -> dict[str, Any]:
 def render_scenarios(document: Document, form: str) -> str:
     """Return the verdict and the sums, the differences, and the reasons for what was skipped."""
     body, counts = document.body, document.counts
-    sums = ", ".join(f"{name} {value}" for name, value in counts.items())
+    sums = display.say_counts(counts)
     told = f"told to the {body['told_to']} in {document.seconds:.1f} s"
     lines = [display.paint(f"{document.verdict.upper()}, {told}: {sums}")]
     for failure in body["failures"]:

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
-from reassure_conformance.report.display import paint, render_table
+from reassure_conformance.report.display import paint, render_table, say_counts
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_controller.faults import watch_faults
 from reassure_spec.errors import BadConfiguration
@@ -254,8 +254,8 @@ def render_matrix(document: Document, form: str, *, verbose: bool) -> str:
         for kill in matrix
         if verbose or kill["outcome"] != KILLED or not kill["expected"]
     ]
-    counts = ", ".join(f"{name} {value}" for name, value in document.counts.items())
-    parts = [paint(f"{document.verdict.upper()} in {document.seconds:.1f} s: {counts}")]
+    took = f"{document.verdict.upper()} in {document.seconds:.1f} s"
+    parts = [paint(f"{took}: {say_counts(document.counts)}")]
     gone = {kill["fault"]: kill["why"] for kill in matrix if kill["outcome"] == GONE}
     parts += [f"\nERROR {fault}: {why}" for fault, why in gone.items()]
     if rows:
