@@ -297,8 +297,9 @@ def watch_faults() -> Iterator[set[str]]:
 
 
 def _describe_unknown(name: str) -> str:
-    near = get_close_matches(name, FAULTS, n=3)
-    advice = f"did you mean {' or '.join(near)}?" if near else "`reassure mutants` lists them all"
+    near = get_close_matches(name, FAULTS, n=3) or [each for each in FAULTS if name in each]
+    there = f"there are: {', '.join(FAULTS)}"
+    advice = f"did you mean {' or '.join(near)}?" if near else there
     return f"no such fault: {name}; {advice}"
 
 

@@ -119,6 +119,7 @@ def test_help_has_one_whole_line_for_each_verb(capsys: pytest.CaptureFixture[str
         (["audit", ".", "--follow", "--format", "markdown"], "--format is pretty or json"),
         (["scenarios", "--export"], "say with --out DIR where"),
         (["scenarios", "--out", "x"], "--out is for --export: add it"),
+        (["diff", ".", ".", "--states", "9"], "--states is not about results: leave it out"),
         (["diff", "no-such", "nor-such"], "two results are two directories of runs, or files"),
     ],
 )

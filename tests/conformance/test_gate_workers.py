@@ -18,7 +18,7 @@ from reassure_conformance.answers.workers import (
     share,
     spell_run,
 )
-from reassure_conformance.cli.test import test as test_verb
+from reassure_conformance.cli.test import test as driving
 from reassure_conformance.gate.running import (
     ALL_ABILITIES,
     BUNDLED,
@@ -88,7 +88,7 @@ def test_command_line_of_a_worker_says_all_that_is_asked(
     monkeypatch.setattr("reassure_conformance.gate.running.run", note)
     told = share(SETTINGS, 2, tmp_path)[1]
     with pytest.raises(BadUsage):
-        test_verb.main(spell_run(told, tmp_path / "out")[1:], standalone_mode=False)
+        driving.main(spell_run(told, tmp_path / "out")[1:], standalone_mode=False)
     assert asked == [told]
 
 

@@ -308,7 +308,9 @@ def test_unknown_fault_is_refused_by_name() -> None:
     """A fault that does not exist is an error that names those that are nearly so called."""
     with pytest.raises(UnknownFault, match=r"fault: drop-skiped; did you mean drop-skipped.*\?"):
         check_faults(["drop-skiped"])
-    with pytest.raises(UnknownFault, match="no such fault: typo; `reassure mutants` lists"):
+    with pytest.raises(UnknownFault, match=r"no such fault: epoch; did .*no-epoch-check"):
+        check_faults(["epoch"])
+    with pytest.raises(UnknownFault, match=r"no such fault: typo; there are: .*drop-skipped"):
         check_faults(["typo"])
     assert check_faults(FAULTS) == set(FAULTS)
 

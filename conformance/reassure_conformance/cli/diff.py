@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import complete, emit, format_option
+from reassure_conformance.cli.options import complete, emit, format_option, refuse_given
 
 
 @click.command()
@@ -64,6 +64,7 @@ def diff(
     from reassure_conformance.answers import differing
 
     if not stories and differing.are_results(old, new):
+        refuse_given(("factor", "scope", "states"), "is not about results: leave it out")
         compared = differing.compare_document(Path(old), Path(new))
         return emit(compared, form, lambda: differing.render_comparison(compared, form))
     asked = differing.Asked(factor, scope, states, stories)
