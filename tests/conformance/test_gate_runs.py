@@ -310,7 +310,9 @@ def test_our_own_mistakes_are_neither_pass_nor_violation(
     assert "report it" in err
 
 
-@pytest.mark.parametrize("verb", ["list", "readings", "findings", "matrix"])
+@pytest.mark.parametrize(
+    "verb", ["list", "readings", pytest.param("findings", marks=pytest.mark.slow), "matrix"]
+)
 def test_spec_verbs_print_one_document(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Each look into the spec prints one document with the common head and its records."""
     document = _document(capsys, "spec", verb)

@@ -89,6 +89,7 @@ def _is_diagnosis(line: str) -> bool:
     return bool(seen) and "; " in rest and "\n" not in line
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("call", "code", "after", "complaint", "exit_code"),
     [

@@ -206,6 +206,7 @@ def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.Monk
     assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
 
 
+@pytest.mark.slow
 def test_threads_that_learn_at_the_same_time_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     """Threads that learn paths while others walk the diagrams find what one thread finds."""
     monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 16)

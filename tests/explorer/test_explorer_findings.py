@@ -62,6 +62,7 @@ _CURES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("finding", "scope", "invariant", "profile", "cure"), MENDED)
 def test_amendment_leaves_no_story(
     finding: str, scope: str, invariant: str, profile: str, cure: object
@@ -212,6 +213,7 @@ def test_scenario_that_ends_otherwise_is_noticed() -> None:
 SMALL = ("moves", "healing-promises", "old-znode-promises", "shipped-change")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("scope", SMALL)
 def test_engines_agree_on_the_other_models(scope: str) -> None:
     """Plain and derived engine agree on every count of a scope of the other profiles."""

@@ -107,6 +107,7 @@ def _get_summary(exploration: Exploration) -> dict[str, Any]:
     }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("scope", "profile"),
     [
@@ -161,6 +162,7 @@ QUICK = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("scope", "profile"), QUICK)
 def test_scope_has_the_counts_written_down(scope: str, profile: str) -> None:
     """A standard scope holds and has exactly the counts that are written down."""

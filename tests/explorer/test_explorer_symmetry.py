@@ -210,6 +210,7 @@ def test_tables_rename_as_the_plain_permutation_does(data: st.DataObject) -> Non
     assert tuple(rows[0].tolist()) == min(images)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("scope", "profile", "orbits", "permutations"),
     [

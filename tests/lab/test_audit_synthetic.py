@@ -29,6 +29,7 @@ def _find(report: AuditReport) -> list[Faulty]:
     return sorted(found, key=lambda fault: fault.zxid)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("partitions", "seed"), [(1, 1), (15, 2), (60, 3), (60, 4)])
 def test_planted_violations_are_found_and_nothing_else(
     tmp_path: Path, audit: Audit, partitions: int, seed: int

@@ -55,6 +55,7 @@ def carry(value: Any, entity_type: Any) -> Any:
     return from_entity(type(value), to_entity(entity_type, value))
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("api", "version"), VERSIONS, ids=[f"{api.request.__name__}-{v}" for api, v in VERSIONS]
 )

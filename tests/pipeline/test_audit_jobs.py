@@ -22,6 +22,7 @@ Server = Callable[..., Path]
 Audit = Callable[..., AuditReport]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("jobs", [2, 3])
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
 def test_shares_come_to_the_same_report(

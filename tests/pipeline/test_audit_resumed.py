@@ -169,6 +169,7 @@ def _garble_state(made: Path) -> dict[str, Any]:
     return {}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("change", [_change_file, _lose_file, _ask_otherwise, _garble_state])
 def test_what_is_not_the_same_is_judged_anew(
     made: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]]

@@ -498,6 +498,7 @@ def test_rule_that_depends_on_more_than_its_arguments_is_refused(
     assert "asked again" in told or verdict in ("unknown", "refuted")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("place", range(len(_blocks(NATURAL))))
 def test_natural_rule_is_proved(place: int, rules: Callable[[str], Any]) -> None:
     """A sound rule in ordinary Python is proved sound, however it is written."""

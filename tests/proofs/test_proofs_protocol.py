@@ -215,6 +215,7 @@ def test_plan_ends_alike_once_the_drop_protects_the_target() -> None:
     assert (record["counterexamples"], record["certificate"]["gap"]) == ({}, "unsat")
 
 
+@pytest.mark.slow
 def test_invariant_is_needed_where_it_is_a_hypothesis() -> None:
     """Each theorem that rests on the invariant fails in some state outside of it."""
     for theorem in THEOREMS:

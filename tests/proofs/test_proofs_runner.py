@@ -158,6 +158,7 @@ def test_time_limit_gives_unknown_theorems() -> None:
     assert {result.verdict for result in results} == {"unknown"}
 
 
+@pytest.mark.slow
 def test_exported_obligations_are_answered_alike() -> None:
     """A fresh solver that reads the exported text gives the status that it declares."""
     scripts = list(make_scripts(replication_factor=2, tier="gate"))
