@@ -344,7 +344,7 @@ def render_processes() -> str:
     ]
     return make_page(
         "Processes and metrics",
-        "`reassure lab cluster up` starts [a cluster](../cluster.md) of these.",
+        "`reassure lab cluster up` starts [a cluster](../lab.md#a-cluster) of these.",
         "",
         *options,
         "## Settings in ZooKeeper",

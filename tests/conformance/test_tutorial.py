@@ -101,7 +101,7 @@ def test_rule_of_your_own_is_refuted_and_mended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The rule that the page begins with is refuted as it says, and the mended one proved."""
-    parts = list(_list_parts((DOCS / "prove-a-rule.md").read_text(encoding="utf-8")))
+    parts = list(_list_parts((DOCS / "proofs.md").read_text(encoding="utf-8")))
     rules = [text for what, text in parts if what == "rules.py"]
     (tmp_path / "rules.py").write_text("\n\n".join(rules), encoding="utf-8")
     monkeypatch.chdir(tmp_path)

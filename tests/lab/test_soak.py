@@ -174,7 +174,7 @@ def test_majority_makes_the_merged_log(tmp_path: Path) -> None:
 def test_a_minute_of_faults(tmp_path: Path) -> None:
     """Under a minute of kills, pauses and cuts nothing that clients were promised is broken.
 
-    Targets are left alone while a partition is on its way: see what docs/soak.md says of that.
+    Targets are left alone while a partition is on its way: see what docs/lab.md says of that.
     """
     said: list[str] = []
     words = ["lab", "soak", "--seconds", "60", "--seed", "2", "--format", "json"]

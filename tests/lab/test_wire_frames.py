@@ -177,8 +177,8 @@ def test_huge_counts_cost_nothing() -> None:
 
 
 def test_documentation_lists_what_is_understood() -> None:
-    """The page on brokers names every kind of request with its versions."""
-    page = (Path(__file__).parents[2] / "docs/broker.md").read_text(encoding="utf-8")
+    """The page on the lab names every kind of request with its versions."""
+    page = (Path(__file__).parents[2] / "docs/lab.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\w+) \| (\d+) \| (\d+)(?:-(\d+))? \|", page, re.MULTILINE)
     listed = {(f"{name}Request", int(key), int(a), int(b or a)) for name, key, a, b in rows}
     assert listed == {(a.request.__name__, a.key, a.versions[0], a.newest) for a in APIS}

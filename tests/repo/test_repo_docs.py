@@ -18,6 +18,7 @@ from reassure_conformance.cli import cli
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_spec.clauses import load_clauses
+from reassure_spec.readings import READINGS
 from reassure_spec.systems import SYSTEMS
 
 ROOT = Path(__file__).parents[2]
@@ -25,6 +26,8 @@ SLOW = "docs/generated/hypotheses.md"
 """Built by the test of what it says, in `tests/proofs`."""
 OPTIONS_ELSEWHERE = {"--bootstrap-server", "--build-arg", "--minutes", "--platform", "--tlc"}
 """Options that documents name and that are of Kafka's tools, of Docker, or of a benchmark."""
+SETTINGS = {"broker.id", "message.max.bytes", "replica.lag.time.max.ms"}
+"""Settings of Kafka that look like clauses."""
 MOVES = {
     "KAFKA-42 with its four repairs": (16, 4),
     "KIP-236": (15, 5),
@@ -168,6 +171,39 @@ def test_worked_moves_end_where_they_were_asked_to() -> None:
         rows = [line.strip("| ").split(" | ") for line in part.splitlines() if "[" in line]
         assert (len(rows), int(rows[-1][-1])) == (lines, epoch), title
         assert rows[-1][1:4] == ["[4, 5, 6]", "4", "[4, 5, 6]"], title
+
+
+def _find_clause_ids(text: str) -> set[str]:
+    """Return what a document names in the form of a clause, in an area that clauses have."""
+    areas = {name.partition(".")[0] for name in load_clauses()}
+    named = re.findall(r"`([a-z][a-z-]*(?:\.[a-z][a-z0-9-]*)+)`", text)
+    return {name for name in named if name.partition(".")[0] in areas}
+
+
+def test_clauses_that_documents_name_are_there() -> None:
+    """Every id of a clause or a reading in a document is one of the spec."""
+    known = load_clauses().keys() | {reading.name for reading in READINGS}
+    found = {
+        f"{name}: {clause}"
+        for name, text in _read_documents().items()
+        for clause in _find_clause_ids(text) - known - SETTINGS
+    }
+    assert found == set()
+    assert _find_clause_ids("`drop.lost`, `min.insync.replicas`") == {"drop.lost"}
+
+
+def test_page_of_the_semantics_names_every_clause() -> None:
+    """Each clause of the spec stands on the page that says what is checked."""
+    page = (ROOT / "docs/semantics.md").read_text(encoding="utf-8")
+    assert load_clauses().keys() - _find_clause_ids(page) == set()
+
+
+def test_glossary_has_few_words_of_its_own() -> None:
+    """The glossary defines at most 25 words that are of this project alone."""
+    text = (ROOT / "docs/glossary.md").read_text(encoding="utf-8")
+    ours = text.partition("## Words of this project")[2].partition("\n## ")[0]
+    rows = [line for line in ours.splitlines() if line.startswith("| ")][1:]
+    assert 0 < len(rows) <= 25
 
 
 def test_glossary_uses_words_not_acronyms() -> None:
