@@ -24,8 +24,8 @@ from reassure_spec.systems import SYSTEMS
 ROOT = Path(__file__).parents[2]
 SLOW = "docs/generated/hypotheses.md"
 """Built by the test of what it says, in `tests/proofs`."""
-OPTIONS_ELSEWHERE = {"--bootstrap-server", "--build-arg", "--minutes", "--platform", "--tlc"}
-"""Options that documents name and that are of Kafka's tools, of Docker, or of a benchmark."""
+OPTIONS_ELSEWHERE = {"--build-arg", "--platform", "--tlc"}
+"""Options that documents name and that are of Docker, or of a benchmark."""
 SETTINGS = {"broker.id", "message.max.bytes", "replica.lag.time.max.ms"}
 """Settings of Kafka that look like clauses."""
 MOVES = {
