@@ -570,7 +570,7 @@ def _check_tables(folder: Path, report: AuditReport) -> None:
 def _run_queries(folder: Path) -> None:
     """Run what the documentation shows of the tables, on these."""
     text = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
-    section = text[text.index("### Tables") : text.index("## Beyond violations")]
+    section = text[text.index("## Tables") : text.index("## Beyond violations")]
     by_pandas, by_spark = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
     said = io.StringIO()
     with redirect_stdout(said):
