@@ -42,7 +42,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from reassure_pipeline.members import Server, find_families, find_servers, get_zxid_in_name
+from reassure_pipeline.ensembles import Server, find_families, find_servers, get_zxid_in_name
 from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import snapshot_files

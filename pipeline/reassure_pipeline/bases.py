@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reassure_pipeline.archive import SNAPSHOT, Archive, is_relevant, read_archive
-from reassure_pipeline.members import get_zxid_in_name
+from reassure_pipeline.ensembles import get_zxid_in_name
 from reassure_spec import znodes
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, ReplayError

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from reassure_pipeline.members import is_same, share_history
+from reassure_pipeline.ensembles import is_same, share_history
 from reassure_spec.errors import BadUsage
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Transaction

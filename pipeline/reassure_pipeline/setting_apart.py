@@ -9,7 +9,7 @@ from reassure_judge.protocols import NoRules
 from reassure_judge.recognise import Recognised
 from reassure_pipeline.archive import find_archives
 from reassure_pipeline.bases import load_base
-from reassure_pipeline.members import group_by_server
+from reassure_pipeline.ensembles import group_by_server
 from reassure_pipeline.observed import sort_paths
 from reassure_pipeline.recognising import recognise_logs
 from reassure_spec.errors import BadData

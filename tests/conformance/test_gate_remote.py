@@ -23,7 +23,7 @@ from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.document import Document
 from reassure_controller.client import Client
-from reassure_zookeeper.following import LogFollower
+from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, Delete, SetData
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from reassure_zookeeper.errors import DamagedLog
-from reassure_zookeeper.following import LogFollower
+from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, SetData, committed
 from reassure_zookeeper.txnlog import read_logs

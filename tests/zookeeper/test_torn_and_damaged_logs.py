@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from reassure_zookeeper.codec import encode
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.following import LogFollower
+from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, SetData, Transaction, committed, multi
 from reassure_zookeeper.txnlog import FILE_HEADER, TornTail, read_log, read_logs

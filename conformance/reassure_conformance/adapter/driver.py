@@ -38,7 +38,7 @@ from reassure_spec.znodes import (
     REQUEST_PREFIX,
     TASK_PREFIX,
 )
-from reassure_zookeeper.following import LogFollower
+from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.transactions import Transaction
 
 SETTLE_TIMEOUT_S: Final = 10.0
