@@ -277,7 +277,7 @@ def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
     command = install_bare(sys.executable, wheel_file, tmp_path / "env", "gate") / "reassure"
     python = str(command.parent / "python")
     story = ROOT / "conformance/reassure_conformance/gate/stories/a-move.txt"
-    refused = run_bare(command, "tell", story)
+    refused = run_bare(command, "test", "--case", story)
     assert refused.returncode == 69, refused.stderr
     assert len(refused.stderr.strip().splitlines()) == 1, refused.stderr
     assert "install the package reassure-zookeeper-jars" in refused.stderr
@@ -292,7 +292,7 @@ def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
     subprocess.run(install, check=True, timeout=60)
     where = "import importlib.util as u; raise SystemExit(u.find_spec('pyspark') is not None)"
     subprocess.run([python, "-I", "-c", where], check=True, timeout=60)
-    told = run_bare(command, "tell", story)
+    told = run_bare(command, "test", "--case", story)
     assert told.returncode == 0, told.stderr
     assert "HOLDS" in told.stdout
 
