@@ -1,4 +1,4 @@
-"""Explore every standard scope to its end and print its counts, as `counts.py` keeps them.
+"""Explore every standard scope to its end and print its counts, as `counts.toml` keeps them.
 
     python benchmarks/explorer_counts.py [--all] [SCOPE...]
 
@@ -26,7 +26,7 @@ def main() -> int:
             kept = COUNTS.get((name, profile))
             seconds = f"{result.seconds:.1f} s and {result.seconds_compiling:.1f} s to load"
             broken = len(result.violations)
-            print(f"{(name, profile)}: {counts},  # {seconds}, {broken} broken", flush=True)
+            print(f"{name} = {list(counts)}  # {profile}: {seconds}, {broken} broken", flush=True)
             if counts != kept:
                 different += 1
                 print(f"  kept: {kept}", flush=True)

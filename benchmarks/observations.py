@@ -15,7 +15,10 @@ from collections.abc import Callable
 from pathlib import Path
 from random import Random
 
-from reassure_lab.archives.observed_sample import Telling, tell_term, tell_walk
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judge"))
+
+from observed_walks import Telling, tell_term, tell_walk
+
 from reassure_pipeline.observed import judge_observations, read_observations, sort_paths
 from reassure_spec.observations import encode_observation
 from reassure_spec.readings import get_profile, override_readings

@@ -1,17 +1,22 @@
 """The old znode beside the request protocol: sound walks hold, and each mistake is named."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from walks import LegacyWalk
+
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_lab.archives.walks import LegacyWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236_legacy import (

@@ -1,15 +1,20 @@
 """Healing: sound walks hold, and each mistake in records and tasks is named."""
 
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from walks import HealingWalk
+
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_lab.archives.walks import HealingWalk
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.protocols.kip_46 import (
     CreateTask,

@@ -1,6 +1,8 @@
 """The judge of observations: sound histories hold, each planted fault is named at its line."""
 
+import sys
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
@@ -8,12 +10,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from observed_walks import Telling, Walk, tell_term, tell_walk
+
 from reassure_judge.observed.contents import Log, count_common
 from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.observed.lags import Past
 from reassure_judge.observed.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
-from reassure_lab.archives.observed_sample import Telling, Walk, tell_term, tell_walk
 from reassure_model.protocols.kafka_4485 import invariants, lag, replication
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
@@ -146,7 +151,7 @@ class Loss:
             return outcome
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("reassure_lab.archives.observed_sample.step", watch)
+            patch.setattr("observed_walks.step", watch)
             told = tell_walk(random, readings, 3, 80, is_prompt=False)
         self.lines = told.telling.shuffle(random)
 

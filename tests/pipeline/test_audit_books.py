@@ -1,14 +1,18 @@
 """Audits of the profiles that keep a book: the old znode, and healing, from disk to verdict."""
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+
+from walks import HealingWalk, LegacyWalk, Walk
+
 from reassure_conformance.cli import run_command
-from reassure_lab.archives.walks import HealingWalk, LegacyWalk, Walk
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.protocols.kip_46 import Submit, Tick
 from reassure_model.protocols.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy

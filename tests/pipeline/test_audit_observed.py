@@ -1,6 +1,7 @@
 """Observations in an audit: files, rotation, torn and bad lines, and the join with the log."""
 
 import json
+import sys
 from itertools import pairwise
 from pathlib import Path
 from random import Random
@@ -8,8 +9,11 @@ from typing import Any
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+
+from observed_walks import Telling, tell_walk
+
 from reassure_conformance.cli import run_command
-from reassure_lab.archives.observed_sample import Telling, tell_walk
 from reassure_pipeline.observed import is_observations, read_observations, sort_paths
 from reassure_spec.observations import (
     KINDS,

@@ -134,7 +134,7 @@ class Exploration:
             distinct, often, depth = self.pinned
             lines.append(
                 f"  counted otherwise: {distinct:,} states, {often:,} steps, depth {depth} are "
-                "pinned (scopes/counts.py), so that the model is another one; where the change is "
+                "pinned (counts.toml), so that the model is another one; where the change is "
                 "meant, benchmarks/explorer_counts.py prints the new numbers"
             )
         for violation in result.violations:

@@ -2,7 +2,7 @@
 
 A scope is small enough to be explored to its end. What it leaves out was not looked at: a scope
 that holds is no proof for a larger one. The counts of each scope under each profile stand in
-`counts.py` and are pinned by tests where they take seconds only.
+`protocols/NAME/counts.toml` and are pinned by tests where they take seconds only.
 """
 
 from collections.abc import Callable, Iterator, Mapping

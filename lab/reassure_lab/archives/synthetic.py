@@ -32,8 +32,8 @@ from reassure_lab.archives.distortions import (
 )
 from reassure_lab.archives.forms import Answers, Place, Step
 from reassure_lab.archives.offers import Offer, offer_lag, offer_owed, offer_return
+from reassure_lab.archives.operations import Topic, list_ops
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.walks import Topic, list_ops
 from reassure_model.controllers import ACTING
 from reassure_model.partition import Environment, Partition
 from reassure_model.writes import (

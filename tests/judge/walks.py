@@ -10,13 +10,14 @@ goes with the last of them, so a later one is not touched before.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
+from reassure_lab.archives.operations import Topic, list_ops
 from reassure_lab.archives.sample import SampleCluster
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.outcome import Rejected
-from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, to_znode
+from reassure_model.partition import Partition
 from reassure_model.protocols import kip_46, kip_236_legacy
 from reassure_model.protocols.kip_46 import (
     Assignments,
@@ -45,14 +46,10 @@ from reassure_model.protocols.kip_236_legacy import (
     remove_completed,
 )
 from reassure_model.writes import (
-    ChangeIsr,
     CreateReassignment,
-    CreateState,
-    DeleteReassignment,
     DeleteRequest,
     UpdateReassignment,
     Write,
-    WriteAssigned,
     WriteState,
 )
 from reassure_spec import znodes
@@ -196,8 +193,8 @@ class Walk(ABC, Generic[State]):
     def _write_isr(self, key: PartitionKey) -> None:
         state = self.state.get(key).state
         assert state is not None
-        op = self.cluster.put(znodes.state_path(*key), _state(state))
-        self.cluster.append(op, session=_LEADER_SESSION + state.leader)
+        ops = list_ops(self.cluster, key, WriteState(state), Topic({}))
+        self.cluster.append(*ops, session=_LEADER_SESSION + state.leader)
 
     def submit(
         self, assignments: Mapping[PartitionKey, ReplicaList], *, legacy: bool = False
@@ -224,54 +221,10 @@ class Walk(ABC, Generic[State]):
         return list_ops(self.cluster, key, write, Topic(_list_assigned(there), in_flight))
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
-    """What is written beside each other of the partitions of a topic."""
-
-    assigned: dict[int, ReplicaList]
-    in_flight: set[int] = field(default_factory=set)
-    """The partitions of which a reassignment is recorded."""
-
-
-def list_ops(
-    cluster: SampleCluster, key: PartitionKey, write: Write, there: Topic
-) -> tuple[Op, ...]:
-    """Return the operations that a write to a partition is; `there` is its topic by then."""
-    match write:
-        case WriteState(state) | ChangeIsr(state, _):  # first, as nearly all are
-            return (cluster.put(znodes.state_path(*key), _state(state)),)
-        case WriteAssigned():
-            return (cluster.put(znodes.topic_path(key[0]), znodes.encode_topic(there.assigned)),)
-        case CreateState(state):
-            above = f"{znodes.topic_path(key[0])}/partitions", znodes.partition_path(*key)
-            made = cluster.create(znodes.state_path(*key), _state(state))
-            return (*_create_missing(cluster, *above), made)
-        case CreateReassignment(record):
-            missing = _create_missing(cluster, _parent(key))
-            return (*missing, cluster.create(znodes.reassignment_path(*key), _record(record)))
-        case UpdateReassignment(record):
-            return (cluster.put(znodes.reassignment_path(*key), _record(record)),)
-        case DeleteReassignment():
-            gone = cluster.delete(znodes.reassignment_path(*key))
-            if there.in_flight - {key[1]}:
-                return (gone,)
-            return (gone, cluster.delete(_parent(key)))
-        case DeleteRequest(sequence):
-            return (cluster.delete(znodes.request_path(sequence)),)
-
-
-def _parent(key: PartitionKey) -> str:
-    return f"{znodes.REASSIGNMENTS}/{key[0]}"
-
-
 def _list_assigned(partitions: Mapping[int, Partition]) -> dict[int, ReplicaList]:
     """Return what the znode of a topic holds."""
     listed = {number: partition.assigned for number, partition in partitions.items()}
     return {n: a for n, a in listed.items() if a is not None}
-
-
-def _create_missing(cluster: SampleCluster, *paths: str) -> tuple[Op, ...]:
-    return tuple(cluster.create(path) for path in paths if not cluster.knows(path))
 
 
 class LegacyWalk(Walk[Legacy]):
@@ -393,12 +346,3 @@ class HealingWalk(Walk[Healed]):
                 cluster.control(self.submit(dict(self._started)))
             case RemoveTask(number):
                 cluster.control(cluster.delete(znodes.task_path(number)))
-
-
-def _state(state: LeaderAndIsr) -> bytes:
-    return znodes.encode_state(to_znode(state))
-
-
-def _record(record: Reassignment) -> bytes:
-    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
-    return znodes.encode_reassignment(found)
