@@ -1,7 +1,7 @@
 """Scripts: the text format of everything that is told, to the model or to a live cluster.
 
     # Why this is told, in comment lines, among them fields of the form `name: value`.
-    # profile: kip-236
+    # profile: NAME
     world reassignment brokers=1,2,3
 
     submit target=2,3

@@ -4,10 +4,18 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from reassure_spec.profiles import list_readers
+from reassure_spec.znodes import FAILED_BROKERS, REASSIGN_PARTITIONS, REASSIGNMENT_TASKS
+
 TREES: Final[Mapping[str, str]] = {
-    "/admin/reassign_partitions": "the first reassignment protocol (kafka-42, kip-236-legacy)",
-    "/admin/reassignment_tasks": "tasks of self-healing (kip-46)",
-    "/admin/failed_brokers": "records of failed brokers (kip-46)",
+    **{
+        path: f"{words} ({', '.join(list_readers(path))})"
+        for path, words in (
+            (REASSIGN_PARTITIONS, "the first reassignment protocol"),
+            (REASSIGNMENT_TASKS, "tasks of self-healing"),
+            (FAILED_BROKERS, "records of failed brokers"),
+        )
+    },
     "/brokers/ids": "names that are no broker's id",
     "/brokers/topics": "names that are no topic's, partition's or state's",
     "/brokers/seqid": "numbers for new brokers",
@@ -32,7 +40,7 @@ TREES: Final[Mapping[str, str]] = {
 """Trees of a Kafka cluster for which there are no rules, and what is in them."""
 
 KAFKAS_OWN: Final = (
-    "/admin/reassign_partitions",
+    REASSIGN_PARTITIONS,
     "/isr_change_notification",
     "/log_dir_event_notification",
     "/latest_producer_id_block",

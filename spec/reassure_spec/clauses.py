@@ -6,7 +6,7 @@ Clauses are written in Markdown (`protocols/*/clauses/*.md`), one idea each:
     A drop MUST keep the leader among the assigned replicas.
     Level: MUST
     Source: KIP-236, drop rule, note 1
-    Profiles: kip-236, kip-236-amended
+    Profiles: NAME, NAME
     Why: dropping the leader would need an election in the middle of a change.
 
 `Level` is the word of the sentence. A clause of level UNTESTABLE says MUST, and has a line `Unseen:

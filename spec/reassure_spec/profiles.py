@@ -6,10 +6,11 @@ into requests, a topic may be deleted under a move. The manifests of the protoco
 """
 
 from collections.abc import Mapping
+from functools import cache
 from types import MappingProxyType
 from typing import Final
 
-from reassure_spec.protocols import read_profiles
+from reassure_spec.protocols import list_folders, read_profiles
 
 PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {name: tuple(said["protocols"]) for name, said in read_profiles()}
@@ -22,6 +23,17 @@ DEFAULT_PROFILE: Final = next(name for name, said in read_profiles() if said.get
 def has_protocol(profile: str, *protocols: str) -> bool:
     """Whether one of these protocols runs under a profile."""
     return not set(protocols).isdisjoint(PROTOCOLS[profile])
+
+
+def list_readers(path: str) -> tuple[str, ...]:
+    """Return the protocols whose controllers look at a path that not every controller reads."""
+    return tuple(each.name for each in list_folders() if path in each.manifest.get("reads", ()))
+
+
+@cache
+def reads(profile: str, path: str) -> bool:
+    """Whether controllers look at such a path under a profile."""
+    return has_protocol(profile, *list_readers(path))
 
 
 def list_profiles(protocol: str) -> tuple[str, ...]:

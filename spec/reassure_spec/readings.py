@@ -24,7 +24,7 @@ class Reading:
     name: str
     """Stable dotted name, as printed in reports and accepted on the command line."""
     values: tuple[str, ...]
-    """The admissible values; the first is the default of profile `kip-236`."""
+    """The admissible values; the first is the default of the default profile."""
     why: str
     """Why the first value is the default."""
     source: str

@@ -832,8 +832,8 @@ def encode_controller(
 
     >>> encode_controller(100, 5, ("127.0.0.1", 9))
     b'{"version":1,"brokerid":100,"timestamp":"5","host":"127.0.0.1","port":9}'
-    >>> encode_controller(100, 5, protocols=("kip-236", "topics"))
-    b'{"version":1,"brokerid":100,"timestamp":"5","protocols":["kip-236","topics"]}'
+    >>> encode_controller(100, 5, protocols=("topics",))
+    b'{"version":1,"brokerid":100,"timestamp":"5","protocols":["topics"]}'
     """
     value: dict[str, Any] = {"version": 1, "brokerid": broker, "timestamp": str(timestamp_ms)}
     if address is not None:

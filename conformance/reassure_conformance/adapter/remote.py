@@ -30,7 +30,7 @@ from reassure_conformance.adapter import (
 from reassure_conformance.adapter.driver import ServerGone, walk
 from reassure_conformance.report.supervise import note_alive
 from reassure_controller.client import Client
-from reassure_spec.profiles import has_protocol
+from reassure_spec.profiles import reads
 from reassure_spec.znodes import (
     BROKER_CONFIGS,
     BROKER_IDS,
@@ -103,7 +103,7 @@ class Remote:
 
     def __init__(self, place: Place, *, profile: str, readings: Mapping[str, str]) -> None:
         self._place = place
-        self._takes_requests = has_protocol(profile, "kip-236")
+        self._takes_requests = reads(profile, REASSIGNMENT_REQUESTS)
         self._about = Description(
             name=f"controller at {place.hosts}{place.chroot}",
             version="unknown",

@@ -23,14 +23,13 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
 from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER
 
 log = logging.getLogger(__name__)
 
 CONTROLLERS: Final = (1001, 1002)
-PROFILE: Final = "kip-236"
-"""What the controllers of a cluster carry out unless it is begun with another."""
 SETTLE_S: Final = 10.0
 OBSERVED: Final = "observations"
 """Below the directory of a broker: where its observations are."""
@@ -49,7 +48,7 @@ class ReplicatingCluster:
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
         self._faults: frozenset[str] = frozenset()
-        self._profile, self._readings = PROFILE, Readings()
+        self._profile, self._readings = DEFAULT_PROFILE, Readings()
         self.last_effect: Effect | None = None
         """What the acting controller carried out last, or tried to."""
 
@@ -71,7 +70,7 @@ class ReplicatingCluster:
         directory: Path,
         rules: ReplicationRules,
         brokers: tuple[int, ...],
-        profile: str = PROFILE,
+        profile: str = DEFAULT_PROFILE,
         readings: Readings | None = None,
         lead: Lead = Leading,
     ) -> StepCluster:

@@ -2,7 +2,7 @@
 
 A result is a file, or the directory of a run. Else each of the two is a rule (`module:function`,
 or the model's own under a profile), a profile with readings that differ from it
-(`kip-236,drop.slice=exclusive`), or an implementation: a connectable, or the directory of a run,
+(`PROFILE,READING=VALUE`), or an implementation: a connectable, or the directory of a run,
 which stands for what was driven in it. The smallest instance comes first.
 """
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 from reassure_conformance.report.display import fence, paint, render_table
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_spec.errors import BadUsage
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 SHOWN: Final = 10
 """How many differences are shown to people."""
@@ -116,7 +116,7 @@ def _recognise(what: str) -> str:
         return "rule"
     raise NothingToCompare(
         f"{what!r} is neither a rule (module:function), nor a profile with readings "
-        "(kip-236,drop.slice=exclusive), nor a connectable (direct:..., exec:..., zk:...), nor the "
+        "(PROFILE,READING=VALUE), nor a connectable (direct:..., exec:..., zk:...), nor the "
         "directory of a run; two results are two directories of runs, or files, that are there"
     )
 
@@ -159,7 +159,7 @@ def _choose_scope(profile: str) -> str:
     from reassure_explorer.scopes.catalogue import SCOPES
 
     own = (scope.name for scope in SCOPES.values() if scope.profile == profile)
-    return next(own, CHANGING) if profile != "kip-236" else CHANGING
+    return next(own, CHANGING) if profile != DEFAULT_PROFILE else CHANGING
 
 
 CHANGING: Final = "promises-one"

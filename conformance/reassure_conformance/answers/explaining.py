@@ -179,10 +179,10 @@ def _list_profiles() -> Iterable[str]:
 def _describe_profile(name: str) -> Iterator[str]:
     from reassure_model.machine import find_machines
     from reassure_spec.clauses import clauses_of_profile
-    from reassure_spec.profiles import PROTOCOLS
+    from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
     from reassure_spec.readings import get_profile
 
-    machines, usual = find_machines(), get_profile("kip-236").as_dict()
+    machines, usual = find_machines(), get_profile(DEFAULT_PROFILE).as_dict()
     readings = get_profile(name).as_dict().items()
     protocols = [
         f"{each}: {machines[each].summary}" for each in PROTOCOLS[name] if each in machines
@@ -192,8 +192,8 @@ def _describe_profile(name: str) -> Iterator[str]:
             "Protocols": "; ".join(protocols) or PROTOCOLS[name],
             "Clauses": f"{len(clauses_of_profile(name))}; `reassure spec list --profile {name}`",
             "Readings": [f"{reading}={v}" for reading, v in readings if v != usual[reading]]
-            or "those that kip-236 has",
-            "Compare": f"reassure spec diff kip-236 {name}",
+            or f"those that {DEFAULT_PROFILE} has",
+            "Compare": f"reassure spec diff {DEFAULT_PROFILE} {name}",
         }
     )
 

@@ -18,6 +18,7 @@ from reassure_proofs.engine.sweep import render as render_sweep
 from reassure_proofs.engine.sweep import sweep
 from reassure_proofs.engine.sweep import to_json as sweep_to_json
 from reassure_proofs.engine.wording import explain
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 COLUMNS: Final = ("theorem", "clause", "profile", "bound", "hypotheses", "verdict", "expected")
 WIDTH: Final = 100
@@ -173,7 +174,7 @@ class Question:
     timeout_s: float
     code: str | None = None
     """A rule of somebody's own, as `module:function`, that is held against the theorems."""
-    profile: str = "kip-236"
+    profile: str = DEFAULT_PROFILE
     """Whose theorems are asked of such a rule."""
     assume: Sequence[str] = ()
     """The preconditions that are accepted of such a rule."""

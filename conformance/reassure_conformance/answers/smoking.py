@@ -21,8 +21,8 @@ from reassure_conformance.gate.running import Settings
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
-from reassure_spec.profiles import has_protocol
-from reassure_spec.znodes import CONTROLLER, broker_path
+from reassure_spec.profiles import reads
+from reassure_spec.znodes import CONTROLLER, REASSIGNMENT_REQUESTS, broker_path
 from reassure_zookeeper.transactions import Create, Delete, SetData, Transaction
 
 STORIES: Final = 3
@@ -172,7 +172,7 @@ def choose_stories(harness: Harness) -> list[Story]:
     profile = harness.description.profile
 
     # The preferred ones make requests: where there are none, those of the profile come first.
-    preferred = PREFERRED if has_protocol(profile, "kip-236") else ()
+    preferred = PREFERRED if reads(profile, REASSIGNMENT_REQUESTS) else ()
 
     def rank(story: Story) -> tuple[int, bool, int, str]:
         liked = preferred.index(story.name) if story.name in preferred else len(preferred)

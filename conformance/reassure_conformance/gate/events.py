@@ -14,6 +14,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
 from reassure_judge.judge import ClusterView
 from reassure_judge.messages import Told
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH
 from reassure_zookeeper.transactions import Check, Create, Transaction
 
@@ -81,7 +82,7 @@ class Situation:
     """The steps by which generation gets there."""
     needs: frozenset[str] = frozenset()
     """The capabilities that it takes."""
-    protocol: str = "kip-236"
+    protocol: str = PROTOCOLS[DEFAULT_PROFILE][0]
     """Whose it is: it can come up under the profiles that the protocol is one of."""
 
 

@@ -12,9 +12,16 @@ from typing import Final, Protocol
 from reassure_conformance.adapter import ADMIN, CAPABILITIES, OLD_ZNODE, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_model.partition import Partition
-from reassure_spec.profiles import has_protocol
+from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol, reads
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList
+from reassure_spec.znodes import (
+    NO_LEADER,
+    REASSIGN_PARTITIONS,
+    REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
+    PartitionKey,
+    ReplicaList,
+)
 
 
 class View(Protocol):
@@ -65,19 +72,19 @@ class Moment:
     """Brokers that have asked to stop and are registered still."""
     deleting: set[str] = field(default_factory=set)
     """Topics that clients ask to be deleted."""
-    profile: str = "kip-236"
+    profile: str = DEFAULT_PROFILE
     failure_interval_ms: int = 0
     """How long a broker has to be away before it is replaced."""
 
     @property
     def old_znode(self) -> bool:
         """Whether the profile has the old znode, so that clients may write it."""
-        return has_protocol(self.profile, "kip-236-legacy", "kafka-42")
+        return reads(self.profile, REASSIGN_PARTITIONS)
 
     @property
     def requests(self) -> bool:
         """Whether the profile has requests, and records of what is in flight."""
-        return has_protocol(self.profile, "kip-236")
+        return reads(self.profile, REASSIGNMENT_REQUESTS)
 
     def lacks_route(self, *routes: str) -> str:
         """Return that the implementation takes requests by none of these, "" where it does."""
@@ -88,7 +95,7 @@ class Moment:
     @property
     def healing(self) -> bool:
         """Whether the profile has healing, so that operators may write tasks."""
-        return has_protocol(self.profile, "kip-46")
+        return reads(self.profile, REASSIGNMENT_TASKS)
 
     @property
     def topics(self) -> bool:

@@ -1,7 +1,7 @@
 """Stories: a live cluster and a dozen steps, as scripts that a person can read and write.
 
     # Why this story is told, in comment lines.
-    # profiles: kip-236, kip-236-amended
+    # profiles: NAME, NAME
     world cluster brokers=1,2,3
 
     create orders with 1,2

@@ -18,6 +18,7 @@ from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
@@ -38,7 +39,7 @@ class Scope:
     summary: str
     """What it holds, in one sentence."""
     make_source: Callable[[Readings], Source]
-    profile: str = "kip-236"
+    profile: str
     """The version of the rules that it is about; any other can be asked for."""
     is_whole: bool = False
     """Whether it takes the model as it stands, so that no reading is refused."""
@@ -120,7 +121,7 @@ def make_model(scope: str, profile: str, readings: Mapping[str, str]) -> Model:
 
 def explore_scope(
     scope: str = "small",
-    profile: str = "kip-236",
+    profile: str = DEFAULT_PROFILE,
     readings: Mapping[str, str] | None = None,
     **options: Any,
 ) -> Exploration:

@@ -5,3 +5,15 @@ either protocol: requests of KIP-236, or the old znode, which a real Kafka liste
 `proposing` spreads replicas over brokers as Kafka does, `survey` reads what there is, `limiting`
 says which replicas a limit holds for, and `asking` asks for it.
 """
+
+from collections.abc import Mapping
+from typing import Final
+
+from reassure_spec.profiles import list_readers
+from reassure_spec.znodes import REASSIGN_PARTITIONS, REASSIGNMENT_REQUESTS
+
+REQUESTS: Final = list_readers(REASSIGNMENT_REQUESTS)[0]
+"""The protocol of requests, which the option `--protocol` calls by its name."""
+LEGACY: Final = "legacy"
+PLACES: Final[Mapping[str, str]] = {REQUESTS: REASSIGNMENT_REQUESTS, LEGACY: REASSIGN_PARTITIONS}
+"""By protocol: where it is asked for."""

@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping, Set
 from typing import Final
 
 from reassure_controller.session import Operation
+from reassure_lab.admin import LEGACY, PLACES, REQUESTS
 from reassure_lab.admin.errors import NotNow
-from reassure_lab.admin.survey import Active, Protocol, State
+from reassure_lab.admin.survey import Active, Route, State
 from reassure_spec.znodes import (
     CONTROLLER,
     REASSIGN_PARTITIONS,
@@ -36,15 +37,15 @@ EXISTING: Final = (
 Targets = Mapping[PartitionKey, ReplicaList]
 
 
-def check_protocol(state: State, protocol: Protocol) -> None:
+def check_protocol(state: State, protocol: Route) -> None:
     """Raise NotNow where nobody would look at what is asked for."""
-    if protocol == "kip-236" and not state.takes_requests:
+    if protocol == REQUESTS and not state.takes_requests:
         raise NotNow(
             f"this cluster does not know the protocol of KIP-236: {REASSIGNMENT_REQUESTS} does not "
             "exist; use --protocol legacy, or start a controller that makes the path"
         )
     if state.is_unread(protocol):
-        other: Protocol = "legacy" if protocol == "kip-236" else "kip-236"
+        other = LEGACY if protocol == REQUESTS else REQUESTS
         advice = "start a controller that does"
         if not state.is_unread(other):
             advice = f"use --protocol {other}, or {advice}"
@@ -52,13 +53,6 @@ def check_protocol(state: State, protocol: Protocol) -> None:
             f"{_describe_controller(state)} does not look at {PLACES[protocol]}, so that nobody "
             f"would do it; nothing was written; {advice}"
         )
-
-
-PLACES: Final[Mapping[str, str]] = {
-    "kip-236": REASSIGNMENT_REQUESTS,
-    "legacy": REASSIGN_PARTITIONS,
-}
-"""By protocol: where it is asked for."""
 
 
 def _describe_controller(state: State) -> str:
@@ -71,7 +65,7 @@ def _describe_controller(state: State) -> str:
     return f"the active controller ({state.controller}) serves {serves} and"
 
 
-def describe_doubt(state: State, protocol: Protocol) -> str:
+def describe_doubt(state: State, protocol: Route) -> str:
     """Return what is not known of whether anybody will do it, "" where that is known."""
     if state.controller is None:
         return f"There is no controller: {PLACES[protocol]} waits for one that reads it."
@@ -114,7 +108,7 @@ def plan_withdrawal(state: State, keys: Set[PartitionKey]) -> list[Operation]:
     return operations
 
 
-def check_routes(active: Iterable[Active], protocol: Protocol) -> None:
+def check_routes(active: Iterable[Active], protocol: Route) -> None:
     """Raise NotNow where a partition is being reassigned by another way.
 
     A controller ignores a request by one way while the partition is in flight by the other.
@@ -129,11 +123,11 @@ def check_routes(active: Iterable[Active], protocol: Protocol) -> None:
             )
 
 
-def plan_targets(state: State, protocol: Protocol, targets: Targets) -> list[Operation]:
+def plan_targets(state: State, protocol: Route, targets: Targets) -> list[Operation]:
     """Return the operations that ask for these targets; none where there are no targets."""
     if not targets:
         return []
-    if protocol == "kip-236":
+    if protocol == REQUESTS:
         path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
         data = encode_request(RequestZnode(targets))
         return [("create", (path, data, None, False, True))]
@@ -157,7 +151,7 @@ def find_originals(active: Iterable[Active]) -> Targets:
     originals: dict[PartitionKey, ReplicaList] = {}
     for one in active:
         topic, partition = one.key
-        if one.route == "legacy" and one.top is None:
+        if one.route == LEGACY and one.top is None:
             raise NotNow(
                 f"{topic}-{partition} is carried out from {REASSIGN_PARTITIONS} alone, and what is "
                 "asked for there cannot be taken back; Kafka from 2.4 on cancels it by its own "

@@ -6,15 +6,17 @@ being added and removed. Whatever asked for it, all are listed.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, TypeVar
 
 from kazoo.client import KazooClient
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_controller.session import Indefinite, connect, gather, stop
+from reassure_lab.admin import LEGACY, PLACES, REQUESTS
 from reassure_lab.admin.errors import BadContent, NoCluster, Unsettled
+from reassure_spec.profiles import list_readers
 from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
@@ -47,19 +49,11 @@ from reassure_spec.znodes import (
 
 log = logging.getLogger(__name__)
 
-Protocol = Literal["kip-236", "legacy"]
-Route = Literal["kip-236", "legacy", "broker"]
-"""How a reassignment was asked for; `broker`: by a request to one, from Kafka 2.4 on."""
+Route = str
+"""How a reassignment was asked for: see `PLACES`; `broker`: by a request to one, from 2.4 on."""
 Guard = tuple[str, int]
 """A znode, and the version that it must still have, -1 for any."""
 Decoded = TypeVar("Decoded")
-
-
-READ_BY: Final[Mapping[Route, frozenset[str]]] = {
-    "kip-236": frozenset({"kip-236"}),
-    "legacy": frozenset({"kip-236-legacy", "kafka-42"}),
-}
-"""By route: the protocols of which any one makes a controller look at it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +123,8 @@ class State:
     def is_unread(self, route: Route) -> bool:
         """Whether it is known that nobody looks at what is asked for by this route."""
         if self.served is not None:
-            return route in READ_BY and self.served.isdisjoint(READ_BY[route])
-        return route == "kip-236" and self.is_like_kafka
+            return route in PLACES and self.served.isdisjoint(list_readers(PLACES[route]))
+        return route == REQUESTS and self.is_like_kafka
 
     def is_stranded(self, active: Active) -> bool:
         """Whether nobody has taken this up, and nobody will."""
@@ -243,7 +237,7 @@ def _read_records(client: KazooClient, state: State) -> None:
         record = decode(decode_reassignment, path, data)
         state.active[key] = Active(
             key,
-            "legacy" if record.legacy else "kip-236",
+            LEGACY if record.legacy else REQUESTS,
             record.target,
             top=record.top,
             is_changed=stat.version > 0,
@@ -268,7 +262,7 @@ def _read_requests(client: KazooClient, state: State) -> None:
             continue
         state.requests.append((path, content[1].version, request))
         for key, target in request.assignments.items():
-            _ask(state, key, "legacy" if request.legacy else "kip-236", target, (path, -1))
+            _ask(state, key, LEGACY if request.legacy else REQUESTS, target, (path, -1))
 
 
 def _read_old_znode(client: KazooClient, state: State) -> None:
@@ -279,7 +273,7 @@ def _read_old_znode(client: KazooClient, state: State) -> None:
     entries = decode(decode_reassign_partitions, REASSIGN_PARTITIONS, data)
     state.old_znode = OldZnode(entries, stat.version)
     for entry in entries:
-        _ask(state, entry.key, "legacy", entry.target, (REASSIGN_PARTITIONS, stat.version))
+        _ask(state, entry.key, LEGACY, entry.target, (REASSIGN_PARTITIONS, stat.version))
         if entry.original is not None:
             state.active[entry.key] = replace(state.active[entry.key], original=entry.original)
 
@@ -328,7 +322,7 @@ def _complete(known: Active | None, key: PartitionKey, lists: AssignmentZnode) -
     original = known.original
     if original is None and known.top is not None:
         original = None if known.is_changed else _find_original(assigned, known)
-    elif original is None and known.route == "kip-236" and set(known.target) - set(assigned):
+    elif original is None and known.route == REQUESTS and set(known.target) - set(assigned):
         original = assigned  # nobody has dealt with it yet
     return replace(known, assigned=assigned, original=original)
 

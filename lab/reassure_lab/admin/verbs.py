@@ -27,7 +27,7 @@ from reassure_lab.admin.submitting import (
     plan_targets,
     plan_withdrawal,
 )
-from reassure_lab.admin.survey import Active, Protocol, State, read_state
+from reassure_lab.admin.survey import Active, Route, State, read_state
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Result = TypeVar("Result")
@@ -147,7 +147,7 @@ def _choose_brokers(state: State, brokers: Sequence[int], *, with_racks: bool) -
 def execute(
     client: KazooClient,
     moves: Sequence[Move],
-    protocol: Protocol,
+    protocol: Route,
     *,
     bytes_per_s: int | None = None,
     additional: bool = False,
@@ -250,7 +250,7 @@ def list_active(client: KazooClient) -> tuple[Active, ...]:
 
 
 def cancel(
-    client: KazooClient, moves: Sequence[Move], protocol: Protocol, *, clear: bool = True
+    client: KazooClient, moves: Sequence[Move], protocol: Route, *, clear: bool = True
 ) -> Cancellation:
     """Ask for the replicas that these partitions had before. Raises NotNow, Unsettled."""
 

@@ -11,10 +11,10 @@ from kazoo.client import KazooClient
 
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, worst
 from reassure_controller.session import stop
-from reassure_lab.admin import phrases
+from reassure_lab.admin import REQUESTS, phrases
 from reassure_lab.admin.move_files import list_moves, read_moves, read_topics
 from reassure_lab.admin.submitting import Targets
-from reassure_lab.admin.survey import Protocol, open_cluster
+from reassure_lab.admin.survey import Route, open_cluster
 from reassure_lab.admin.verbs import (
     Cleared,
     Verification,
@@ -52,7 +52,7 @@ class Call:
     """Where the cluster is, and what all verbs need."""
 
     zookeeper: str
-    protocol: Protocol = "kip-236"
+    protocol: Route = REQUESTS
 
     def ask(self, verb: Callable[[KazooClient], Answer]) -> Answer:
         """Return what a verb answers, given a client. Raises NoCluster, and what the verb does."""

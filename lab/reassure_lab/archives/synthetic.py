@@ -49,12 +49,12 @@ from reassure_model.writes import (
 from reassure_pipeline.collecting import rare_collections
 from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
 from reassure_zookeeper.transactions import Op, Transaction
 from reassure_zookeeper.txnlog_writer import LogWriter
 
-PROFILE: Final = "kip-236"
 TRUTH: Final = "truth.json"
 PER_FILE: Final = 100_000
 """How many transactions ZooKeeper writes into one log file unless told otherwise."""
@@ -129,7 +129,7 @@ class SyntheticHistory:
         self.size = size
         self.planted: list[Faulty] = []
         self._random = Random(size.seed)
-        self._readings = get_profile(PROFILE)
+        self._readings = get_profile(DEFAULT_PROFILE)
         self._cluster = SampleCluster(_BROKERS)
         members = frozenset(range(1, _BROKERS + 1))
         around = Environment(members, members, controller_epoch=self._cluster.epoch)
@@ -557,7 +557,7 @@ def write_archive(folder: Path, size: Size, per_file: int = PER_FILE) -> dict[st
                 writer.append(*batch[:left])
                 batch, left = batch[left:], max(0, left - len(batch))
     truth = {
-        "profile": PROFILE,
+        "profile": DEFAULT_PROFILE,
         **asdict(size),
         "planted": [fault._asdict() for fault in history.planted],
         "unplanted": [fault._asdict() for fault in history.list_unplanted()],

@@ -12,7 +12,7 @@ import click
 
 from reassure_conformance.cli.options import emit, format_option
 from reassure_conformance.report.document import HOLDS, Document
-from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 if TYPE_CHECKING:
     from reassure_lab.cluster.overview import Overview
@@ -54,7 +54,7 @@ def _count_option(what: str, usual: int) -> Callable[[Any], Any]:
 @_count_option("zookeepers", 1)
 @click.option(
     "--profile",
-    default="kip-236",
+    default=DEFAULT_PROFILE,
     show_default=True,
     metavar="NAME",
     help=f"Rules of the controllers: {', '.join(PROTOCOLS)}.",

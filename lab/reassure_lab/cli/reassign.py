@@ -7,6 +7,7 @@ from typing import Any, Final
 import click
 
 from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option, is_given
+from reassure_lab.admin import PLACES, REQUESTS
 
 ACTIONS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "generate": (
@@ -35,8 +36,8 @@ def _file_option(name: str, text: str) -> Callable[..., Any]:
 @click.option("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="The cluster.")
 @click.option(
     "--protocol",
-    type=click.Choice(["kip-236", "legacy"]),
-    default="kip-236",
+    type=click.Choice(list(PLACES)),
+    default=REQUESTS,
     show_default=True,
     help="How to ask: by requests, or by /admin/reassign_partitions as Kafka has it.",
 )

@@ -41,6 +41,7 @@ from reassure_lab.cluster.state_file import (
     write_state,
 )
 from reassure_spec.errors import BadUsage, Unavailable
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 FIRST_CONTROLLER: Final = 101
 """The id of the first controller; brokers begin with 1."""
@@ -104,7 +105,7 @@ class Cluster:
         controllers: int = 2,
         zookeepers: int = 1,
         *,
-        profile: str = "kip-236",
+        profile: str = DEFAULT_PROFILE,
         session_timeout_s: float = SESSION_S,
         broker_options: Sequence[str] = (),
         controller_options: Sequence[str] = (),

@@ -9,6 +9,7 @@ from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, Cluster
 from reassure_lab.soak.proxies import Address, Network
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 LAG_MS: Final = 4_000
 """replica.lag.time.max.ms: a little more than a session."""
@@ -23,7 +24,7 @@ class Shape:
     brokers: int = 5
     controllers: int = 2
     zookeepers: int = 3
-    profile: str = "kip-236"
+    profile: str = DEFAULT_PROFILE
     broker_faults: Sequence[str] = ()
     controller_faults: Sequence[str] = ()
 

@@ -121,7 +121,8 @@ class Subject:
 def choose_readings(profile: str, changes: Iterable[str] = ()) -> Readings:
     """Return the readings of a profile with changes, each `name=value`.
 
-    >>> choose_readings("kip-236", ["drop.slice=exclusive"]).drop_slice
+    >>> from reassure_spec.profiles import DEFAULT_PROFILE
+    >>> choose_readings(DEFAULT_PROFILE, ["drop.slice=exclusive"]).drop_slice
     'exclusive'
     """
     return override_readings(get_profile(profile), dict(change.split("=", 1) for change in changes))

@@ -2,7 +2,7 @@
 
 | file | what it holds |
 |---|---|
-| `manifest.toml` | its profiles, which room asks about which reading, its pages of the docs |
+| `manifest.toml` | its profiles, the paths it `reads`, who asks which reading, its docs' pages |
 | `readings.toml` | its disputed sentences, with the values that each can take |
 | `findings.md` | where its document contradicts itself, is silent or loses data |
 | `clauses/*.md` | its normative sentences |

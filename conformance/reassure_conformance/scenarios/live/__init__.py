@@ -29,7 +29,7 @@ A module of this package that has `make_world` tells the world that is called li
 `protocols/NAME/live.py`. Where a
 story says what becomes of records, the brokers have logs, and each message arrives when the story
 has it arrive (`stepped`). A leader with a clock has no cluster: it is told to what the bundled
-brokers conclude with (`kafka_4485`).
+brokers conclude with.
 
 **What may differ.** A controller may raise the leader epoch of a partition where the model owes no
 raise, and nothing else changes by that: Kafka's does so on failover and on completion. Such a raise

@@ -50,6 +50,7 @@ from reassure_model.protocols.kafka_4485.replication import (
     Term,
     step,
 )
+from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_spec.znodes import (
@@ -68,8 +69,6 @@ KEY: Final[PartitionKey] = ("p", 0)
 LIMIT_MS: Final = 10_000
 PASSING_MS: Final = 10
 """What passes with each command."""
-PROFILE: Final = "kip-236"
-"""What the controller carries out that holds the elections."""
 
 NOT_WRITTEN: Final = "the leader does not write it"
 NOT_ELECTED: Final = "the controller does not elect it"
@@ -90,8 +89,8 @@ class LiveElectionsWorld(MachineWorld):
         opening: Replication = self._blank
         self._ids: Final = tuple(range(len(opening.replicas)))
         self._rules = ReplicationRules(readings, lag_ms_max=LIMIT_MS, faults=make_stage.faults)
-        self._adapter = Stepped(make_stage.find_cluster(), PROFILE, Readings(), self._rules)
-        self._stage = make_stage(self._adapter, PROFILE)
+        self._adapter = Stepped(make_stage.find_cluster(), DEFAULT_PROFILE, Readings(), self._rules)
+        self._stage = make_stage(self._adapter, DEFAULT_PROFILE)
         self._stage.begin(self._ids, ())
         isr = tuple(sorted(opening.isr))
         self._stage.create_partition(KEY, self._ids, LeaderAndIsr(0, 0, 1, isr), given=True)

@@ -1,6 +1,6 @@
 """The world of a machine: its acts are the commands, and its vocabulary says what they answer.
 
-    world kafka-42 assigned=1,2 brokers=1,2,3      the opening, as the vocabulary reads it
+    world NAME assigned=1,2 brokers=1,2,3          the opening, as the vocabulary reads it
 
 Each act is a command with its parameter as an argument; several brokers at once are an action each.
 `step` lets the controller carry out effects one by one and `run` all it can. `show` shows the
