@@ -17,10 +17,11 @@ from reassure_explorer.engine.graph import draw_graph
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
-from reassure_explorer.engine.result import Budget, Trace, Verdict
+from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
 from reassure_explorer.engine.simulate import NO_PROOF, simulate
 from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
+from reassure_explorer.scopes.pictures import name_actor
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"
 
@@ -227,3 +228,20 @@ def test_fair_runs_keep_the_budget() -> None:
     assert exploration.liveness is not None
     assert exploration.liveness.verdict is Verdict.UNKNOWN
     assert "fair runs: unknown, the budget of 100 states" in exploration.render()
+
+
+@pytest.mark.parametrize(
+    ("action", "parameter", "actor"),
+    [
+        ("die", 2, "broker 2"),
+        ("shut-down", 2, "broker 2"),
+        ("join", (("t", 0), 3), "broker 3"),
+        ("append", 1, "broker 1"),
+        ("append", None, "append"),
+        ("catch-up", ("t", 0), "catch-up"),
+        ("controller", None, "controller"),
+    ],
+)
+def test_picture_has_a_line_for_who_acts(action: str, parameter: object, actor: str) -> None:
+    """A broker acts where the act is a broker's and names one, whatever the protocol."""
+    assert name_actor(TraceStep(action, parameter, "", None)) == actor

@@ -177,7 +177,7 @@ def test_wheel_holds_types_and_data(wheel: Mapping[str, bytes]) -> None:
     patterns = {
         "spec/reassure_spec/protocols": "**/*.[tm]*",
         "spec/reassure_spec/schemas": "*.json",
-        "explorer/reassure_explorer/protocols": "*/counts.toml",
+        "explorer/reassure_explorer/protocols": "*/*.toml",
         "conformance/reassure_conformance/gate/stories": "*.txt",
         "conformance/reassure_conformance/adapter/skeletons": "*/*.template",
     }

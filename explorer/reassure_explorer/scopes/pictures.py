@@ -5,9 +5,11 @@ from typing import Final
 
 from reassure_explorer.engine.renderings import draw_trace
 from reassure_explorer.engine.result import Trace, TraceStep
-from reassure_model.protocols.kafka_4485.replication import ACTIONS
+from reassure_model.machine import find_machines
 
-_OF_BROKERS: Final = ("die", "return", *ACTIONS)
+_OF_BROKERS: Final = frozenset(
+    act.name for each in find_machines().values() for act in each.acts if act.over == "brokers"
+)
 """Actions whose parameter is the broker that acts."""
 _COLOURS: Final = MappingProxyType(
     {"die": "#c33", "leave": "#c83", "failover": "#93c", "controller": "#36c"}
@@ -24,7 +26,9 @@ def name_actor(step: TraceStep) -> str:
         case "join" | "leave":
             who = step.parameter[1] if isinstance(step.parameter, tuple) else step.parameter
             return f"broker {who}"
-    return f"broker {step.parameter}" if step.action in _OF_BROKERS else step.action
+    # Of another protocol an act of this name may be about a partition, or about nothing.
+    is_broker = step.action in _OF_BROKERS and isinstance(step.parameter, int)
+    return f"broker {step.parameter}" if is_broker else step.action
 
 
 def draw_scope_trace(trace: Trace, title: str = "") -> str:

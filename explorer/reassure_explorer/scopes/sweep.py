@@ -2,7 +2,8 @@
 
 `INSTANCES` says for each finding (`reassure_spec.findings`) in which scope, profile and readings
 it comes out, which invariant it breaks there and in how many steps; `derive` finds the trace anew.
-Most have a small world of their own (`reassure_explorer.promises`), the others a standard scope.
+Most have a small world of their own (`reassure_explorer.promises`), the others a standard scope
+(`protocols/NAME/instances.toml`).
 
 `sweep` goes the other way: it settles every reading of a scope otherwise, one at a time, and says
 what is broken then and is not broken otherwise.
@@ -18,6 +19,7 @@ from reassure_explorer.engine.result import Trace
 from reassure_explorer.promises import list_tales
 from reassure_explorer.scopes.catalogue import get_model, get_scope
 from reassure_spec.findings import findings_of_reading
+from reassure_spec.protocols import read_parts
 from reassure_spec.readings import READINGS, get_profile
 from reassure_spec.rooms import get_room
 
@@ -45,34 +47,12 @@ class Instance:
         return self.profile or get_scope(self.scope).profile
 
 
-_CLEAN: Final = {"election.unclean": "no"}
-_CUT: Final = {"move.cut-isr": "yes"}
-_AMENDED: Final = "kip-236-amended"
-
 INSTANCES: Final = (
-    Instance("drop-1", "min-two", "model.owed-is-allowed", 8, {"drop.slice": "exclusive"}),
-    Instance("drop-2", "promises", "drop.slice.inclusive", 11, {"drop.slice": "exclusive"}),
-    Instance(
-        "drop-3", "promises-four", "drop.before-expansion", 3, {"drop.evaluated": "after-expansion"}
+    *(
+        Instance(**each)
+        for tables in read_parts("reassure_explorer", "instances.toml")
+        for each in tables["instances"]
     ),
-    Instance("drop-4", "promises-four", "drop.protect-target", 8),
-    Instance("drop-5", "restless", LIVENESS, 9, {"drop.reevaluated-on-failover": "yes"}),
-    Instance("drop-5", "restless-requests", LIVENESS, 9, {"request.same-target": "restart"}),
-    Instance("drop-6", "promises", "drop.keep-top", 9),
-    Instance("drop-7", "promises", "drop.leader-kept", 12),
-    Instance("drop-7", "promises", "drop.leader-kept", 11, profile=_AMENDED),
-    Instance("drop-8", "promises-growth", "top.original-length", 8),
-    Instance("drop-10", "promises-calm", "target.at-least-min-isr", 2),
-    Instance(
-        "drop-12", "promises-chain", "top.once-per-chain", 10, {"top.recorded": "each-change"}
-    ),
-    Instance("drop-16", "promises", "drop.carried-out", 8),
-    Instance("drop-16", "promises", "drop.carried-out", 8, profile=_AMENDED),
-    Instance(
-        "protocol-1", "promises", "child.before-effects", 5, {"request.persist": "effects-first"}
-    ),
-    Instance("protocol-7", "restless-requests", LIVENESS, 9, {"request.same-target": "restart"}),
-    Instance("move-4", "moves-growth", "move.leader.holds-committed", 9, _CUT),
     *(
         Instance(tale.finding, tale.name, tale.clause, tale.steps, tale.readings, tale.profile)
         for tale in list_tales()

@@ -12,9 +12,9 @@ from reassure_judge.books import Book, Earlier, QueueWritten, is_by_client
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event, Observation
 from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRules
+from reassure_judge.protocols.kip_236.whole import WholeRouter
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
-from reassure_judge.whole import WholeRouter
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, is_done
 from reassure_model.protocols.kip_236_legacy.entries import (

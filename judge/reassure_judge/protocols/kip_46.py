@@ -17,9 +17,9 @@ from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_clie
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
+from reassure_judge.protocols.kip_236.whole import WholeRouter
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
-from reassure_judge.whole import WholeRouter
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_46 import Cluster, Hosted, Task, compute_plan, find_running

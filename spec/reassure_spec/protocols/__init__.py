@@ -90,3 +90,11 @@ def import_parts(room: str, part: str = "") -> Mapping[str, ModuleType]:
         found[place.name.replace("_", "-")] = import_module(f"{module}.{part}" if part else module)
     known = sorted(found, key=lambda name: order.index(name) if name in order else len(order))
     return {name: found[name] for name in known}
+
+
+def read_parts(room: str, name: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the TOML file of this name, parsed, of each protocol that has one in a room."""
+    for folder in import_parts(room).values():
+        file = files(folder) / name
+        if file.is_file():
+            yield tomllib.loads(file.read_text(encoding="utf-8"))

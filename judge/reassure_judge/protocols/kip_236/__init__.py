@@ -1,7 +1,7 @@
 """KIP-236, as written and amended: requests in a queue, a record of each reassignment in flight.
 
 The rules are the model's (`reassure_model.protocols.kip_236`). What a controller has in mind and
-did not write is kept as several possible states (`reassure_judge.possible`).
+did not write is kept as several possible states (`reassure_judge.protocols.kip_236.possible`).
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,7 @@ from reassure_judge.history import (
     StateWritten,
     Unreadable,
 )
-from reassure_judge.possible import (
+from reassure_judge.protocols.kip_236.possible import (
     RECORDS,
     Possible,
     believe,
