@@ -26,7 +26,7 @@ from typing import NamedTuple
 
 import psutil  # type: ignore[import-untyped]
 
-from reassure_lab.archives.synthetic import TRUTH, Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import TRUTH, Size, write_archive
 
 PLAIN = ("--jobs", "1")
 BOTH = ("--jobs", "2")

@@ -33,7 +33,7 @@ from typing import IO, Any, Final, NamedTuple
 from kazoo.client import KazooClient
 
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Size, SyntheticHistory
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_zookeeper.launch import Settings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Check, Create, SetData, Transaction

@@ -15,7 +15,7 @@ from reassure_conformance.report.document import result_schema
 from reassure_conformance.report.fleet import draw_fleet
 from reassure_conformance.report.page import render_page
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_zookeeper.txnlog_writer import write_log
 
 OpenPage = Callable[..., str]

@@ -11,7 +11,7 @@ from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_lab.archives.synthetic import Size, SyntheticHistory
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 from reassure_zookeeper.transactions import Transaction

@@ -4,10 +4,10 @@ from collections import Counter
 
 import pytest
 
-from reassure_lab.archives import forms
-from reassure_lab.archives.forms import Answers, Place, Step
-from reassure_lab.archives.offers import Offer
-from reassure_lab.archives.synthetic import Size, SyntheticHistory
+from reassure_lab.protocols.kip_236 import forms
+from reassure_lab.protocols.kip_236.forms import Answers, Place, Step
+from reassure_lab.protocols.kip_236.offers import Offer
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_model.outcome import Accepted
 from reassure_model.partition import (
     Environment,

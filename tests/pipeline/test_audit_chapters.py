@@ -15,7 +15,7 @@ from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Size, SyntheticHistory
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline import bases
 from reassure_pipeline.archive import Since, find_archives, read_archive
 from reassure_pipeline.audit import audit_local

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.fleet_sums import LISTED
 from reassure_pipeline.sums import EDGES_MS, MOST_BINS, Durations, First, TimeBins

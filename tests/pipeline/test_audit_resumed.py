@@ -12,7 +12,7 @@ import pytest
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline import audit as engine
 from reassure_pipeline import resuming
 from reassure_pipeline.archive import Since

@@ -22,7 +22,7 @@ from reassure_judge.history import Observation
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archive import APART, RECOGNISED, Archive, Since, find_archives, read_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.audit_report import AuditReport

@@ -18,7 +18,7 @@ from reassure_conformance.cli.audit import audit as verb
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archive import find_archives
 from reassure_pipeline.archive_report import VACUOUS, ArchiveReport
 from reassure_pipeline.audit import audit_local

@@ -15,7 +15,7 @@ from pathlib import Path
 import pyspark
 import pytest
 
-from reassure_lab.archives.synthetic import Size, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.gateway import SparkUnavailable, open_spark
 from reassure_pipeline.spark import audit_spark

@@ -14,7 +14,7 @@ from reassure_conformance.answers.watching import Asked, Outlet, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Faulty, Size, SyntheticHistory
+from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.growing import TakenBack

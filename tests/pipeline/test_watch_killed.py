@@ -15,7 +15,7 @@ from typing import Any
 import psutil
 import pytest
 
-from reassure_lab.archives.synthetic import Size, SyntheticHistory
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline.audit import audit_local
 from reassure_pipeline.watch_state import JOURNAL, STATE
 from reassure_spec.readings import get_profile

@@ -17,7 +17,7 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.archives.synthetic import Size, SyntheticHistory, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory, write_archive
 from reassure_pipeline import watch_source
 from reassure_pipeline.alerts import Alert
 from reassure_pipeline.same_history import SameHistory

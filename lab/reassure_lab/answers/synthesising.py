@@ -3,17 +3,21 @@
 import time
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, Document
-from reassure_lab.archives.synthetic import TRUTH, Size, write_archive
+from reassure_spec.profiles import DEFAULT_PROFILE
+from reassure_spec.protocols import import_parts
+
+_SYNTHETIC: Final = import_parts("reassure_lab", "synthetic")[DEFAULT_PROFILE]
 
 
-def synth_document(directory: Path, size: Size) -> Document:
-    """Write an archive; answer what was planted. Raises BadUsage, OSError."""
+def synth_document(directory: Path, *sizes: float) -> Document:
+    """Write an archive of this `Size`; answer what was planted. Raises BadUsage, OSError."""
     start = time.perf_counter()
-    truth = write_archive(directory, size)
+    size = _SYNTHETIC.Size(*sizes)
+    truth = _SYNTHETIC.write_archive(directory, size)
     counts = {
         "transactions": size.transactions,
         "partitions": size.partitions,
@@ -37,5 +41,5 @@ def render_synth(document: Document, form: str) -> str:
             f"\n{missing} of the {asked} faults asked for found no place: ask for more "
             "transactions, or for fewer faults\n"
         )
-    where = f"{document.body['directory']}/{TRUTH}"
+    where = f"{document.body['directory']}/{_SYNTHETIC.TRUTH}"
     return f"{table}\n{document.counts['transactions']} transactions; {where} says where"

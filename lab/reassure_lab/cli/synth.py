@@ -52,7 +52,6 @@ def synth(
 ) -> int:
     """Write a log of a cluster at work into DIR, and the faults planted in it into truth.json."""
     from reassure_lab.answers.synthesising import render_synth, synth_document
-    from reassure_lab.archives.synthetic import Size
 
-    document = synth_document(directory, Size(transactions, partitions, faults, seed, hot))
+    document = synth_document(directory, transactions, partitions, faults, seed, hot)
     return emit(document, form, lambda: render_synth(document, form))

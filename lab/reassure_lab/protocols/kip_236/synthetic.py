@@ -5,8 +5,8 @@ that it accepts; clients ask for reassignments and change them in flight, replic
 brokers die and return, controllers follow one another. What the model makes of it is written as
 ZooKeeper would log it. Nothing here asks the judge.
 
-A planted fault is one write that the model rejects (`reassure_lab.archives.distortions`), at a
-quiet moment: a while after the last broker came or went, so that nobody can have missed it.
+A planted fault is one write that the model rejects (`distortions`), at a quiet moment: a while
+after the last broker came or went, so that nobody can have missed it.
 
 Memory grows with the partitions, not with the transactions: those are handed on as they are made.
 """
@@ -20,7 +20,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final, NamedTuple, TypeVar
 
-from reassure_lab.archives.distortions import (
+from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.protocols.kip_236.distortions import (
     AUTHORSHIPS,
     DISTORTIONS,
     GARBAGE,
@@ -30,10 +31,9 @@ from reassure_lab.archives.distortions import (
     go_on,
     is_forbidden,
 )
-from reassure_lab.archives.forms import Answers, Place, Step
-from reassure_lab.archives.offers import Offer, offer_lag, offer_owed, offer_return
-from reassure_lab.archives.operations import Topic, list_ops
-from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.protocols.kip_236.forms import Answers, Place, Step
+from reassure_lab.protocols.kip_236.offers import Offer, offer_lag, offer_owed, offer_return
+from reassure_lab.protocols.kip_236.operations import Topic, list_ops
 from reassure_model.controllers import ACTING
 from reassure_model.partition import Environment, Partition
 from reassure_model.writes import (

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_lab.archives.offers import Offer
+from reassure_lab.protocols.kip_236.offers import Offer
 from reassure_model.outcome import Rejected
 from reassure_model.partition import (
     Environment,

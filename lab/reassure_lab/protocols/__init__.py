@@ -1,0 +1,1 @@
+"""What the lab has of each protocol."""
