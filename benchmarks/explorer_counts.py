@@ -10,6 +10,7 @@ import sys
 
 from reassure_explorer.scopes.catalogue import SCOPES, explore_scope
 from reassure_explorer.scopes.counts import COUNTS
+from reassure_spec.profiles import AMENDED_PROFILE
 
 LARGE = ("large",)
 
@@ -20,7 +21,7 @@ def main() -> int:
     names = asked or [n for n in SCOPES if n not in LARGE or "--all" in sys.argv]
     different = 0
     for name in names:
-        for profile in dict.fromkeys((SCOPES[name].profile, "kip-236-amended")):
+        for profile in dict.fromkeys((SCOPES[name].profile, AMENDED_PROFILE)):
             result = explore_scope(name, profile=profile, keep_going=True).result
             counts = (result.distinct, result.generated, result.depth)
             kept = COUNTS.get((name, profile))

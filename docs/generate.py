@@ -54,7 +54,7 @@ from reassure_proofs.engine.wording import format_sums
 from reassure_spec.clauses import get_places, load_clauses
 from reassure_spec.findings import FINDINGS, WITHDRAWN
 from reassure_spec.matrix import Row, make_matrix
-from reassure_spec.profiles import list_profiles
+from reassure_spec.profiles import AMENDED_PROFILE, DEFAULT_PROFILE, list_profiles
 from reassure_spec.readings import PROFILES, READINGS, get_profile
 from reassure_spec.systems import SYSTEMS, System
 from reassure_spec.znodes import ReplicaList
@@ -479,7 +479,7 @@ def _row(what: str, assigned: ReplicaList, leader: int, isr: ReplicaList, epoch:
 
 def _walk_first() -> Iterator[Step]:
     """Yield the seven steps of the first reassignment, with all four repairs of its readings."""
-    readings, joined = get_profile("kip-236-amended"), False
+    readings, joined = get_profile(AMENDED_PROFILE), False
     words = find_machines()["kafka-42"].vocabulary
     move = kafka_42.make_move(_FROM, frozenset(_FROM + _TO))
     move = replace(move, path=_TO, wanted=_TO)
@@ -497,7 +497,7 @@ def _walk_first() -> Iterator[Step]:
 
 def _walk_requests() -> Iterator[Step]:
     """Yield the writes of KIP-236 from request to completion."""
-    readings, targets = get_profile("kip-236"), list(_TO)
+    readings, targets = get_profile(DEFAULT_PROFILE), list(_TO)
     state: system.System = system.make_system(_FROM, _FROM + _TO)
     actions: list[system.Action] = [Controller(), system.Submit(_TO)]
     while True:
@@ -561,8 +561,6 @@ def render_worked_moves() -> str:
 
 # The explorer's scopes ---------------------------------------------------------------------------
 
-_AMENDED: Final = "kip-236-amended"
-
 
 def _format_counts(scope: str, profile: str) -> str:
     counts = COUNTS.get((scope, profile))
@@ -578,7 +576,7 @@ def _scope_table() -> Iterator[str]:
                 scope.summary,
                 scope.profile,
                 _format_counts(scope.name, scope.profile),
-                _format_counts(scope.name, _AMENDED),
+                _format_counts(scope.name, AMENDED_PROFILE),
             )
             for scope in SCOPES.values()
         ),

@@ -1,10 +1,9 @@
 """Ordinary acts of a controller that have nothing to do with a reassignment.
 
 A client asks for preferred leaders, a broker asks to stop, a topic is to be deleted, a topic allows
-a leader that was not in sync. Each of them is a write of leader and in-sync set that no rule of
-`reassure_model.protocols.kip_236.rules` asks for, and each is told by its own evidence, which
-stands in `Environment`. None of them is owed: a controller that does not serve such requests breaks
-nothing.
+a leader that was not in sync. Each of them is a write of leader and in-sync set that no rule on
+reassignments asks for, and each is told by its own evidence, which stands in `Environment`. None of
+them is owed: a controller that does not serve such requests breaks nothing.
 """
 
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_leader_live

@@ -1,8 +1,8 @@
 """The copies of one partition: assigned, leading, in sync, alive, running, holding all records.
 
-What the models of whole controllers have in common (`kafka_42`, `kafka_zk`). Data is kept as small
-as it can be: `holding` are the replicas whose log has every committed record, `running` those that
-were started and not stopped. What can happen here is nobody's decision: a replica catches up, a
+What the models of whole controllers have in common. Data is kept as small as it can be: `holding`
+are the replicas whose log has every committed record, `running` those that were started and not
+stopped. What can happen here is nobody's decision: a replica catches up, a
 record is committed, a broker dies.
 """
 

@@ -1,7 +1,7 @@
 """The life of every znode of the protocol: which rule is about its creation, change and removal.
 
 `LIVES` is the one table of it. What a partition's znodes may hold is judged by
-`reassure_model.protocols.kip_236.rules`; here are the rules on what may go, whoever takes it away.
+the rules of its protocol; here are the rules on what may go, whoever takes it away.
 """
 
 from collections.abc import Mapping, Set

@@ -18,6 +18,8 @@ PROTOCOLS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
 """By profile, the one that it is named for first."""
 DEFAULT_PROFILE: Final = next(name for name, said in read_profiles() if said.get("default"))
 """The profile where none is named."""
+AMENDED_PROFILE: Final = next(name for name, said in read_profiles() if said.get("amended"))
+"""The profile in which what the documents get wrong is put right."""
 
 
 def has_protocol(profile: str, *protocols: str) -> bool:

@@ -156,3 +156,9 @@ def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
 def test_checks_fit_on_one_line(places: dict[str, tuple[str, ...]], line: str) -> None:
     """Places are listed column by column, counted where they are many, and absent ones left out."""
     assert where.format_checks(places) == line
+
+
+def test_package_is_called_by_its_folder() -> None:
+    """No place of a clause is called by the file name that every package has."""
+    places = {place for found in where.find_judged().values() for place in found}
+    assert not [place for place in places if place.startswith("__init__")]

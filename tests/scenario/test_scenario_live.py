@@ -12,11 +12,11 @@ from reassure_conformance.adapter.bundled import find_unsupported
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.protocols.kafka_42 import live as kafka_42
+from reassure_conformance.protocols.kafka_4485 import leader_terms
 from reassure_conformance.protocols.kafka_4485 import live as kafka_4485
 from reassure_conformance.scenarios.live import (
     LiveServer,
     find_reason_to_skip,
-    leader_terms,
     run_live,
 )
 from reassure_conformance.scenarios.live.live_server import find_live_worlds

@@ -30,7 +30,8 @@ def _texts(node: ast.AST) -> Iterator[str]:
 def find_mentions(path: Path, known: Collection[str]) -> Iterator[tuple[str, str]]:
     """Yield known clause id and place for each text of a file that is such an id.
 
-    The place is the module and, where the text stands inside one, the class and function.
+    The place is the module, a package by its folder, and, where the text stands inside one, the
+    class and function.
     """
 
     def walk(node: ast.AST, place: str) -> Iterator[tuple[str, str]]:
@@ -41,7 +42,7 @@ def find_mentions(path: Path, known: Collection[str]) -> Iterator[tuple[str, str
         for child in ast.iter_child_nodes(node):
             yield from walk(child, place)
 
-    return walk(_parse(path), path.stem)
+    return walk(_parse(path), path.parent.name if path.stem == "__init__" else path.stem)
 
 
 def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:

@@ -21,9 +21,10 @@ from reassure_controller.replication.upkeep import (
 from reassure_controller.storage.log import SEGMENT_BYTES
 from reassure_lab.wire.frames import MAX_BYTES
 from reassure_spec.errors import BadConfiguration
+from reassure_spec.profiles import AMENDED_PROFILE
 from reassure_spec.rooms import BROKER, choose_readings
 
-BROKER_PROFILE: Final = "kip-236-amended"
+BROKER_PROFILE: Final = AMENDED_PROFILE
 """What brokers go by unless they are told: as KAFKA-4485 is written any new leader epoch may cost
 an acknowledged record (docs/replication.md)."""
 _NUMBERS: Final = (

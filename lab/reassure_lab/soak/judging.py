@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reassure_judge.protocols import get_observing
 from reassure_lab.soak.checker import Breach
 from reassure_pipeline.audit import audit_paths
 from reassure_pipeline.audit_report import AuditReport
@@ -15,7 +16,7 @@ from reassure_zookeeper.transactions import Create, Error, SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
-OBSERVED: Final = "kafka-4485"
+OBSERVED: Final = get_observing().profiles[0]
 """The profile of what brokers observe."""
 
 

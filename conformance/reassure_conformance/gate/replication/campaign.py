@@ -2,7 +2,7 @@
 
 The directory of the run is that of any run (`gate.running`). Of the trial that failed it holds
 `failure.txt`, its steps, and `failure/`, the logs of each broker and what it observed: `reassure
-audit --profile kafka-4485 RUN RUN/failure/*/observations` judges these once more.
+audit --profile PROFILE RUN RUN/failure/*/observations` judges these once more.
 """
 
 import json
@@ -60,6 +60,7 @@ from reassure_conformance.script import SUFFIX
 from reassure_controller.faults import check_faults
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.observed.needs import UNJUDGED
+from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
 from reassure_spec.errors import Unavailable
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -67,7 +68,7 @@ from reassure_zookeeper.server import Server
 
 log = logging.getLogger(__name__)
 
-PROFILE: Final = "kafka-4485"
+PROFILE: Final = get_observing().profiles[0]
 LAG_MS_MAX: Final = 1_000
 BATCH: Final = 40
 """Trials that are drawn in a row."""

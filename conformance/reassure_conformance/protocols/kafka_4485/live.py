@@ -10,7 +10,7 @@ Stories of elections have no clock of their own, and are told to brokers with lo
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_conformance.scenarios.live.leader_terms import LiveElectionsWorld
+from reassure_conformance.protocols.kafka_4485.leader_terms import LiveElectionsWorld
 from reassure_conformance.scenarios.live.stage import MakeStage, NotLive
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import MachineWorld
