@@ -1,6 +1,6 @@
 """The replica and partition state machines, as tables of valid previous states.
 
-Profile `kafka-42` has four replica states. In it a replica reaches NonExistent from Offline, and
+The first profiles have four replica states. In them a replica reaches NonExistent from Offline, and
 nothing leads from Offline to Offline. The later profiles have the three deletion states as well and
 allow Offline again from Offline, so that a broker's death after a failed attempt is legal.
 Where Kafka's prose and its tables disagree, the tables are followed.
@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_spec.clauses import checks
+from reassure_spec.profiles import FIRST_STATES
 from reassure_spec.readings import PROFILES
 
 
@@ -41,14 +42,14 @@ R = ReplicaState
 P = PartitionState
 Machine = TypeVar("Machine", ReplicaState, PartitionState)
 
-_REPLICA_KAFKA_42: Final = {
+_REPLICA_FIRST: Final = {
     R.NEW: frozenset({R.NON_EXISTENT}),
     R.ONLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE}),
     R.OFFLINE: frozenset({R.NEW, R.ONLINE}),
     R.NON_EXISTENT: frozenset({R.OFFLINE}),
 }
 
-_REPLICA_KIP_236: Final = {
+_REPLICA_LATER: Final = {
     R.NEW: frozenset({R.NON_EXISTENT}),
     R.ONLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}),
     R.OFFLINE: frozenset({R.NEW, R.ONLINE, R.OFFLINE, R.DELETION_INELIGIBLE}),
@@ -61,7 +62,7 @@ _REPLICA_KIP_236: Final = {
 REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]]]] = (
     MappingProxyType(
         {
-            name: MappingProxyType(_REPLICA_KAFKA_42 if name == "kafka-42" else _REPLICA_KIP_236)
+            name: MappingProxyType(_REPLICA_FIRST if name in FIRST_STATES else _REPLICA_LATER)
             for name in PROFILES
         }
     )
@@ -69,21 +70,19 @@ REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]
 """By profile: valid previous states by state. A state that is not a key does not exist there."""
 
 
-_PARTITION_KIP_236: Final = {
+_PARTITION_LATER: Final = {
     P.NEW: frozenset({P.NON_EXISTENT}),
     P.ONLINE: frozenset({P.NEW, P.ONLINE, P.OFFLINE}),
     P.OFFLINE: frozenset({P.NEW, P.ONLINE, P.OFFLINE}),
     P.NON_EXISTENT: frozenset({P.OFFLINE}),
 }
 
-_PARTITION_KAFKA_42: Final = {**_PARTITION_KIP_236, P.OFFLINE: frozenset({P.NEW, P.ONLINE})}
+_PARTITION_FIRST: Final = {**_PARTITION_LATER, P.OFFLINE: frozenset({P.NEW, P.ONLINE})}
 
 PARTITION_TABLES: Final[Mapping[str, Mapping[PartitionState, frozenset[PartitionState]]]] = (
     MappingProxyType(
         {
-            name: MappingProxyType(
-                _PARTITION_KAFKA_42 if name == "kafka-42" else _PARTITION_KIP_236
-            )
+            name: MappingProxyType(_PARTITION_FIRST if name in FIRST_STATES else _PARTITION_LATER)
             for name in PROFILES
         }
     )

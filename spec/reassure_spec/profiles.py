@@ -20,6 +20,8 @@ DEFAULT_PROFILE: Final = next(name for name, said in read_profiles() if said.get
 """The profile where none is named."""
 AMENDED_PROFILE: Final = next(name for name, said in read_profiles() if said.get("amended"))
 """The profile in which what the documents get wrong is put right."""
+FIRST_STATES: Final = frozenset(n for n, said in read_profiles() if said.get("first-states"))
+"""The profiles in which replicas have Kafka's first states, and none for a deletion by steps."""
 
 
 def has_protocol(profile: str, *protocols: str) -> bool:

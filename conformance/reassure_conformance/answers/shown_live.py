@@ -8,28 +8,18 @@ of it. That has to be what the model's controller makes of it, and has to break 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import Any, Final
 
-from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.answers.proving import FACTOR, Say
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.live.live_server import LiveServer
-from reassure_conformance.scenarios.live.stage import Stage
-from reassure_conformance.scenarios.live.staged_requests import (
-    create_partition,
-    read_partition,
-    submit,
-)
-from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_proofs.engine.necessity import SHAPE, NecessityResult, examine_hypotheses
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.replays import NotShown, Replay, can_be_shown, prepare
-from reassure_proofs.protocols.kip_236.plantings import End, Planting, violates
-from reassure_spec.readings import get_profile
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.protocols import import_parts
 
-KEY: Final[PartitionKey] = ("orders", 0)
 SAME: Final = "shows the same"
 NOT_POSSIBLE: Final = "not possible"
 
@@ -58,30 +48,10 @@ class ReplayRow:
         }
 
 
-def replay_live(live: LiveServer, planting: Planting) -> End:
-    """Return where the real controller comes to rest. Raises NotShown where it does not."""
-    partition = Partition(
-        planting.assigned,
-        LeaderAndIsr(planting.leader, 0, 0, planting.isr),
-        Reassignment(planting.target, planting.top),
-    )
-    with live.open_stage(planting.profile, {}, get_profile(planting.profile)) as stage:
-        stage.begin(planting.brokers, ())
-        create_partition(stage, KEY, partition, planting.minimum, given=True)
-        stage.fail_over()
-        _settle(stage)
-        if planting.requested:
-            submit(stage, {KEY: planting.requested}, legacy=False)
-            _settle(stage)
-        found, _ = read_partition(stage, KEY)
-    assert found.assigned is not None and found.state is not None
-    target = None if found.reassignment is None else found.reassignment.target
-    return End(found.assigned, found.state.leader, found.state.isr, target)
-
-
-def _settle(stage: Stage) -> None:
-    if not stage.work(None)[1]:
-        raise NotShown(f"the controller does not come to rest in {SETTLE_TIMEOUT_S:g} s")
+def _find_part(planting: object) -> ModuleType:
+    """Return what writes such a state and judges where it ends: its protocol's own."""
+    parts = import_parts("reassure_conformance", "replayed").values()
+    return next(part for part in parts if isinstance(planting, part.Planting))
 
 
 def replay_counterexamples(
@@ -110,15 +80,16 @@ def replay_counterexamples(
 def _compare(live: LiveServer, item: NecessityResult, replay: Replay) -> str:
     if replay.planting is None:
         return NOT_POSSIBLE
+    part = _find_part(replay.planting)
     try:
-        end = replay_live(live, replay.planting)
+        end = part.replay_live(live, replay.planting)
     except NotShown as reason:
         return str(reason)
     if end != replay.expected:
         return f"comes to {end}, the model to {replay.expected}"
     (theorem,) = get_theorems([item.theorem.name])
     arguments = (item.counterexample or {})["arguments"]
-    broken = violates(theorem, arguments, replay.planting, end)
+    broken = part.violates(theorem, arguments, replay.planting, end)
     return SAME if broken else f"comes to {end}, which keeps the claim"
 
 

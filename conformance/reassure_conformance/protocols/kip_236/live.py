@@ -11,14 +11,7 @@ from typing import ClassVar, Final
 from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.bundled import find_unsupported
 from reassure_conformance.gate.steps import BadStep, parse_partition
-from reassure_conformance.protocols.kip_236.world import (
-    EVIDENCE,
-    ONLY,
-    WRITES_MAX,
-    ReassignmentWorld,
-)
-from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
-from reassure_conformance.scenarios.live.staged_requests import (
+from reassure_conformance.protocols.kip_236.staged_requests import (
     Writes,
     change_isr,
     create_partition,
@@ -27,6 +20,13 @@ from reassure_conformance.scenarios.live.staged_requests import (
     refuse_to_go_on,
     submit,
 )
+from reassure_conformance.protocols.kip_236.world import (
+    EVIDENCE,
+    ONLY,
+    WRITES_MAX,
+    ReassignmentWorld,
+)
+from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_model.environment import Join, Leave
 from reassure_model.partition import Partition

@@ -8,9 +8,7 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from reassure_conformance.adapter.bundled import find_unsupported
-from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
-from reassure_conformance.scenarios.live.stage import Done, MakeStage, Stage
-from reassure_conformance.scenarios.live.staged_requests import (
+from reassure_conformance.protocols.kip_236.staged_requests import (
     Writes,
     change_isr,
     create_partition,
@@ -18,6 +16,8 @@ from reassure_conformance.scenarios.live.staged_requests import (
     refuse_to_go_on,
     submit,
 )
+from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
+from reassure_conformance.scenarios.live.stage import Done, MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_judge.books import QueueWritten, is_by_client
 from reassure_judge.history import Observation

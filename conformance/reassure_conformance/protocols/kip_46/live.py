@@ -15,13 +15,13 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from reassure_conformance.adapter.bundled import find_unsupported
-from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
-from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, Done, MakeStage, NotLive, Stage
-from reassure_conformance.scenarios.live.staged_requests import (
+from reassure_conformance.protocols.kip_236.staged_requests import (
     change_isr,
     read_partition,
     refuse_to_go_on,
 )
+from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
+from reassure_conformance.scenarios.live.stage import ANOTHER_WAY, Done, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import LIMIT
 from reassure_controller import effects

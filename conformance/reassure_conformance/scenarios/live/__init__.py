@@ -25,11 +25,10 @@ names the clause that it breaks. Where a story ends the controller has to come t
 What a machine's world says of its partitions, and of what stands beside them, is said of what
 ZooKeeper holds (`machine`). Times are counted from the beginning of a story.
 
-A module of this package that has `make_world` tells the world that is called like it, and so does
-`protocols/NAME/live.py`. Where a
-story says what becomes of records, the brokers have logs, and each message arrives when the story
-has it arrive (`stepped`). A leader with a clock has no cluster: it is told to what the bundled
-brokers conclude with.
+The world of a protocol is told by `protocols/NAME/live.py`, any other by the `live_WORLD.py` of the
+protocol whose controller is asked (`live_server`). Where a story says what becomes of records, the
+brokers have logs, and each message arrives when the story has it arrive (`stepped`). A leader with
+a clock has no cluster: it is told to what the bundled brokers conclude with.
 
 **What may differ.** A controller may raise the leader epoch of a partition where the model owes no
 raise, and nothing else changes by that: Kafka's does so on failover and on completion. Such a raise

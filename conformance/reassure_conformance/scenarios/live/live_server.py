@@ -1,11 +1,9 @@
 """Runs live scenarios one after another on one ZooKeeper server."""
 
 import contextlib
-import importlib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
-from pkgutil import iter_modules
 from types import MappingProxyType, ModuleType
 from typing import Any, Final, Self
 
@@ -15,7 +13,7 @@ from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
 from reassure_conformance.scenarios.told_scenario import Outcome
-from reassure_conformance.scenarios.worlds import World
+from reassure_conformance.scenarios.worlds import World, list_worlds
 from reassure_controller.faults import check_faults
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
@@ -29,21 +27,18 @@ Make = Callable[[MakeStage, str, Readings, Arguments], World]
 
 @cache
 def find_live_worlds() -> Mapping[str, ModuleType]:
-    """Return the modules that tell a world live, by the name of the world, which is theirs.
+    """Return the modules that tell a world live, by the name of the world.
 
-    Each has `make_world`, which makes it of what makes a stage, the profile, the readings and the
-    world's arguments; and `find_reason`, which says why a scenario of it is not told.
+    A protocol's own world is told by `protocols/NAME/live.py`, any other by the `live_WORLD.py` of
+    the protocol whose controller is asked. Each has `make_world`, which makes it of what makes a
+    stage, the profile, the readings and the world's arguments; and `find_reason`, which says why a
+    scenario of it is not told.
     """
-    package = __name__.rpartition(".")[0]
-    here = iter_modules(importlib.import_module(package).__path__)
-    common = {
-        found.name.replace("_", "-"): importlib.import_module(f"{package}.{found.name}")
-        for found in here
-    }
-    every = {**common, **import_parts("reassure_conformance", "live")}
-    return MappingProxyType(
-        {name: module for name, module in every.items() if hasattr(module, "make_world")}
-    )
+    found = dict(import_parts("reassure_conformance", "live"))
+    for world in list_worlds():
+        for module in import_parts("reassure_conformance", f"live_{world}").values():
+            found[world] = module
+    return MappingProxyType(found)
 
 
 def find_reason_to_skip(scenario: Scenario) -> str:

@@ -1,20 +1,16 @@
 """World `tables`: the model's pure functions, asked one question at a time.
 
-State machine moves, leader selectors, the drop rule, what becomes of a request, and elections of
-controllers. Nothing is kept from one command to the next.
+State machine moves, leader selectors and elections of controllers; `QUESTIONS` of a module
+`protocols/NAME/tables.py` are asked here as well. Nothing is kept from one command to the next.
 """
 
-from collections.abc import Iterator
 from enum import Enum
-from itertools import permutations
+from functools import partial
 from typing import ClassVar, Final, TypeVar
 
-from reassure_conformance.scenarios.worlds import dispatch
+from reassure_conformance.scenarios.worlds import Handler, dispatch
 from reassure_model.controllers import Controllership, accept_election, find_broken_authority
 from reassure_model.outcome import Rejected
-from reassure_model.partition import Environment, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_model.protocols.kip_236.requests import New, NothingToDo, Refusal, decide_request
 from reassure_model.selectors import (
     Elected,
     select_new,
@@ -31,6 +27,7 @@ from reassure_model.state_machines import (
     move_partition,
     move_replica,
 )
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,
@@ -40,7 +37,6 @@ from reassure_spec.words import (
     parse_number,
     parse_replicas,
 )
-from reassure_spec.znodes import ReplicaList
 
 State = TypeVar("State", bound=Enum)
 
@@ -75,7 +71,14 @@ class TablesWorld:
 
     def run(self, command: str, arguments: Arguments) -> str:
         """Answer one question. Raises ScenarioError."""
-        handlers = {
+        return dispatch(self.list_handlers(), command, arguments)
+
+    def list_handlers(self) -> dict[str, Handler]:
+        """Return what answers each question, those of the protocols among them."""
+        modules = import_parts("reassure_conformance", "tables").values()
+        asked = {name: ask for module in modules for name, ask in module.QUESTIONS.items()}
+        return {
+            **{name: partial(ask, self._readings) for name, ask in asked.items()},
             "replica": self._move_replica,
             "partition": self._move_partition,
             "replica-table": self._show_replica_table,
@@ -87,10 +90,7 @@ class TablesWorld:
             "elect-preferred": self._elect_preferred,
             "elect-controller": self._elect_controller,
             "judge-authority": self._judge_authority,
-            "drop": self._drop,
-            "decide": self._decide,
         }
-        return dispatch(handlers, command, arguments)
 
     def _move_replica(self, arguments: Arguments) -> str:
         check_arguments(arguments, ("from", "to"))
@@ -136,14 +136,14 @@ class TablesWorld:
     def _elect_new(self, arguments: Arguments) -> str:
         check_arguments(arguments, ("assigned", "live"))
         assigned = parse_replicas("assigned", arguments["assigned"])
-        return _format_elected(select_new(assigned, _parse_set("live", arguments)))
+        return _format_elected(select_new(assigned, parse_set("live", arguments)))
 
     def _elect_offline(self, arguments: Arguments) -> str:
         check_arguments(arguments, ("assigned", "isr", "live"), ("unclean",))
         elected = select_offline(
             parse_replicas("assigned", arguments["assigned"]),
             parse_replicas("isr", arguments["isr"]),
-            _parse_set("live", arguments),
+            parse_set("live", arguments),
             unclean="unclean" in arguments,
         )
         return _format_elected(elected)
@@ -153,7 +153,7 @@ class TablesWorld:
         elected = select_reassigned(
             parse_replicas("target", arguments["target"]),
             parse_replicas("isr", arguments["isr"]),
-            _parse_set("live", arguments),
+            parse_set("live", arguments),
         )
         return _format_elected(elected)
 
@@ -162,7 +162,7 @@ class TablesWorld:
         elected = select_preferred(
             parse_replicas("assigned", arguments["assigned"]),
             parse_replicas("isr", arguments["isr"]),
-            _parse_set("live", arguments),
+            parse_set("live", arguments),
         )
         return _format_elected(elected)
 
@@ -184,74 +184,9 @@ class TablesWorld:
         lines = [f"rejected by {rejected.clause}: {rejected.reason}" for rejected in broken]
         return "\n".join(lines) or "accepted"
 
-    def _drop(self, arguments: Arguments) -> str:
-        """Drop once; `others` is an order of those out of sync, `lag` (as `2:50,3:10`) gives one.
 
-        Where the reading is that they stand in no order, with `lag` every outcome is listed.
-        """
-        required = ("assigned", "leader", "isr", "top", "target")
-        check_arguments(arguments, required, ("others", "lag"))
-        orders: list[ReplicaList | None] = [None]
-        if "others" in arguments:
-            orders = [parse_replicas("others", arguments["others"])]
-        elif "lag" in arguments:
-            orders = list(_order_by_lag(arguments, self._readings))
-        return "\n".join(dict.fromkeys(self._drop_once(arguments, each) for each in orders))
-
-    def _drop_once(self, arguments: Arguments, others: ReplicaList | None) -> str:
-        assigned = parse_replicas("assigned", arguments["assigned"])
-        isr = parse_replicas("isr", arguments["isr"])
-        target = parse_replicas("target", arguments["target"])
-        leader = parse_number("leader", arguments["leader"])
-        top = parse_number("top", arguments["top"])
-        existing = compute_existing(assigned, leader, isr, others)
-        kept = compute_kept(existing, top, self._readings)
-        drop = compute_drop(assigned, leader, isr, top, target, self._readings, others)
-        left = tuple(replica for replica in assigned if replica not in drop)
-        in_sync = tuple(replica for replica in isr if replica not in drop)
-        return "\n".join(
-            (
-                f"existing {format_replicas(existing)}, the first {len(kept)} are kept",
-                f"drop {format_replicas(drop)}",
-                f"assigned {format_replicas(left)} isr {format_replicas(in_sync)}",
-            )
-        )
-
-    def _decide(self, arguments: Arguments) -> str:
-        """Say what becomes of a request; `flight` and `top` describe what is in flight."""
-        optional = ("flight", "top", "flight-legacy", "legacy", "live", "known", "min")
-        check_arguments(arguments, ("assigned", "target"), optional)
-        assigned = arguments["assigned"]
-        flight = None
-        if "flight" in arguments:
-            target = parse_replicas("flight", arguments["flight"])
-            top = parse_number("top", arguments.get("top", "1"))
-            flight = Reassignment(target, top, "flight-legacy" in arguments)
-        partition = Partition(
-            None if assigned == "none" else parse_replicas("assigned", assigned),
-            reassignment=flight,
-        )
-        live = _parse_set("live", {"live": arguments.get("live", "1,2,3,4")})
-        known = live | _parse_set("known", {"known": arguments.get("known", "none")})
-        around = Environment(live, known, parse_number("min", arguments.get("min", "1")))
-        wanted = parse_replicas("target", arguments["target"])
-        request = Request(0, wanted, "legacy" in arguments)
-        return _format_decision(request, partition, around, self._readings)
-
-
-def _order_by_lag(arguments: Arguments, readings: Readings) -> Iterator[ReplicaList]:
-    """Yield the orders in which the replicas out of sync may stand, given how far each lags."""
-    lags: dict[int, int] = {}
-    for item in arguments["lag"].split(","):
-        replica, _, lag = item.partition(":")
-        lags[parse_number("lag", replica)] = parse_number("lag", lag)
-    if readings.drop_order == "by-lag":
-        yield tuple(sorted(lags, key=lambda replica: lags[replica]))
-    else:
-        yield from permutations(sorted(lags))
-
-
-def _parse_set(name: str, arguments: Arguments) -> frozenset[int]:
+def parse_set(name: str, arguments: Arguments) -> frozenset[int]:
+    """Return the brokers that an argument lists. Raises ScenarioError."""
     return frozenset(parse_replicas(name, arguments[name]))
 
 
@@ -263,16 +198,3 @@ def _format_move(previous: Enum, text: str, outcome: object) -> str:
 
 def _format_row(state: State, valid: frozenset[State], kind: type[State]) -> str:
     return f"{_spell(state)} from {', '.join(_spell(s) for s in kind if s in valid)}"
-
-
-def _format_decision(
-    request: Request, partition: Partition, around: Environment, readings: Readings
-) -> str:
-    decision = decide_request(request, partition, around, readings)
-    if isinstance(decision, Refusal):
-        return f"refused by {decision.clause}: {decision.reason}"
-    if isinstance(decision, NothingToDo):
-        return f"nothing to do by {decision.clause}"
-    if isinstance(decision, New):
-        return f"new reassignment, top {len(partition.assigned or ())}"
-    return "change of the reassignment in flight"

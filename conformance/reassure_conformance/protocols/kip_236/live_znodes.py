@@ -7,8 +7,8 @@ read. Contents that no controller is asked to judge are not told.
 from typing import Final
 
 from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.protocols.kip_236.staged_requests import create_request, read_partition
 from reassure_conformance.scenarios.live.stage import MakeStage, Stage
-from reassure_conformance.scenarios.live.staged_requests import create_request, read_partition
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen

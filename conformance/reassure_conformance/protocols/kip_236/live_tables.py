@@ -4,12 +4,15 @@ Each command has a cluster of its own. The drop rule is put to a controller that
 middle of a change, so that the drop is due; an election to one that finds no live leader.
 """
 
+from functools import partial
 from typing import Final
 
 from reassure_conformance.adapter.bundled import find_unsupported
+from reassure_conformance.protocols.kip_236.staged_requests import create_partition
+from reassure_conformance.protocols.kip_236.tables import ask_drop, drop_once
 from reassure_conformance.scenarios.live.stage import Done, MakeStage
-from reassure_conformance.scenarios.live.staged_requests import create_partition
 from reassure_conformance.scenarios.scenario import Scenario
+from reassure_conformance.scenarios.worlds import Handler
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_model.protocols.kip_236.rules import is_change_unfinished
@@ -41,7 +44,14 @@ class LiveTablesWorld(TablesWorld):
         super().__init__(profile, readings, arguments)
         self._make_stage: Final = make_stage
 
-    def _drop_once(self, arguments: Arguments, others: ReplicaList | None) -> str:
+    def list_handlers(self) -> dict[str, Handler]:
+        """Return what answers each question; a drop is put to a controller."""
+        drop = partial(ask_drop, self._readings, drop=self._drop_once)
+        return {**super().list_handlers(), "drop": drop}
+
+    def _drop_once(
+        self, readings: Readings, arguments: Arguments, others: ReplicaList | None
+    ) -> str:
         """Have a controller drop; who exists and how many are kept is said by the rule itself."""
         partition = _parse_change(arguments)
         assert partition.assigned is not None
@@ -49,7 +59,7 @@ class LiveTablesWorld(TablesWorld):
         brokers = tuple(sorted({*partition.assigned, *partition.reassignment.target}))
         left, in_sync = _follow_drop(self._play(brokers, partition, fail_over=True), partition)
         drop = tuple(replica for replica in partition.assigned if replica not in left)
-        first = super()._drop_once(arguments, others).splitlines()[0]
+        first = drop_once(readings, arguments, others).splitlines()[0]
         lines = f"drop {format_replicas(drop)}\nassigned {format_replicas(left)}"
         return f"{first}\n{lines} isr {format_replicas(in_sync)}"
 
