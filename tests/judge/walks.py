@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.protocols.kip_236.operations import Topic, list_ops
+from reassure_lab.protocols.kip_236.ops import Topic, list_ops
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition

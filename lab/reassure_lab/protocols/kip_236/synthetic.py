@@ -33,7 +33,7 @@ from reassure_lab.protocols.kip_236.distortions import (
 )
 from reassure_lab.protocols.kip_236.forms import Answers, Place, Step
 from reassure_lab.protocols.kip_236.offers import Offer, offer_lag, offer_owed, offer_return
-from reassure_lab.protocols.kip_236.operations import Topic, list_ops
+from reassure_lab.protocols.kip_236.ops import Topic, list_ops
 from reassure_model.controllers import ACTING
 from reassure_model.partition import Environment, Partition
 from reassure_model.writes import (
