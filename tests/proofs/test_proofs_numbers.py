@@ -29,7 +29,7 @@ MODULES: Final = (
 """What the theorems about steps, plans and replication run."""
 KNOWN: Final = {
     "protocols.kip_236.requests: find_refusal: r < 0": "a negative number is refused",
-    "protocols.kip_236.rules: _choices: 0 < size": "how many come first, no broker",
+    "protocols.kip_236.drop: _choices: 0 < size": "how many come first, no broker",
 }
 """Comparisons with a plain number that are not about which broker it is, each with the reason."""
 

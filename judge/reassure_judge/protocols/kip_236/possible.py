@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.protocols.kip_236.drop import compute_drops, must_drop_wait
 from reassure_model.protocols.kip_236.requests import (
     NothingToDo,
     Refusal,
@@ -28,7 +29,7 @@ from reassure_model.protocols.kip_236.requests import (
     forget,
     take_up,
 )
-from reassure_model.protocols.kip_236.rules import apply_failover, compute_drops, must_drop_wait
+from reassure_model.protocols.kip_236.rules import apply_failover
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

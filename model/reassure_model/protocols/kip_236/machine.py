@@ -35,7 +35,8 @@ from reassure_model.machine import (
 )
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.obligations import Obligation, find_drop, next_write
+from reassure_model.protocols.kip_236.drop import find_drop
+from reassure_model.protocols.kip_236.obligations import Obligation, next_write
 from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.protocols.kip_236.requests import is_remembered
 from reassure_model.protocols.kip_236.rules import accept_write, apply_failover

@@ -17,7 +17,7 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236.drop import DROPPED, find_drop, must_drop_wait
 from reassure_model.protocols.kip_236.requests import (
     Change,
     New,
@@ -27,12 +27,7 @@ from reassure_model.protocols.kip_236.requests import (
     make_record,
     take_up,
 )
-from reassure_model.protocols.kip_236.rules import (
-    CARRIED_OUT,
-    DROPPED,
-    accept_write,
-    must_drop_wait,
-)
+from reassure_model.protocols.kip_236.rules import CARRIED_OUT, accept_write
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.writes import (
     CreateReassignment,
@@ -107,20 +102,6 @@ def next_for_dead_brokers(partition: Partition, around: Environment) -> Obligati
         isr = tuple(replica for replica in state.isr if replica in around.live)
         return Obligation(_raised(state, around, state.leader, isr), "isr.remove.dead")
     return None
-
-
-def find_drop(partition: Partition, readings: Readings) -> ReplicaList:
-    """Return what is to be dropped now, ranking each group in the order in which it is stored."""
-    flight, state = partition.reassignment, partition.state
-    if not partition.drop_due or flight is None or partition.assigned is None:
-        return ()
-    if state is None:
-        return ()
-    if state.leader not in state.isr and readings.offline_drop != "as-written":
-        return ()
-    return compute_drop(
-        partition.assigned, state.leader, state.isr, flight.top, flight.target, readings
-    )
 
 
 @checks

@@ -11,7 +11,6 @@ stage of a reassignment which checks decide.
 """
 
 from dataclasses import replace
-from itertools import combinations
 from typing import Final
 
 from reassure_model.acts import find_act
@@ -26,7 +25,17 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236.drop import (
+    DROPPED,
+    PROTECT_TARGET,
+    SKIP_OFFLINE,
+    compute_drops,
+    is_change_unfinished,
+    is_drop_forbidden,
+    is_drop_held,
+    is_target_protected,
+    must_drop_wait,
+)
 from reassure_model.protocols.kip_236.requests import (
     Change,
     New,
@@ -50,7 +59,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_spec.clauses import checks, clause
+from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
@@ -60,76 +69,10 @@ Outcome = Accepted[Partition] | Rejected
 # Clauses that are broken in more than one way
 LEADER_IN_TARGET: Final = "complete.leader-in-target"
 CARRIED_OUT: Final = "complete.carried-out"
-SKIP_OFFLINE: Final = "drop.offline.skip"
-PROTECT_TARGET: Final = "drop.protect-target"
 DROP_FIRST: Final = "drop.before-expansion"
-DROPPED: Final = "drop.carried-out"
 AS_DUE: Final = "assigned.change.only-as-due"
 RECORDED_FIRST: Final = "child.before-effects"
 IN_PLACE: Final = "child.update-in-place"
-
-
-def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozenset[int]]:
-    """Return every drop set that the rule allows for the change that is due.
-
-    The documents rank in-sync before out-of-sync replicas and leave the order inside each group
-    open (reading `drop.order`), so all choices of who comes first in a group are allowed. Where no
-    leader takes the first place and no more than top replicas are assigned, nothing need go.
-    """
-    flight, state = partition.reassignment, partition.state
-    if flight is None or partition.assigned is None:
-        return frozenset({frozenset()})
-    assigned, top = partition.assigned, flight.top
-    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
-    first = (leader,) if leader in isr else ()
-    followers = tuple(r for r in isr if r != leader)
-    others = tuple(r for r in assigned if r not in isr and r != leader)
-    spare = leader not in isr and len(assigned) <= top
-    drops: set[frozenset[int]] = {frozenset()} if spare else set()
-    for ranked in _choices(followers, top - 1):
-        for rest in _choices(others, top - 1 - len(followers)):
-            in_sync = (*first, *ranked)
-            drop = compute_drop(assigned, leader, in_sync, top, flight.target, readings, rest)
-            drops.add(frozenset(drop))
-    return frozenset(drops)
-
-
-@clause(SKIP_OFFLINE)
-def is_drop_held(partition: Partition) -> bool:
-    """Whether a drop that is due has to wait until there is a leader in sync.
-
-    The rule keeps enough in-sync replicas only because the leader is one of them and comes first.
-    Without such a leader it can name the last in-sync copy (finding drop-11). So the drop waits,
-    and with it the expansion, which comes after.
-    """
-    assigned, state, flight = partition.assigned, partition.state, partition.reassignment
-    if not partition.drop_due or assigned is None or flight is None:
-        return False
-    return len(assigned) > flight.top and (state is None or state.leader not in state.isr)
-
-
-def must_drop_wait(partition: Partition, readings: Readings) -> bool:
-    """Whether a drop that is due waits for a leader in sync, and the expansion with it.
-
-    The text has no such precondition: as written the drop is carried out at once.
-    """
-    return readings.offline_drop != "as-written" and is_drop_held(partition)
-
-
-def _choices(replicas: ReplicaList, places: int) -> list[ReplicaList]:
-    """Return the orders that differ in who comes among the first `places`, or one fewer.
-
-    One fewer is what the exclusive reading of the slice leaves.
-    """
-    return [
-        replicas,
-        *(
-            (*chosen, *(r for r in replicas if r not in chosen))
-            for size in (places - 1, places)
-            if 0 < size < len(replicas)
-            for chosen in combinations(replicas, size)
-        ),
-    ]
 
 
 def has_duplicates(replicas: ReplicaList) -> bool:
@@ -424,10 +367,10 @@ def check_drop_from_isr(
     """Check what a drop that is due takes out of the in-sync set."""
     old, flight = partition.state, partition.reassignment
     assert old is not None and flight is not None
-    if readings.offline_drop == "skip" and is_drop_held(partition):
+    if is_drop_forbidden(partition, readings):
         yield SKIP_OFFLINE, f"dropped {sorted(dropped)} without a leader in sync"
     yield check_leader_kept(old.leader, dropped=old.leader in dropped)
-    if readings.drop_protects == "target" and any(r in flight.target for r in dropped):
+    if is_target_protected(readings) and any(r in flight.target for r in dropped):
         yield PROTECT_TARGET, f"dropped {sorted(dropped)}"
     # The promise holds for top at or above the minimum, which is checked at the first request only.
     least = around.min_insync_replicas
@@ -564,9 +507,9 @@ def check_drop(
     if not (partition.drop_due or is_target_in_sync(partition) or removed & set(flight.target)):
         yield check_target_in_sync(partition)
     yield AS_DUE, partition.drop_due or f"{sorted(removed)} left; no drop is due"
-    if readings.offline_drop == "skip" and is_drop_held(partition):
+    if is_drop_forbidden(partition, readings):
         yield SKIP_OFFLINE, f"{sorted(removed)} left without a leader in sync"
-    if readings.drop_protects == "target":
+    if is_target_protected(readings):
         lost = removed & set(flight.target)
         yield PROTECT_TARGET, not lost or f"dropped {sorted(lost)}"
     yield check_top_kept(partition, removed, readings, all_at_once=True)
@@ -665,7 +608,7 @@ def check_update_reassignment(
         yield "request.same-target.no-change", "the target is the one in flight"
     yield from check_request(partition, wanted, around, readings)
     yield IN_PLACE, True
-    if readings.offline_drop == "skip" and is_drop_held(take_up(partition, wanted, readings)):
+    if is_drop_forbidden(take_up(partition, wanted, readings), readings):
         yield SKIP_OFFLINE, True
 
 
@@ -764,18 +707,3 @@ def apply_failover(partition: Partition, readings: Readings) -> Partition:
     again = readings.drop_reevaluated_on_failover == "yes" and partition.reassignment is not None
     due = again or is_change_unfinished(partition)
     return forget(replace(partition, drop_due=due, completing=False), readings)
-
-
-@clause(DROPPED, "top.bounds-assigned")
-def is_change_unfinished(partition: Partition) -> bool:
-    """Whether a change of the target was recorded and its drop, as far as can be seen, was not.
-
-    The drop comes before the expansion, so it is still due where more than top replicas are
-    assigned and the target is not among them yet. It is due as well where more replicas are
-    assigned than top and the target allow: no carried out drop leaves so many.
-    """
-    assigned, flight = partition.assigned, partition.reassignment
-    if flight is None or assigned is None or len(assigned) <= flight.top:
-        return False
-    missing = any(replica not in assigned for replica in flight.target)
-    return missing or len(assigned) > flight.top + len(flight.target)

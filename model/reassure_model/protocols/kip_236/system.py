@@ -25,7 +25,8 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.protocols.kip_236.obligations import find_drop, next_write
+from reassure_model.protocols.kip_236.drop import find_drop
+from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.requests import has_begun
 from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
 from reassure_model.writes import ChangeIsr, Write
