@@ -22,14 +22,14 @@ from reassure_model.protocols.kafka_42 import (
     WriteLeader,
     apply_effect,
     find_refusal,
-    is_at_rest,
     is_complete,
     make_move,
     move_replica_states,
     next_effect,
     start_replica_states,
-    step,
 )
+from reassure_model.protocols.kafka_42.properties import is_at_rest
+from reassure_model.protocols.kafka_42.world import step
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.state_machines import PartitionState, ReplicaState, move_partition
 from reassure_spec.readings import Readings, get_profile, override_readings

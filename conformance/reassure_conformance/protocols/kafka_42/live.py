@@ -46,7 +46,6 @@ from reassure_model.protocols.kafka_42 import (
     MarkOnline,
     Move,
     Observe,
-    OthersEnd,
     Refuse,
     RemovePath,
     Stall,
@@ -57,9 +56,9 @@ from reassure_model.protocols.kafka_42 import (
     apply_effect,
     find_refusal,
     next_effect,
-    step,
 )
 from reassure_model.protocols.kafka_42.machine import MACHINE
+from reassure_model.protocols.kafka_42.world import OthersEnd, step
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.rooms import RefusedReading, choose_readings, controller_of
 from reassure_spec.words import (

@@ -11,12 +11,12 @@ from reassure_model.protocols import kafka_42
 from reassure_model.protocols.kafka_42 import (
     Command,
     Move,
-    find_started_unassigned,
     make_move,
     move_replica_states,
     start_replica_states,
 )
 from reassure_model.protocols.kafka_42.machine import MACHINE
+from reassure_model.protocols.kafka_42.properties import find_started_unassigned
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 

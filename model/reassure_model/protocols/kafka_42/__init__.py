@@ -1,37 +1,21 @@
 """KAFKA-42: one reassignment at a time, in seven steps, from a single znode.
 
 An admin command writes the target under `/admin/reassign_partitions`, waits until the controller
-has removed it and then compares. The controller goes through seven steps: listen for changes of the
-in-sync set (1), start the new replicas (2), wait until the target is in sync (3), move the leader
-(4), stop the old replicas (5), write the assignment (6), remove the path (7). What step it has
-reached is in the controller's memory only; the next controller begins again from what ZooKeeper
-holds.
+has removed it and then compares. What step the controller has reached is in its memory only; the
+next controller begins again from what ZooKeeper holds. `next_effect` is the whole controller: the
+one effect that is due, for a system as it stands. A crash can fall between any two effects. Where
+the records are is in `reassure_model.copies`.
 
-`next_effect` is the whole controller: the one effect that is due, for a system as it stands. A
-crash can fall between any two effects. Where the records are is in `reassure_model.copies`.
-
-As written the text loses data in several ways (the properties of its `machine`). Four readings
-repair it:
+As written the text loses data in several ways (`properties`). Four readings repair it:
 `move.expand-first`, `move.cut-isr`, `move.recheck-before-stop` and `election.unclean`.
 """
 
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
-from reassure_model.copies import (
-    Append,
-    Copies,
-    can_join,
-    delete_log,
-    find_nothing_held,
-    find_outside,
-    find_running_unassigned,
-    happen,
-    is_in_sync,
-    is_led,
-    list_happenings,
-    make_copies,
-)
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.copies import Copies, delete_log, happen, is_in_sync, is_led, make_copies
+from reassure_model.environment import Die, Failover
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.selectors import select_offline, select_reassigned
 from reassure_model.state_machines import ReplicaState, move_replica
@@ -65,17 +49,12 @@ class Move(Copies):
     """Whether the admin path names other partitions, whose moves are not followed here."""
 
 
+def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
+    """Return a healthy partition led by its first replica, on these brokers."""
+    return make_copies(Move, assigned, brokers)
+
+
 # Effects of the controller ----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class WriteLeader:
-    """Write leader and in-sync set with the next leader epoch, and tell the replicas."""
-
-    leader: int
-    isr: ReplicaList
-    step: int = 0
-    """The step that this completes, 0 where a broker's death asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +84,16 @@ class MarkOnline:
     """Step 3 has ended: the target is in sync and its replicas are online."""
 
     target: ReplicaList
+
+
+@dataclass(frozen=True, slots=True)
+class WriteLeader:
+    """Write leader and in-sync set with the next leader epoch, and tell the replicas."""
+
+    leader: int
+    isr: ReplicaList
+    step: int = 0
+    """The step that this completes, 0 where a broker's death asks for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,8 +127,10 @@ Effect = (
     | RemovePath
 )
 
+Outcome = Accepted[Move] | Rejected
 
-# Actions that are not the controller's ----------------------------------------------------------
+
+# 1. The admin command ---------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,47 +141,241 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True)
-class Interrupt:
-    """The admin command is interrupted: it compares, and removes the path where not complete."""
-
-
-@dataclass(frozen=True, slots=True)
-class OthersEnd:
-    """The moves of the other partitions under the path end, and they leave it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stall:
-    """The leader does not complete its change: its broker lives and it does not serve."""
-
-
-@dataclass(frozen=True, slots=True)
 class Observe:
     """The admin command sees that the path is gone, compares and reports."""
 
 
-Action = (
-    Command
-    | Interrupt
-    | OthersEnd
-    | Stall
-    | Observe
-    | Append
-    | Join
-    | Die
-    | Return
-    | Failover
-    | Controller
-)
-Outcome = Accepted[Move] | Rejected
+@dataclass(frozen=True, slots=True)
+class Interrupt:
+    """The admin command is interrupted: it compares, and removes the path where not complete."""
 
 
-def make_move(assigned: ReplicaList, brokers: frozenset[int]) -> Move:
-    """Return a healthy partition led by its first replica, on these brokers."""
-    return make_copies(Move, assigned, brokers)
+@checks
+def create_path(move: Move, target: ReplicaList) -> Outcome:
+    """Create the path and wait, unless a reassignment is under way."""
+    if is_path_there(move) or move.wanted is not None:
+        return Rejected("move.tool.one-at-a-time", "a reassignment is under way")
+    after = replace(move, path=target, wanted=target, found=False)
+    return Accepted(after, ("move.tool.creates-path",))
 
 
-# The controller ---------------------------------------------------------------------------------
+@clause("move.path.others-kept")
+def is_path_there(move: Move) -> bool:
+    """Whether the admin path exists: for this partition or for others."""
+    return move.path is not None or move.beside
+
+
+def is_complete(move: Move) -> bool:
+    """Whether what the admin command waits for is the assignment, order included."""
+    return move.wanted is not None and move.assigned == move.wanted
+
+
+@checks
+def report(move: Move) -> Outcome:
+    """End the command once the path is gone: it reports whether the move `is_complete`."""
+    return Accepted(replace(move, wanted=None), ("move.tool.reports",))
+
+
+@checks
+def interrupt(move: Move, readings: Readings) -> Outcome:
+    """End the command before: it removes the path, unless the move is complete."""
+    kept = is_complete(move) or readings.move_interrupt == "log-only"
+    after = replace(move, wanted=None, path=move.path if kept else None)
+    return Accepted(after, ("move.tool.interrupt",))
+
+
+# 2. The controller's seven steps ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """What a step answers that is not done, and can do nothing until something happens."""
+
+
+Due = Effect | Wait | None
+"""What is due at a step; None where it is done, and the next one is looked at."""
+
+
+@clause("move.step.listen")
+def listen(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 1: take the target from the path and listen, unless the listener refuses it."""
+    return find_refusal(move, target, readings) or Listen(target)
+
+
+@clause("move.step.start-new", "move.start.expand-first")
+def start_new_replicas(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 2: start the replicas of the target that do not run, assigned first where so read."""
+    if readings.move_expand_first == "yes":
+        added = tuple(replica for replica in target if replica not in move.assigned)
+        if added:
+            return WriteAssigned(move.assigned + added, step=2)
+    for replica in target:
+        if replica not in move.running and replica in move.live:
+            return StartReplica(replica)
+    return None
+
+
+@clause("move.step.wait-in-sync", "move.failure.never-in-sync")
+def wait_until_in_sync(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 3: wait until the whole target is in sync."""
+    return MarkOnline(target) if is_in_sync(move, target) else Wait()
+
+
+@clause("move.step.elect", "move.partition.self-transition")
+def move_leader(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 4: elect from the target where its leader is another or dead, or wait until it can."""
+    if is_led_by(move, target):
+        return None
+    return elect(move, target) or Wait()
+
+
+@clause("move.step.stop-old", "move.stop.cut-isr")
+def stop_old_replicas(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 5: stop the replicas that are not in the target, out of the in-sync set first."""
+    for replica in move.assigned:
+        if replica in target:
+            continue
+        if readings.move_cut_isr == "yes" and replica in move.isr and len(move.isr) > 1:
+            left = tuple(member for member in move.isr if member != replica)
+            return WriteLeader(move.leader, left, step=5)
+        if replica in move.running:
+            return StopReplica(replica)
+    return None
+
+
+@clause("move.step.write-assigned")
+def write_assignment(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 6: write the target as the assignment."""
+    return WriteAssigned(target)
+
+
+@clause("move.step.remove-path")
+def remove_path(move: Move, target: ReplicaList, readings: Readings) -> Due:
+    """Step 7: remove the partition from the path."""
+    return RemovePath()
+
+
+STEPS: Final[Mapping[int, Callable[[Move, ReplicaList, Readings], Due]]] = {
+    1: listen,
+    2: start_new_replicas,
+    3: wait_until_in_sync,
+    4: move_leader,
+    5: stop_old_replicas,
+    6: write_assignment,
+    7: remove_path,
+}
+"""The seven steps, by number. An effect notes in memory which of them comes next."""
+
+
+@clause("move.failover.no-needless-election", "move.failure.leader-change-unanswered")
+@clause("move.failure.leader-does-not-serve")
+def next_for_steps(move: Move, first: int, target: ReplicaList, readings: Readings) -> Due:
+    """Return what is due at the first step that is not done, from step `first` on."""
+    for number in range(first, 8):
+        due = STEPS[number](move, target, readings)
+        if due is not None:
+            return due
+    return None
+
+
+@clause("move.failover.resumes", "move.listener.ignore-in-flight")
+def next_effect(move: Move, readings: Readings) -> Effect | None:
+    """Return the effect that the controller owes next, None while it waits or has nothing to do.
+
+    A path that appears while a reassignment is in memory is not looked at.
+    """
+    effect = next_at_failover(move, readings) or next_for_deaths(move, readings)
+    if effect is not None:
+        return effect
+    due: Due = None
+    if move.task is not None:
+        first = find_step(move, move.task, readings)
+        due = next_for_steps(move, first, move.task.target, readings)
+    elif move.path is not None:
+        due = listen(move, move.path, readings)
+    return None if isinstance(due, Wait) else due
+
+
+@clause("move.stop.recheck")
+def find_step(move: Move, task: Task, readings: Readings) -> int:
+    """Return the step the controller is at; where it looks again, deaths take it back."""
+    if readings.move_recheck_before_stop == "no" or task.step not in (4, 5):
+        return task.step
+    if not is_in_sync(move, task.target):
+        return 2
+    return 5 if is_led_by(move, task.target) else 4
+
+
+def is_led_by(move: Move, target: ReplicaList) -> bool:
+    """Whether a live replica of the target leads."""
+    return is_led(move) and move.leader in target
+
+
+@clause("move.listener.removes-path")
+def apply_effect(move: Move, effect: Effect) -> Move:
+    """Return the system after an effect of the controller, with the step that comes next."""
+    match effect:
+        case Refuse():
+            return replace(move, path=None, found=False)
+        case Listen(target):
+            found = move.found and is_in_sync(move, target)
+            return replace(move, task=Task(target), found=found)
+        case StartReplica(replica):
+            return replace(move, running=move.running | {replica})
+        case MarkOnline():
+            return _remember(move, 4)
+        case WriteLeader(leader, isr, step):
+            after = replace(move, leader=leader, isr=isr, leader_epoch=move.leader_epoch + 1)
+            return _remember(after, 5 if step else 0)
+        case StopReplica(replica):
+            return _remember(delete_log(move, replica), 5)
+        case WriteAssigned(assigned, step):
+            return _remember(replace(move, assigned=assigned), 7 if step == 6 else 0)
+        case RemovePath():
+            return replace(move, path=None, task=None)
+
+
+def _remember(move: Move, step: int) -> Move:
+    if step == 0 or move.task is None:
+        return move
+    return replace(move, task=replace(move.task, step=step), found=move.found and step < 5)
+
+
+# 3. Failure cases -------------------------------------------------------------------------------
+
+
+def fail_over(move: Move, readings: Readings) -> Move:
+    """Return the system with the next controller, who has only what ZooKeeper holds (all cases)."""
+    carries_on = readings.move_dead_at_failover == "re-elect"
+    found = carries_on and move.path is not None
+    return replace(happen(move, Failover()), task=None, found=found)
+
+
+@clause("move.failover.re-elects")
+def next_at_failover(move: Move, readings: Readings) -> Effect | None:
+    """Carry on where a new controller finds the target in sync, before it looks at deaths (case 3).
+
+    The listener's condition on dead replicas does not count then, and where nobody leads a live
+    replica of the target is elected.
+    """
+    target = move.path if move.task is None else move.task.target
+    if not move.found or target is None or not is_in_sync(move, target):
+        return None
+    if move.task is None:
+        refusal = find_refusal(move, target, readings)
+        begun = refusal is None or refusal.clause == "move.listener.refuse-dead"
+        return Listen(target) if begun else None
+    if move.task.step == 2:
+        return MarkOnline(target)
+    return None if is_led(move) else elect(move, target)
+
+
+@dataclass(frozen=True, slots=True)
+class Stall:
+    """The leader does not complete its change: its broker lives and it does not serve (case 4b)."""
+
+
+# 4. The listener --------------------------------------------------------------------------------
 
 
 @checks
@@ -213,6 +398,9 @@ def find_refusal(move: Move, target: ReplicaList, readings: Readings) -> Refuse 
     return None
 
 
+# 5. The leader selectors (`reassure_model.selectors` has all of them) -----------------------------
+
+
 @clause("move.selector.offline")
 def next_for_deaths(move: Move, readings: Readings) -> Effect | None:
     """Elect where no live replica leads, then take the dead out of the in-sync set."""
@@ -231,228 +419,14 @@ def next_for_deaths(move: Move, readings: Readings) -> Effect | None:
     return WriteLeader(move.leader, left) if left and left != move.isr else None
 
 
-@clause("move.step.listen", "move.failover.resumes")
-@clause("move.listener.ignore-in-flight")
-def next_effect(move: Move, readings: Readings) -> Effect | None:
-    """Return the effect that the controller owes next, None while it waits or has nothing to do.
-
-    A path that appears while a reassignment is in memory is not looked at.
-    """
-    due = next_at_failover(move, readings) or next_for_deaths(move, readings)
-    if due is not None:
-        return due
-    if move.task is not None:
-        return next_for_task(move, move.task, readings)
-    if move.path is None:
-        return None
-    return find_refusal(move, move.path, readings) or Listen(move.path)
-
-
-@clause("move.failover.re-elects")
-def next_at_failover(move: Move, readings: Readings) -> Effect | None:
-    """Carry on where a new controller finds the target in sync, before it looks at deaths.
-
-    The listener's condition on dead replicas does not count then, and where nobody leads a live
-    replica of the target is elected (failure case 3).
-    """
-    target = move.path if move.task is None else move.task.target
-    if not move.found or target is None or not is_in_sync(move, target):
-        return None
-    if move.task is None:
-        refusal = find_refusal(move, target, readings)
-        begun = refusal is None or refusal.clause == "move.listener.refuse-dead"
-        return Listen(target) if begun else None
-    if move.task.step == 2:
-        return MarkOnline(target)
-    return None if is_led(move) else next_to_elect(move, target)
-
-
-@clause("move.failover.no-needless-election", "move.failure.leader-change-unanswered")
-@clause("move.failure.leader-does-not-serve")
-def next_for_task(move: Move, task: Task, readings: Readings) -> Effect | None:
-    """Return the effect that is due at the step which the controller has reached."""
-    step = find_step(move, task, readings)
-    if step == 2:
-        return next_to_start(move, task.target, readings)
-    if step == 4 and not (is_led(move) and move.leader in task.target):
-        return next_to_elect(move, task.target)
-    if step in (4, 5):
-        return next_to_stop(move, task.target, readings)
-    return RemovePath()
-
-
-@clause("move.stop.recheck")
-def find_step(move: Move, task: Task, readings: Readings) -> int:
-    """Return the step the controller is at; where it looks again, deaths take it back."""
-    if readings.move_recheck_before_stop == "no" or task.step not in (4, 5):
-        return task.step
-    if not is_in_sync(move, task.target):
-        return 2
-    return 5 if is_led(move) and move.leader in task.target else 4
-
-
-@clause("move.step.start-new", "move.step.wait-in-sync", "move.start.expand-first")
-@clause("move.failure.never-in-sync")
-def next_to_start(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
-    """Start the new replicas and wait until the whole target is in sync (steps 2 and 3)."""
-    if readings.move_expand_first == "yes":
-        added = tuple(replica for replica in target if replica not in move.assigned)
-        if added:
-            return WriteAssigned(move.assigned + added, step=2)
-    for replica in target:
-        if replica not in move.running and replica in move.live:
-            return StartReplica(replica)
-    return MarkOnline(target) if is_in_sync(move, target) else None
-
-
-@clause("move.step.elect", "move.selector.reassigned", "move.partition.self-transition")
-def next_to_elect(move: Move, target: ReplicaList) -> Effect | None:
-    """Elect from the target, or wait until one of it is alive and in sync (step 4)."""
+@clause("move.selector.reassigned")
+def elect(move: Move, target: ReplicaList) -> WriteLeader | None:
+    """Elect one of the target that is alive and in sync, None where there is none."""
     elected = select_reassigned(target, move.isr, move.live)
     return None if elected is None else WriteLeader(elected.leader, elected.isr, step=4)
 
 
-@clause("move.step.stop-old", "move.stop.cut-isr", "move.step.write-assigned")
-def next_to_stop(move: Move, target: ReplicaList, readings: Readings) -> Effect | None:
-    """Stop the old replicas, then write the target as the assignment (steps 5 and 6)."""
-    for replica in move.assigned:
-        if replica in target:
-            continue
-        if readings.move_cut_isr == "yes" and replica in move.isr and len(move.isr) > 1:
-            left = tuple(member for member in move.isr if member != replica)
-            return WriteLeader(move.leader, left, step=5)
-        if replica in move.running:
-            return StopReplica(replica)
-    return WriteAssigned(target)
-
-
-@clause("move.step.remove-path", "move.listener.removes-path")
-def apply_effect(move: Move, effect: Effect) -> Move:
-    """Return the system after an effect of the controller."""
-    match effect:
-        case WriteLeader(leader, isr, step):
-            after = replace(move, leader=leader, isr=isr, leader_epoch=move.leader_epoch + 1)
-            return _remember(after, 5 if step else 0)
-        case Refuse():
-            return replace(move, path=None, found=False)
-        case Listen(target):
-            found = move.found and is_in_sync(move, target)
-            return replace(move, task=Task(target), found=found)
-        case StartReplica(replica):
-            return replace(move, running=move.running | {replica})
-        case MarkOnline():
-            return _remember(move, 4)
-        case StopReplica(replica):
-            return _remember(delete_log(move, replica), 5)
-        case WriteAssigned(assigned, step):
-            return _remember(replace(move, assigned=assigned), 7 if step == 6 else 0)
-        case RemovePath():
-            return replace(move, path=None, task=None)
-
-
-def _remember(move: Move, step: int) -> Move:
-    if step == 0 or move.task is None:
-        return move
-    return replace(move, task=replace(move.task, step=step), found=move.found and step < 5)
-
-
-# The world around it ----------------------------------------------------------------------------
-
-
-def enabled(move: Move, readings: Readings) -> tuple[Action, ...]:
-    """Return every action that is possible except further commands."""
-    actions: list[Action] = [Controller()] if next_effect(move, readings) is not None else []
-    joining = (r for r in sorted(move.running) if can_join(move, r))
-    actions += list_happenings(move, joining, move.live | move.running | move.holding)
-    if move.wanted is not None:
-        actions.append(Interrupt() if is_path_there(move) else Observe())
-    return (*actions, Failover())
-
-
-@clause("move.path.others-kept")
-def is_path_there(move: Move) -> bool:
-    """Whether the admin path exists: for this partition or for others."""
-    return move.path is not None or move.beside
-
-
-def is_complete(move: Move) -> bool:
-    """Whether what the admin command waits for is the assignment, order included."""
-    return move.wanted is not None and move.assigned == move.wanted
-
-
-@checks
-def step(move: Move, action: Action, readings: Readings) -> Outcome:
-    """Take one action.
-
-    Rejected is the answer to a command while another is under way. Raises NotPossible for an
-    action that has nothing to act upon.
-    """
-    match action:
-        case Command(target):
-            if is_path_there(move) or move.wanted is not None:
-                return Rejected("move.tool.one-at-a-time", "a reassignment is under way")
-            after = replace(move, path=target, wanted=target, found=False)
-            return Accepted(after, ("move.tool.creates-path",))
-        case Interrupt() if move.wanted is not None:
-            kept = is_complete(move) or readings.move_interrupt == "log-only"
-            after = replace(move, wanted=None, path=move.path if kept else None)
-            return Accepted(after, ("move.tool.interrupt",))
-        case OthersEnd() if move.beside:
-            return Accepted(replace(move, beside=False))
-        case Stall() if is_led(move) and move.leader in move.running:
-            return Accepted(replace(move, running=move.running - {move.leader}))
-        case Observe() if move.wanted is not None and not is_path_there(move):
-            return Accepted(replace(move, wanted=None), ("move.tool.reports",))
-        case Controller():
-            effect = next_effect(move, readings)
-            if effect is not None:
-                return Accepted(apply_effect(move, effect), effects=(effect,))
-        case _:
-            after = happen(move, action)
-            if isinstance(action, Failover):
-                carries_on = readings.move_dead_at_failover == "re-elect"
-                found = carries_on and move.path is not None
-                after = replace(after, task=None, found=found)
-            if after is not move:
-                return Accepted(after)
-    raise NotPossible(f"{action} is not possible in {move}")
-
-
-# What goes wrong --------------------------------------------------------------------------------
-
-
-def is_at_rest(move: Move) -> bool:
-    """Whether no reassignment is asked for or being carried out."""
-    return move.path is None and move.task is None
-
-
-@clause("move.leader.not-stopped")
-def find_stopped_leader(move: Move) -> str | None:
-    """Say so when the recorded leader is alive and was stopped (finding move-3)."""
-    if not is_led(move) or move.leader in move.running:
-        return None
-    return f"leader {move.leader} was stopped"
-
-
-@clause("move.isr.within-assigned")
-def find_outside_assigned(move: Move) -> str | None:
-    """Say so when leader or in-sync set lie outside the assignment (findings move-5, move-6)."""
-    return find_outside(move)
-
-
-@clause("move.assigned.holds-committed")
-def find_emptied_assignment(move: Move) -> str | None:
-    """Say so when no assigned replica has the records; at rest (findings move-6, move-8)."""
-    return find_nothing_held(move)
-
-
-@clause("move.cancel.no-strays")
-def find_stray(move: Move) -> str | None:
-    """Say so when a replica runs that is not assigned; at rest (finding move-7)."""
-    return find_running_unassigned(move)
-
-
-# Replica states in the controller's memory ------------------------------------------------------
+# 6. Replica states in the controller's memory -----------------------------------------------------
 
 ReplicaStates = tuple[tuple[int, ReplicaState], ...]
 """State by replica, in order of replica; one that is missing does not exist."""
@@ -497,31 +471,3 @@ def move_replica_states(
         else:
             table[replica] = outcome.state
     return tuple(sorted((r, s) for r, s in table.items() if s is not gone)), tuple(refused)
-
-
-# What a reader takes for granted on the way -------------------------------------------------------
-
-
-@clause("move.step.stop-old", "move.stop.recheck")
-def find_stop_too_early(move: Move, readings: Readings) -> str | None:
-    """Say so when an old replica is to be stopped and the target is not in sync.
-
-    Finding move-10: step 5 looks at nothing, so that who died since step 3 is not missed.
-    """
-    due = next_effect(move, readings)
-    if not isinstance(due, StopReplica) or move.task is None:
-        return None
-    lacking = [replica for replica in move.task.target if replica not in move.isr]
-    return f"{due.replica} is to be stopped, not in sync: {lacking}" if lacking else None
-
-
-@clause("move.start.expand-first")
-def find_started_unassigned(move: Move) -> str | None:
-    """Say so when a replica was started for a reassignment and is not assigned (finding move-14).
-
-    A leader that counts its assigned replicas only never lets it in.
-    """
-    if move.task is None:
-        return None
-    strays = [r for r in move.task.target if r in move.running and r not in move.assigned]
-    return f"started and not assigned: {strays}" if strays else None

@@ -37,7 +37,6 @@ from reassure_model.protocols.kafka_42 import (
     MarkOnline,
     Move,
     Observe,
-    OthersEnd,
     Refuse,
     RemovePath,
     Stall,
@@ -46,7 +45,13 @@ from reassure_model.protocols.kafka_42 import (
     Task,
     WriteAssigned,
     WriteLeader,
-    enabled,
+    is_complete,
+    make_move,
+    move_replica_states,
+    next_effect,
+    start_replica_states,
+)
+from reassure_model.protocols.kafka_42.properties import (
     find_emptied_assignment,
     find_outside_assigned,
     find_started_unassigned,
@@ -54,14 +59,9 @@ from reassure_model.protocols.kafka_42 import (
     find_stopped_leader,
     find_stray,
     is_at_rest,
-    is_complete,
-    make_move,
-    move_replica_states,
-    next_effect,
-    start_replica_states,
-    step,
 )
 from reassure_model.protocols.kafka_42.stages import LIFECYCLE
+from reassure_model.protocols.kafka_42.world import OthersEnd, enabled, step
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_spec.readings import Readings
 from reassure_spec.words import (

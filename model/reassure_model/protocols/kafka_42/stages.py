@@ -9,7 +9,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.copies import is_in_sync, is_led
+from reassure_model.copies import is_in_sync
 from reassure_model.environment import Join
 from reassure_model.kafka_writes import check_isr
 from reassure_model.lifecycle import Lifecycle, Moves, lead_to
@@ -51,17 +51,18 @@ def find_stage(move: Move, readings: Readings) -> Stage:
     if at == 7:
         return Stage.DONE
     if at > 2:
-        led = at == 5 or (is_led(move) and move.leader in target)
+        led = at == 5 or rules.is_led_by(move, target)
         return Stage.STOPPING if led else Stage.ELECTING
-    if isinstance(rules.next_to_start(move, target, readings), StartReplica | WriteAssigned):
+    if rules.start_new_replicas(move, target, readings) is not None:
         return Stage.STARTING
     return Stage.IN_SYNC if is_in_sync(move, target) else Stage.WAITING
 
 
 S = Stage
-_START: Final = (rules.next_to_start,)
-_ELECT: Final = (rules.next_to_elect,)
-_STOP: Final = (rules.next_to_stop,)
+_LISTEN: Final = (rules.listen, rules.next_effect)
+_START: Final = (rules.start_new_replicas, rules.wait_until_in_sync)
+_ELECT: Final = (rules.move_leader, rules.elect)
+_STOP: Final = (rules.stop_old_replicas, rules.write_assignment)
 _DEATHS: Final = (rules.next_for_deaths,)
 
 MOVES: Final[Moves] = MappingProxyType(
@@ -69,7 +70,9 @@ MOVES: Final[Moves] = MappingProxyType(
         (S.AT_REST, Command): lead_to(S.ASKED),
         (S.ASKED, Interrupt): lead_to(S.AT_REST),
         (S.ASKED, Refuse): lead_to(S.AT_REST, by=(rules.find_refusal,)),
-        (S.ASKED, Listen): lead_to(S.STARTING, S.WAITING, S.IN_SYNC, by=(rules.next_effect,)),
+        (S.ASKED, Listen): lead_to(
+            S.STARTING, S.WAITING, S.IN_SYNC, by=(rules.listen, rules.next_effect)
+        ),
         (S.STARTING, StartReplica): lead_to(S.WAITING, by=_START),
         (S.STARTING, WriteAssigned): lead_to(S.WAITING, by=_START),
         (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=(check_isr,)),
@@ -78,7 +81,7 @@ MOVES: Final[Moves] = MappingProxyType(
         (S.ELECTING, WriteLeader): lead_to(S.STOPPING, S.WAITING, by=(*_ELECT, *_DEATHS)),
         (S.STOPPING, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
         (S.STOPPING, WriteAssigned): lead_to(S.DONE, by=_STOP),
-        (S.DONE, RemovePath): lead_to(S.AT_REST, by=(rules.apply_effect,)),
+        (S.DONE, RemovePath): lead_to(S.AT_REST, by=(rules.remove_path, rules.apply_effect)),
     }
 )
 """Where a step leads from a stage that it ends, under any of the readings."""
