@@ -34,6 +34,7 @@ from reassure_conformance.scenarios.scenario import (
     find_scenarios,
     read_scenario,
 )
+from reassure_explorer.lifecycle import find_lives
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
@@ -175,7 +176,7 @@ def _dropped_replica() -> Iterator[str]:
 
 def _lifecycle(protocol: str) -> Iterator[str]:
     """Yield the life that a protocol tells: its stages, and what leads on; nothing without one."""
-    life = find_machines()[protocol].lifecycle
+    life = find_lives().get(protocol)
     if life is None:
         return
     order = list(life.stages)
@@ -404,9 +405,8 @@ def _state_machines(system: System) -> Iterator[str]:
         yield from _machines("Partition", {profile: partitions})
     if "protocols.kip_236.drop" in system.modules:
         yield from _dropped_replica()
-    for protocol in find_machines():
-        if f"protocols.{protocol.replace('-', '_')}.stages" in system.modules:
-            yield from _lifecycle(protocol)
+    for protocol in system.lives:
+        yield from _lifecycle(protocol)
 
 
 def _link_story(name: str) -> str:

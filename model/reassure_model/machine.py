@@ -22,7 +22,6 @@ from reassure_model.environment import (
     On,
     Return,
 )
-from reassure_model.lifecycle import Lifecycle
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment
 from reassure_spec.protocols import import_parts
@@ -548,8 +547,6 @@ class Machine(Generic[S]):
     """Fields that several partitions have in common, where a state is one partition of them."""
     watch: Watch[S, Any] | None = None
     """What has to be kept in mind for properties that look back, if anything."""
-    lifecycle: Lifecycle[S] | None = None
-    """The stages of what it is about, where they are told."""
     alike: Mapping[str, Callable[[Callable[[Any], Any], Any], Any]] = field(default_factory=dict)
     """For sets whose members hold brokers how to rename a member, where brokers are alike."""
 

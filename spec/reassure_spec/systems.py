@@ -36,6 +36,8 @@ class System:
     """Beginnings of the names of its readings."""
     machines: tuple[str, ...] = ()
     """Profiles whose state machines it goes by."""
+    lives: tuple[str, ...] = ()
+    """Protocols whose life is told on its page, stage by stage."""
     asks: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """What the document asks for, in a line each, with the scenarios that tell it."""
 
@@ -60,7 +62,7 @@ class System:
 
 
 def _read_system(said: Mapping[str, Any]) -> System:
-    lists = ("profiles", "clauses", "areas", "modules", "findings", "readings", "machines")
+    lists = ("profiles", "clauses", "areas", "modules", "findings", "readings", "machines", "lives")
     return System(
         id=said["id"],
         title=said["title"],

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 import pytest
 
 from reassure_conformance.scenarios.scenario import Scenario, find_scenarios, read_scenario
+from reassure_explorer.lifecycle import find_lives
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS
 from reassure_spec.readings import PROFILES, READINGS
@@ -56,6 +57,7 @@ def test_system_names_what_there_is(system: System) -> None:
     for module in system.modules:
         assert find_spec(f"reassure_model.{module}") is not None, module
     assert {*system.profiles, *system.machines} <= set(PROFILES)
+    assert set(system.lives) <= find_lives().keys()
 
 
 def test_ids_of_systems_are_unique() -> None:

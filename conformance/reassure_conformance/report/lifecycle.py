@@ -1,6 +1,6 @@
 """What a protocol is about as a picture: the stages of its life, and how far each move was tested.
 
-Stages and moves are the model's own tables (`Machine.lifecycle`). A move is put to clauses; the
+Stages and moves are the tables that were explored (`find_lives`). A move is put to clauses; the
 picture says of how many of them the result tells that they were exercised, and whether one was
 violated.
 """
@@ -12,8 +12,7 @@ from html import escape
 from typing import Any, Final, NamedTuple
 
 from reassure_conformance.report.cases import Result
-from reassure_model.lifecycle import Lifecycle
-from reassure_model.machine import find_machines
+from reassure_explorer.lifecycle import Lifecycle, find_lives
 from reassure_spec.profiles import PROTOCOLS
 
 _ROW: Final = 76
@@ -87,7 +86,7 @@ def list_drawings(result: Result) -> list[Drawing]:
     rows = {clause["id"]: clause for clause in result.get("clauses", ())}
     drawings = []
     for protocol in PROTOCOLS.get(result["profile"] or "", ()):
-        life = find_machines()[protocol].lifecycle
+        life = find_lives().get(protocol)
         if life is not None and any(
             clause in rows for w in list_ways(life) for clause in w.clauses
         ):

@@ -60,7 +60,6 @@ from reassure_model.protocols.kafka_42.properties import (
     find_stray,
     is_at_rest,
 )
-from reassure_model.protocols.kafka_42.stages import LIFECYCLE
 from reassure_model.protocols.kafka_42.world import OthersEnd, enabled, step
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_spec.readings import Readings
@@ -258,7 +257,6 @@ MACHINE: Final = Machine(
     is_at_rest=lambda move, _: is_at_rest(move),
     properties=PROPERTIES,
     goals=GOALS,
-    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
 )

@@ -50,7 +50,6 @@ from reassure_model.protocols.kafka_4485.replication import (
     make_replication,
     step,
 )
-from reassure_model.protocols.kafka_4485.stages import LIFECYCLE
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,
@@ -365,7 +364,6 @@ MACHINE: Final = Machine(
         for clause, find in INVARIANTS.items()
     ),
     goals=tuple(Goal(name, reached(find)) for name, find in GOALS.items()),
-    lifecycle=LIFECYCLE,
     vocabulary=Vocabulary(
         opening=_open,
         say_opening=_say_opening,

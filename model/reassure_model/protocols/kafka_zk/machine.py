@@ -57,7 +57,6 @@ from reassure_model.protocols.kafka_zk import (
     reassign_to,
     step,
 )
-from reassure_model.protocols.kafka_zk.stages import LIFECYCLE
 from reassure_spec.words import (
     Arguments,
     ScenarioError,
@@ -316,5 +315,4 @@ MACHINE: Final = Machine(
     goals=GOALS,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
-    lifecycle=LIFECYCLE,
 )

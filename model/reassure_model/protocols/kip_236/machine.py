@@ -40,7 +40,6 @@ from reassure_model.protocols.kip_236.obligations import Obligation, next_write
 from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.protocols.kip_236.requests import is_remembered
 from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
-from reassure_model.protocols.kip_236.stages import LIFECYCLE
 from reassure_model.protocols.kip_236.system import Submit, System, enabled, step
 from reassure_model.writes import (
     ChangeIsr,
@@ -351,7 +350,6 @@ MACHINE: Final = Machine(
     is_at_rest=lambda system, readings: next_effect(system, readings) is None,
     properties=PROPERTIES,
     goals=tuple(Goal(goal.name, _of_partition(goal.reached)) for goal in GOALS),
-    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
     judgement=JUDGEMENT,

@@ -6,8 +6,7 @@ under which they do; a clause that several checks have goes by a name. `accept_w
 `Accepted` with the partition after the write and the clauses that the write put to the test, or
 `Rejected` by the first clause that it would break. The rules say nothing of how a controller goes
 about it: any implementation whose writes are all accepted, and which owes nothing when it rests
-(`reassure_model.protocols.kip_236.obligations`), keeps the clauses. `kip_236.stages` says in which
-stage of a reassignment which checks decide.
+(`reassure_model.protocols.kip_236.obligations`), keeps the clauses.
 """
 
 from dataclasses import replace

@@ -47,7 +47,6 @@ from reassure_model.protocols.kip_236_legacy import (
     next_effect,
     step,
 )
-from reassure_model.protocols.kip_236_legacy.stages import LIFECYCLE
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,
@@ -377,7 +376,6 @@ MACHINE: Final = Machine(
     is_at_rest=is_at_rest,
     properties=PROPERTIES,
     goals=GOALS,
-    lifecycle=LIFECYCLE,
     vocabulary=VOCABULARY,
     is_settled=is_settled,
 )

@@ -65,7 +65,6 @@ from reassure_model.protocols.kip_46 import (
     next_effect,
     step,
 )
-from reassure_model.protocols.kip_46.stages import LIFECYCLE
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,
@@ -338,7 +337,6 @@ def make_machine(config: HealingConfig) -> Machine[Cluster]:
         is_at_rest=lambda cluster, readings: _next(cluster, readings) is None,
         properties=list_properties(config),
         goals=(*GOALS, Goal("a task is due to start", starts), Goal("a task is done", ends)),
-        lifecycle=LIFECYCLE,
         vocabulary=Vocabulary(
             opening=_open,
             say_opening=_say_opening,

@@ -43,7 +43,6 @@ from reassure_model.protocols.topics import (
     next_effect,
     step,
 )
-from reassure_model.protocols.topics.stages import LIFECYCLE
 from reassure_model.state_machines import ReplicaState
 from reassure_spec.words import (
     Arguments,
@@ -203,5 +202,4 @@ MACHINE: Final = Machine(
     properties=PROPERTIES,
     goals=GOALS,
     vocabulary=VOCABULARY,
-    lifecycle=LIFECYCLE,
 )

@@ -9,10 +9,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.copies import is_in_sync
 from reassure_model.environment import Join
-from reassure_model.kafka_writes import check_isr
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols import kafka_42 as rules
 from reassure_model.protocols.kafka_42 import (
     Command,
@@ -25,6 +24,11 @@ from reassure_model.protocols.kafka_42 import (
     StartReplica,
     WriteAssigned,
     WriteLeader,
+)
+from reassure_model.protocols.kip_236.rules import (
+    check_change_isr,
+    check_controller_epoch,
+    check_not_empty,
 )
 from reassure_spec.readings import Readings
 
@@ -59,6 +63,7 @@ def find_stage(move: Move, readings: Readings) -> Stage:
 
 
 S = Stage
+_JOIN: Final = (check_change_isr, check_controller_epoch, check_not_empty)
 _LISTEN: Final = (rules.listen, rules.next_effect)
 _START: Final = (rules.start_new_replicas, rules.wait_until_in_sync)
 _ELECT: Final = (rules.move_leader, rules.elect)
@@ -75,7 +80,7 @@ MOVES: Final[Moves] = MappingProxyType(
         ),
         (S.STARTING, StartReplica): lead_to(S.WAITING, by=_START),
         (S.STARTING, WriteAssigned): lead_to(S.WAITING, by=_START),
-        (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=(check_isr,)),
+        (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=_JOIN),
         (S.IN_SYNC, MarkOnline): lead_to(S.ELECTING, S.STOPPING, by=_START),
         (S.IN_SYNC, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
         (S.ELECTING, WriteLeader): lead_to(S.STOPPING, S.WAITING, by=(*_ELECT, *_DEATHS)),

@@ -8,16 +8,16 @@ import pytest
 
 from reassure_explorer.engine.interface import Action, Noted
 from reassure_explorer.engine.plain import explore_plain
+from reassure_explorer.lifecycle import Lifecycle, find_lives
 from reassure_explorer.protocols.kafka_zk.scopes import bound_shipped
+from reassure_explorer.protocols.kip_236.stages import MOVES
 from reassure_explorer.scopes.catalogue import get_scope
 from reassure_explorer.scopes.copies import CopiesWorld
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Failover
-from reassure_model.lifecycle import Lifecycle
 from reassure_model.machine import find_machines
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Request
-from reassure_model.protocols.kip_236.stages import MOVES
 from reassure_model.protocols.topics import make_topic
 from reassure_model.writes import ChangeIsr
 from reassure_spec.clauses import list_clauses, load_clauses
@@ -87,8 +87,7 @@ def explore_life(
 
 def explore_scope(scope: MachineScope) -> set[tuple[str, ...]]:
     """Return each move that a scope reaches, as `explore_life` does."""
-    life = scope.machine.lifecycle
-    assert life is not None
+    life = find_lives()[scope.machine.name]
     model = scope.make_model("lives")
     actions = tuple(watch(each, life, scope) for each in model.actions)
     watched = replace(model, actions=actions, invariants=(), goals=())
@@ -105,8 +104,7 @@ def list_table(life: Lifecycle[Any]) -> set[tuple[str, str, str]]:
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
 def test_table_of_moves_is_what_can_happen(profile: str) -> None:
     """Every move of the table is reached in a small scope, by its checks, and no other."""
-    life = find_machines()["kip-236"].lifecycle
-    assert life is not None
+    life = find_lives()["kip-236"]
     apart = {kind.__name__ for kind in life.apart}
     told = {each for each in explore_life("kip-236", "small", profile, {}) if each[1] not in apart}
     found, table = {each[:3] for each in told}, list_table(life)
@@ -133,8 +131,7 @@ def test_every_life_is_what_can_happen(
     protocol: str, scope: str, readings: tuple[Mapping[str, str], ...]
 ) -> None:
     """What ends a stage in a small scope, and where it leads, is what the table says, all of it."""
-    life = find_machines()[protocol].lifecycle
-    assert life is not None
+    life = find_lives()[protocol]
     apart = {kind.__name__ for kind in life.apart}
     told = (explore_life(protocol, scope, protocol, changes) for changes in readings)
     found = {each[:3] for some in told for each in some if each[1] not in apart}
@@ -147,8 +144,7 @@ def test_the_life_of_a_shipped_partition_is_what_can_happen() -> None:
     The scope `shipped` reaches the same, and takes a minute.
     """
     machine = find_machines()["kafka-zk"]
-    life = machine.lifecycle
-    assert life is not None
+    life = find_lives()[machine.name]
     apart = {kind.__name__ for kind in life.apart}
     common = CopiesWorld((1,), ((2,),), 2, failovers=1, entries=((2,),), writes=1)
     found: set[tuple[str, ...]] = set()
@@ -165,8 +161,7 @@ def test_the_life_of_a_deletion_is_what_can_happen() -> None:
     Topics have no scope of their own; without growth there are few enough states of one.
     """
     machine = find_machines()["topics"]
-    life = machine.lifecycle
-    assert life is not None
+    life = find_lives()[machine.name]
     readings = get_profile("kafka-zk")
     first = make_topic(((1, 2), (2,)), frozenset({1, 2}))
     sets = {"brokers": (1, 2), "partitions": (0,)}
@@ -191,8 +186,7 @@ def test_the_life_of_a_deletion_is_what_can_happen() -> None:
 
 def test_what_lives_are_put_to_is_known() -> None:
     """Each move's checks name clauses that there are, and each stage can be come to."""
-    told = {name: machine.lifecycle for name, machine in find_machines().items()}
-    lives = {name: life for name, life in told.items() if life is not None}
+    lives = find_lives()
     expected = {"kip-236", "kip-236-legacy", "kip-46", "kafka-42", "kafka-4485"}
     assert expected | {"kafka-zk", "topics"} <= lives.keys()
     for name, life in lives.items():

@@ -5,9 +5,9 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.copies import is_in_sync
 from reassure_model.environment import Join
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols.kafka_zk import (
     Alter,
     CutIsr,

@@ -16,7 +16,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.partition import Partition, Request, is_target_in_sync
 from reassure_model.protocols.kip_236 import rules
 from reassure_model.protocols.kip_236.system import System

@@ -5,7 +5,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols.topics import (
     Answer,
     Ask,

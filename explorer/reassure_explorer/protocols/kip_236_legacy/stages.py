@@ -5,7 +5,7 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols import kip_236_legacy as rules
 from reassure_model.protocols.kip_236.rules import (
     check_create_reassignment,

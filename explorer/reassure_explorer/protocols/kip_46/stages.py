@@ -5,8 +5,8 @@ from enum import Enum
 from types import MappingProxyType
 from typing import Final
 
+from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.environment import Die, Return
-from reassure_model.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols import kip_46 as rules
 from reassure_model.protocols.kip_46 import (
     Cluster,

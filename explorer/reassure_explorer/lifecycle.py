@@ -5,7 +5,8 @@ way. A life is a table: by stage and by what happens (the type of a write, of an
 controller, or of what a client or a replica does) the stages that it may lead to, and what of the
 model it is put to. What may come at any time, deaths and returns, stands in no such table, unless a
 life begins or ends by it, and failovers stand in one of their own. That the moves of a table are
-the ones that there are is shown by exploration.
+the ones that there are is shown by exploration. A protocol tells its life as `LIFECYCLE` in the
+module `stages` of its folder here.
 """
 
 from collections.abc import Callable, Mapping
@@ -15,6 +16,7 @@ from typing import Any, Generic, TypeVar
 
 from reassure_model.environment import Die, Return
 from reassure_spec.clauses import list_carried
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 
 S_contra = TypeVar("S_contra", contravariant=True)
@@ -60,3 +62,9 @@ class Lifecycle(Generic[S_contra]):
     """Where the next controller finds what the last one had in memory; what is left out stays."""
     apart: tuple[type, ...] = (Die, Return)
     """What may come at any time and stands in no move."""
+
+
+def find_lives() -> Mapping[str, Lifecycle[Any]]:
+    """Return the life that each protocol tells, by the protocol's name and in the usual order."""
+    parts = import_parts("reassure_explorer", "stages")
+    return {name: module.LIFECYCLE for name, module in parts.items()}
