@@ -32,12 +32,12 @@ from reassure_model.machine import (
     Judgement,
     Machine,
     Property,
-    Vocabulary,
     always,
     find_machines,
     reached,
     register,
 )
+from reassure_model.narration import Vocabulary
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Request
 from reassure_model.protocols.kip_236.machine import MACHINE as REQUESTS

@@ -31,6 +31,7 @@ from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_46 import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible
 from reassure_model.machine import Machine
+from reassure_model.narration.kip_46 import say_effect
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
 from reassure_model.protocols.kip_46 import (
@@ -54,7 +55,7 @@ from reassure_model.protocols.kip_46 import (
     get_hosted,
     submit,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE, say_effect
+from reassure_model.protocols.kip_46.machine import MACHINE
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number

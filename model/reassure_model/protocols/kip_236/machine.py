@@ -1,6 +1,6 @@
-"""KIP-236 as a machine: what may happen to a partition, what must never be, how it is told."""
+"""KIP-236 as a machine: what may happen to a partition and what must never be."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -30,9 +30,9 @@ from reassure_model.machine import (
     SetOf,
     Sets,
     Under,
-    Vocabulary,
     Watch,
 )
+from reassure_model.narration.kip_236 import VOCABULARY
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import find_drop
@@ -42,23 +42,10 @@ from reassure_model.protocols.kip_236.requests import is_remembered
 from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
 from reassure_model.protocols.kip_236.system import Submit, System, enabled, step
 from reassure_model.writes import (
-    ChangeIsr,
-    CreateReassignment,
-    CreateState,
-    DeleteReassignment,
-    DeleteRequest,
-    UpdateReassignment,
     Write,
-    WriteAssigned,
-    WriteState,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
-    Arguments,
-    check_arguments,
-    format_replicas,
-    parse_number,
-    parse_replicas,
     spell_replicas,
 )
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -245,98 +232,6 @@ JUDGEMENT: Final[Judgement[Partition, Write]] = Judgement(
     Partition(), accept_write, apply_failover, next_write, INVARIANTS
 )
 
-
-# Words --------------------------------------------------------------------------------------------
-
-
-def _format_leader(leader: int) -> str:
-    return "none" if leader == NO_LEADER else str(leader)
-
-
-def format_flight(flight: Reassignment) -> str:
-    """Say what a record asks for."""
-    legacy = ", legacy" if flight.legacy else ""
-    return f"in flight to {format_replicas(flight.target)}, top {flight.top}{legacy}"
-
-
-def iterate_lines(partition: Partition) -> Iterator[str]:
-    """Yield what is to be seen of a partition, a line for each znode of it."""
-    state = partition.state
-    if partition.assigned is None:
-        yield "does not exist"
-    elif state is None:
-        yield f"assigned {format_replicas(partition.assigned)}, not yet online"
-    else:
-        yield (
-            f"assigned {format_replicas(partition.assigned)} leader {_format_leader(state.leader)} "
-            f"isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
-        )
-    if partition.reassignment is not None:
-        yield format_flight(partition.reassignment)
-    for request in partition.requests:
-        legacy = " (legacy)" if request.legacy else ""
-        yield f"request {request.sequence} waits: {format_replicas(request.target)}{legacy}"
-
-
-def format_write(write: Write, partition: Partition) -> str:
-    """Say what a write changes of the partition that it is made to."""
-    match write:
-        case CreateState(state):
-            return f"online: leader {state.leader} isr {format_replicas(state.isr)}"
-        case WriteState(state) | ChangeIsr(state, _):
-            old = partition.state
-            if old is not None and (old.leader, old.isr) == (state.leader, state.isr):
-                return f"leader epoch {state.leader_epoch}"
-            leader = _format_leader(state.leader)
-            return f"leader {leader} isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
-        case WriteAssigned(assigned):
-            return f"assigned {format_replicas(assigned)}"
-        case CreateReassignment(flight):
-            return f"record made: {format_flight(flight)}"
-        case UpdateReassignment(flight):
-            return f"record changed: {format_flight(flight)}"
-        case DeleteReassignment():
-            return "record removed"
-        case DeleteRequest(sequence):
-            return f"request {sequence} removed"
-
-
-def say_effect(owed: Obligation, before: System, _: System) -> str:
-    """Return a write with the clause that asks for it."""
-    return f"{format_write(owed.write, before.partition)} ({owed.clause})"
-
-
-def _open(arguments: Arguments) -> System:
-    check_arguments(arguments, ("brokers",), ("min.insync.replicas", "known"))
-    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
-    known = brokers | frozenset(parse_replicas("known", arguments.get("known", "none")))
-    minimum = parse_number("min.insync.replicas", arguments.get("min.insync.replicas", "1"))
-    return System(Partition(), brokers, known, minimum)
-
-
-def _say_opening(system: System) -> tuple[str, ...]:
-    least = system.min_insync_replicas
-    minimum = "" if least == 1 else f" min.insync.replicas={least}"
-    online = "" if system.partition.state is None else " online"
-    return (
-        f"world kip-236 brokers={spell_replicas(sorted(system.live))}{minimum}",
-        f"topic assigned={spell_replicas(system.partition.assigned or ())}{online}",
-    )
-
-
-def show(system: System) -> str:
-    """Return the partition, a line for each znode of it."""
-    return "\n".join(iterate_lines(system.partition))
-
-
-VOCABULARY: Final = Vocabulary(
-    opening=_open,
-    say_opening=_say_opening,
-    show=show,
-    say_effect=say_effect,
-    runs="controller",
-    closing=("owed", "show"),
-)
 
 MACHINE: Final = Machine(
     name="kip-236",

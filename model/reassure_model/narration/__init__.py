@@ -1,0 +1,66 @@
+"""How protocols are told: the words of scenarios, stories and explorations, a module for each.
+
+Nothing here decides anything, and nothing of a protocol's rules or of its machine's steps needs it:
+who reads the model beside its document can leave it out. A `Machine` carries its `Vocabulary` for
+those who tell.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from reassure_spec.readings import Readings
+from reassure_spec.words import Arguments
+
+S = TypeVar("S")
+
+Command = Callable[[Mapping[str, S], Arguments], Iterable[tuple[str, Any]]]
+"""From the partitions by name and the arguments to actions, each with its partition's name.
+
+A refusal stands for an action that cannot be, and a text for what is said besides."""
+
+
+@dataclass(frozen=True)
+class Vocabulary(Generic[S]):
+    """The words of a protocol in scenarios. What an action is called stands in its `Act`."""
+
+    opening: Callable[[Arguments], S]
+    """From the arguments of `world` to where it begins. Raises ScenarioError."""
+    say_opening: Callable[[S], tuple[str, ...]]
+    """The commands that make a world in this state, `world` first."""
+    show: Callable[[S], str]
+    """A state, in a line or two."""
+    say_effect: Callable[[Any, S, S], str]
+    """An effect of the controller, with the states before and after it."""
+    adds: Mapping[str, Callable[[S, str, str], S]] = field(default_factory=dict)
+    """Commands that add partitions, whose names are the names of arguments: from where the world
+    began, a name and what stands for it to the partition. Without any there is just one."""
+    commands: Mapping[str, Command[S]] = field(default_factory=dict)
+    """Commands that are no act with its one argument: what they have happen, by partition."""
+    answers: Mapping[str, Callable[[S, S], str]] = field(default_factory=dict)
+    """What a command answers, from the states before and after it; others answer nothing."""
+    tells_changes: bool = False
+    """Whether every act answers the lines that it changed of what is shown, and what is broken.
+    That something is not possible is an answer there as well, and no mistake of the scenario."""
+    shows: tuple[str, ...] = ()
+    """Commands after which the state is shown, `run` among them where it is after that."""
+    questions: Mapping[str, Callable[[S, Arguments], str]] = field(default_factory=dict)
+    """Commands that ask and change nothing."""
+    changes: Mapping[str, Callable[[S, Arguments], S]] = field(default_factory=dict)
+    """Commands that set the stage, as nothing in the protocol does."""
+    wakes: tuple[str, ...] = ()
+    """Commands after which the controller carries out an effect at once."""
+    runs: str = "run"
+    """The command that lets the controller go on until it waits."""
+    closing: tuple[str, ...] = ("problems", "show")
+    """Commands that show how a story ended."""
+    waits: Callable[[S], str] | None = None
+    """Why the controller waits, "" where there is no more to say than that it does."""
+    overlooked: tuple[str, ...] = ()
+    """Acts that searches leave out, for nothing follows from them."""
+    remember: Callable[[S], Any] | None = None
+    """What a new controller has in memory that is no part of the state, where anything is."""
+    follow: Callable[[Any, Any, Readings], tuple[Any, tuple[str, ...]]] | None = None
+    """What becomes of that memory by an effect or a death, and lines about it."""
+    recall: Callable[[Any], str] | None = None
+    """That memory, for the command `replicas`."""

@@ -1,0 +1,129 @@
+"""How KAFKA-42 is told."""
+
+from dataclasses import replace
+from typing import Any, Final
+
+from reassure_model.environment import Die
+from reassure_model.narration import Vocabulary
+from reassure_model.protocols.kafka_42 import (
+    Effect,
+    Listen,
+    MarkOnline,
+    Move,
+    Refuse,
+    RemovePath,
+    StartReplica,
+    StopReplica,
+    WriteAssigned,
+    WriteLeader,
+    is_complete,
+    make_move,
+    move_replica_states,
+    start_replica_states,
+)
+from reassure_model.selectors import select_controlled_shutdown
+from reassure_spec.readings import Readings
+from reassure_spec.words import (
+    Arguments,
+    check_arguments,
+    format_replicas,
+    parse_replicas,
+    spell_replicas,
+)
+from reassure_spec.znodes import NO_LEADER
+
+
+def _open(arguments: Arguments) -> Move:
+    check_arguments(arguments, ("assigned", "brokers"))
+    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
+    return make_move(parse_replicas("assigned", arguments["assigned"]), brokers)
+
+
+def _say_opening(move: Move) -> tuple[str, ...]:
+    assigned, brokers = spell_replicas(move.assigned), spell_replicas(sorted(move.live))
+    return (f"world kafka-42 assigned={assigned} brokers={brokers}",)
+
+
+def say_effect(effect: Effect, _: Move, __: Move) -> str:
+    """Return an effect as scenarios show it."""
+    match effect:
+        case WriteLeader(leader, isr, at):
+            who = "nobody" if leader == NO_LEADER else f"{leader}"
+            place = f"step {at}" if at else "between steps"
+            return f"{place}: leader {who} isr {format_replicas(isr)}"
+        case Refuse(clause, reason):
+            return f"refused by {clause}: {reason}; path removed"
+        case Listen(target):
+            return f"step 1: listen for {format_replicas(target)}"
+        case StartReplica(replica):
+            return f"step 2: start {replica}"
+        case MarkOnline(target):
+            return f"step 3: {format_replicas(target)} in sync"
+        case StopReplica(replica):
+            return f"step 5: stop {replica}"
+        case WriteAssigned(assigned, at):
+            return f"step {at}: assigned {format_replicas(assigned)}"
+        case RemovePath():
+            return "step 7: path removed"
+
+
+def show(move: Move) -> str:
+    """Return where the partition and its copies are, in two lines."""
+    who = "nobody" if move.leader == NO_LEADER else f"{move.leader}"
+    path = "" if move.path is None else f" path {format_replicas(move.path)}"
+    path += " and others" if move.beside and path else " path others" if move.beside else ""
+    assigned, isr = format_replicas(move.assigned), format_replicas(move.isr)
+    sets = (move.running, move.holding, move.live)
+    running, holding, live = (format_replicas(sorted(members)) for members in sets)
+    return (
+        f"assigned {assigned} leader {who} epoch {move.leader_epoch} isr {isr}{path}\n"
+        f"running {running} with all records {holding} alive {live}"
+    )
+
+
+def _report(before: Move, after: Move) -> str:
+    """Say what an admin command that ends tells its user."""
+    kept = "" if after.path is None else ", path left to the controller"
+    return f"the command reports {'success' if is_complete(before) else 'failure'}{kept}"
+
+
+def _shut_down(move: Move, arguments: Arguments) -> str:
+    """Say who would take over from brokers that are about to stop."""
+    check_arguments(arguments, ("brokers",))
+    stopping = frozenset(parse_replicas("brokers", arguments["brokers"]))
+    elected = select_controlled_shutdown(move.assigned, move.isr, move.live, stopping)
+    if elected is None:
+        return "nobody can take over; the broker keeps leading"
+    return f"leader {elected.leader} isr {format_replicas(elected.isr)}"
+
+
+def _add_others(move: Move, arguments: Arguments) -> Move:
+    """Let the path name other partitions as well, by the same command."""
+    check_arguments(arguments)
+    return replace(move, beside=True)
+
+
+def _follow(states: Any, done: Any, readings: Readings) -> tuple[Any, tuple[str, ...]]:
+    """Return the replica states in memory after an effect or a death, and what is refused."""
+    after, refused = move_replica_states(states, done, readings)
+    return after, () if isinstance(done, Die) else tuple(f"  {reason}" for reason in refused)
+
+
+def _recall(states: Any) -> str:
+    return "\n".join(f"{r} {s.name.lower().replace('_', '-')}" for r, s in states)
+
+
+VOCABULARY: Final = Vocabulary(
+    opening=_open,
+    say_opening=_say_opening,
+    show=show,
+    say_effect=say_effect,
+    answers={"interrupt": _report, "observe": _report},
+    shows=("join", "die", "return", "run"),
+    questions={"shut-down": _shut_down},
+    changes={"others": _add_others},
+    overlooked=("observe",),
+    remember=start_replica_states,
+    follow=_follow,
+    recall=_recall,
+)
