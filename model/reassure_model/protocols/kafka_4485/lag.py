@@ -2,8 +2,8 @@
 
 A history says how the log end offset of one replica moved: pairs of the time of a change and the
 offset from then on, oldest first. Nothing here is measured by anybody: it is what would be true if
-all logs could be seen at once. What a leader can know of it is in `replication_leader`; the two are
-compared by tests and proofs.
+all logs could be seen at once. What a leader can know of it is in `leader`; the two are compared by
+tests and proofs.
 
 Times are whole milliseconds. A log may change several times in one of them, so a definition has to
 say whether it means the state at the start or at the end of a millisecond; the text does not.

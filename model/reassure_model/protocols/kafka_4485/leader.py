@@ -2,8 +2,8 @@
 
 For each follower the leader keeps four values and learns of it from fetch requests only. Between
 two fetches the follower may have come further: the leader's estimate of the lag is never shorter
-than the lag (`replication_lag`), and can be longer by the gap between fetches, or without bound
-where responses do not carry all there is (findings watermark-1 to watermark-3).
+than the lag (`lag`), and can be longer by the gap between fetches, or without bound where responses
+do not carry all there is (findings watermark-1 to watermark-3).
 
 `rule` is "lag" for the rule of the document and "before" for the one that it replaces, which is
 kept so that its two problems can be shown. There is no timer: `evaluate` is asked when the caller

@@ -8,6 +8,20 @@ back or when its tasks are persisted.
 
 `next_effect` is the whole controller, one persistent effect at a time; a crash can fall between
 any two. Only the tasks it is in the middle of generating are in its memory (`Generation`).
+
+| the document | here |
+|---|---|
+| motivation: what operators do is automatic | `next_effect` |
+| changes: failures (beyond the extract) | `next_for_records` |
+| changes: tasks (beyond the extract) | `find_due`, `generate_tasks`, `choose_replacement` |
+| cancelling: enough replicas before the start | `is_redundant` |
+| deletion of the record, 1: the broker is back | `next_for_records` |
+| deletion of the record, 2: the tasks are persisted | `next_for_generation` |
+| controller failure, 1: compare tasks with failures | `plan_of` |
+| controller failure, 2: one after another, skip what is done | `next_for_tasks`, `is_satisfied` |
+| quotas | `compute_quota`, `find_quota_exceeded` |
+| limits: nothing is balanced that did not fail | `find_live_removed` |
+| configs | `HealingConfig` |
 """
 
 from collections.abc import Mapping
