@@ -44,6 +44,7 @@ from reassure_model.narration.kip_236 import format_write
 from reassure_model.outcome import Accepted
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols import kafka_42, kafka_zk
+from reassure_model.protocols.kafka_zk import world
 from reassure_model.protocols.kip_236 import system
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.state_machines import (
@@ -527,7 +528,7 @@ def _walk_shipped() -> Iterator[Step]:
     while True:
         effect, before = kafka_zk.next_effect(shipped), shipped
         if effect is not None:
-            outcome = kafka_zk.step(shipped, Controller())
+            outcome = world.step(shipped, Controller())
             assert isinstance(outcome, Accepted)
             shipped = outcome.state
             what = say_effect(effect, before, shipped).partition(": leader")[0]

@@ -16,15 +16,17 @@ from reassure_model.protocols.kafka_zk import (
     RemoveEntry,
     Shipped,
     WriteEntry,
+    make_shipped,
+    next_effect,
+    reassign_to,
+)
+from reassure_model.protocols.kafka_zk.properties import (
     find_bad_lists,
     find_leaderless,
     find_offline_for_good,
     is_at_rest,
-    make_shipped,
-    next_effect,
-    reassign_to,
-    step,
 )
+from reassure_model.protocols.kafka_zk.world import step
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 

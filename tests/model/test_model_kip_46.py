@@ -30,9 +30,9 @@ from reassure_model.protocols.kip_46 import (
     generate_tasks,
     make_cluster,
     next_effect,
-    step,
 )
 from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46.world import step
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,

@@ -17,9 +17,6 @@ from reassure_model.protocols.kip_46 import (
     Task,
     Tick,
     apply_effect,
-    find_duplicate,
-    find_factor_changed,
-    find_two_running,
     get_hosted,
 )
 from reassure_model.protocols.kip_46.moves import (
@@ -29,6 +26,11 @@ from reassure_model.protocols.kip_46.moves import (
     make_healed,
     next_step,
     step,
+)
+from reassure_model.protocols.kip_46.properties import (
+    find_duplicate,
+    find_factor_changed,
+    find_two_running,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
 

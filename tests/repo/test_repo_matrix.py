@@ -63,6 +63,7 @@ WRITTEN_TWICE: Mapping[str, str] = {
     "protocols.kip_236_legacy.entries": _TWO_SIDES,
     "protocols.kip_46.__init__": _TWO_SIDES,
     "protocols.kip_46.moves": _TWO_SIDES,
+    "protocols.kip_46.properties": "what must never be, and what a reader takes for granted of it",
     "protocols.kip_46.writes": _TWO_SIDES,
     "protocols.topics.__init__": _TWO_SIDES,
 }

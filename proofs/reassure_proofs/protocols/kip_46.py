@@ -30,8 +30,8 @@ from reassure_model.protocols.kip_46 import (
     generate_tasks,
     next_effect,
     next_for_tasks,
-    step,
 )
+from reassure_model.protocols.kip_46.world import step
 from reassure_proofs.engine.formula import (
     Truth,
     all_of,

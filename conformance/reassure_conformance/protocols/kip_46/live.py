@@ -53,9 +53,9 @@ from reassure_model.protocols.kip_46 import (
     Tick,
     apply_effect,
     get_hosted,
-    submit,
 )
 from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46.world import submit
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number

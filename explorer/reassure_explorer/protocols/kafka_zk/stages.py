@@ -18,12 +18,12 @@ from reassure_model.protocols.kafka_zk import (
     Shipped,
     WriteEntry,
     apply_effect,
-    can_join_told,
     plan_call,
     plan_change,
     plan_phase,
     reassign_to,
 )
+from reassure_model.protocols.kafka_zk.world import can_join_told
 from reassure_spec.readings import Readings
 
 

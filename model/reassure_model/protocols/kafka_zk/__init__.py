@@ -26,33 +26,16 @@ that is the old znode's, if it still names the partition.
 
 from dataclasses import dataclass, replace
 
-from reassure_model.copies import (
-    Append,
-    Copies,
-    can_join,
-    delete_log,
-    find_nothing_held,
-    find_outside,
-    find_running_unassigned,
-    happen,
-    is_in_sync,
-    is_led,
-    list_happenings,
-    make_copies,
-)
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
+from reassure_model.copies import Append, Copies, delete_log, is_in_sync, is_led, make_copies
+from reassure_model.environment import Controller, Die, Failover, Join, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.selectors import (
-    select_controlled_shutdown,
-    select_offline,
-    select_preferred,
-    select_reassigned,
-)
+from reassure_model.selectors import select_offline, select_reassigned
 from reassure_spec.clauses import checks, clause
 from reassure_spec.znodes import NO_LEADER, AssignmentZnode, ReplicaList
 
 
-def _without(replicas: ReplicaList, others: ReplicaList) -> ReplicaList:
+def without(replicas: ReplicaList, others: ReplicaList) -> ReplicaList:
+    """Return the replicas that are not among the others, in order."""
     return tuple(replica for replica in replicas if replica not in others)
 
 
@@ -63,12 +46,12 @@ class Assignment(AssignmentZnode):
     @property
     def original(self) -> ReplicaList:
         """What was assigned when the first reassignment in the chain began, order aside."""
-        return _without(self.replicas, self.adding)
+        return without(self.replicas, self.adding)
 
     @property
     def target(self) -> ReplicaList:
         """Where it is going; all replicas where nothing is in flight."""
-        return _without(self.replicas, self.removing)
+        return without(self.replicas, self.removing)
 
     @property
     def is_reassigning(self) -> bool:
@@ -85,7 +68,7 @@ def reassign_to(assignment: Assignment, target: ReplicaList) -> Assignment:
     """
     original = assignment.original
     replicas = tuple(dict.fromkeys(target + original))
-    return Assignment(replicas, _without(replicas, original), _without(replicas, target))
+    return Assignment(replicas, without(replicas, original), without(replicas, target))
 
 
 # Effects of the controller ----------------------------------------------------------------------
@@ -256,7 +239,7 @@ def plan_change(now: Assignment, wanted: Assignment) -> Plan:
     """Return phase U and what follows: record, stop what is not needed any more, look."""
     if now == wanted:
         return (Look(),)
-    unneeded = _without(now.replicas, wanted.replicas)
+    unneeded = without(now.replicas, wanted.replicas)
     return (Record(wanted, "U1"), *_plan_stop(unneeded, "U3", "U3"), Look())
 
 
@@ -354,7 +337,7 @@ def plan_call(shipped: Shipped, asked: ReplicaList | None) -> Plan | Rejected:
 # Effects ----------------------------------------------------------------------------------------
 
 
-def _write_leader(
+def write_leader(
     shipped: Shipped, leader: int, isr: ReplicaList, told: ReplicaList | None = None
 ) -> Shipped:
     """Write a leader with the next epoch; it is told of all that are assigned, or of the target."""
@@ -376,11 +359,11 @@ def _cut(shipped: Shipped, cut: CutIsr) -> Shipped:
     after = replace(shipped, running=shipped.running - stopped)
     if cut.replica not in shipped.isr:
         return after
-    isr = _without(shipped.isr, (cut.replica,)) or shipped.isr
+    isr = without(shipped.isr, (cut.replica,)) or shipped.isr
     if cut.replica != shipped.leader:
         told = shipped.assignment.target if cut.step == "B4" else None
-        return _write_leader(after, shipped.leader, isr, told)
-    return _write_leader(replace(after, overlooked=not died), NO_LEADER, isr)
+        return write_leader(after, shipped.leader, isr, told)
+    return write_leader(replace(after, overlooked=not died), NO_LEADER, isr)
 
 
 def _elect(shipped: Shipped, target: ReplicaList | None) -> Shipped:
@@ -391,7 +374,7 @@ def _elect(shipped: Shipped, target: ReplicaList | None) -> Shipped:
         elected = select_reassigned(target, shipped.isr, shipped.live)
     if elected is None:
         return shipped
-    return _write_leader(replace(shipped, overlooked=False), elected.leader, elected.isr, target)
+    return write_leader(replace(shipped, overlooked=False), elected.leader, elected.isr, target)
 
 
 @clause("shipped.entry.matching-target")
@@ -409,7 +392,7 @@ def apply_effect(shipped: Shipped, effect: Effect) -> Shipped:
             return replace(shipped, resume=False, plan=plan_phase(shipped))
         case Announce(at):
             told = shipped.assignment.target if at == "B3" else None
-            return _write_leader(shipped, shipped.leader, shipped.isr, told)
+            return write_leader(shipped, shipped.leader, shipped.isr, told)
         case StartReplica(replica):
             return replace(shipped, running=shipped.running | ({replica} & shipped.live))
         case Elect(target):
@@ -425,7 +408,8 @@ def next_effect(shipped: Shipped) -> Effect | None:
     return plan[0] if plan else None
 
 
-def _act(shipped: Shipped) -> tuple[Effect, Shipped] | None:
+def act(shipped: Shipped) -> tuple[Effect, Shipped] | None:
+    """Return the effect that comes next, and the system after it; None while it waits."""
     if shipped.plan:
         effect, *left = shipped.plan
         return effect, apply_effect(replace(shipped, plan=tuple(left)), effect)
@@ -435,187 +419,4 @@ def _act(shipped: Shipped) -> tuple[Effect, Shipped] | None:
     looked = replace(shipped, plan=plan)
     if not plan_for_deaths(shipped):
         looked = replace(looked, unread=False)
-    return _act(looked)
-
-
-# The world around it ----------------------------------------------------------------------------
-
-
-@clause("shipped.isr.told-may-join")
-def can_join_told(shipped: Shipped, replica: int) -> bool:
-    """Whether the leader was told of a replica that can be taken into the in-sync set."""
-    return replica in shipped.told and can_join(shipped, replica)
-
-
-def enabled(shipped: Shipped, targets: tuple[ReplicaList | None, ...] = ()) -> tuple[Action, ...]:
-    """Return every action that is possible; `targets` are those that calls may ask for."""
-    actions: list[Action] = [Controller()] if next_effect(shipped) is not None else []
-    if not is_busy(shipped):
-        calls = (Alter(target) for target in targets)
-        actions += [c for c in calls if not isinstance(plan_call(shipped, c.target), Rejected)]
-    joining = (r for r in sorted(shipped.running) if can_join_told(shipped, r))
-    known = shipped.live | shipped.running | shipped.holding | frozenset(shipped.assigned)
-    return (*actions, *list_happenings(shipped, joining, known), Failover())
-
-
-@clause("shipped.call.one-event-at-a-time")
-def is_busy(shipped: Shipped) -> bool:
-    """Whether the controller is at an event, or one comes first, so that it takes no call.
-
-    Before it takes a call it has heard of deaths, and has come to an end of taking office.
-    """
-    held = shipped.assignment.is_reassigning or shipped.entry is not None
-    return bool(shipped.plan or plan_for_deaths(shipped)) or (shipped.resume and held)
-
-
-@checks
-def elect_preferred(shipped: Shipped) -> Outcome:
-    """Elect the first of the list, which is the target's while one is in flight."""
-    elected = select_preferred(shipped.assigned, shipped.isr, shipped.live)
-    if elected is None:
-        return Rejected("shipped.preferred.target-first", "it is not live and in sync")
-    if elected.leader == shipped.leader:
-        return Accepted(shipped)
-    after = replace(shipped, overlooked=False)
-    return Accepted(_write_leader(after, elected.leader, elected.isr))
-
-
-@checks
-def shut_down(shipped: Shipped, broker: int, stopping: frozenset[int]) -> Outcome:
-    """Take a broker out of the in-sync set, after another has taken over where it leads."""
-    if broker not in shipped.isr:
-        return Accepted(shipped)
-    if broker != shipped.leader:
-        return Accepted(_write_leader(shipped, shipped.leader, _without(shipped.isr, (broker,))))
-    elected = select_controlled_shutdown(shipped.assigned, shipped.isr, shipped.live, stopping)
-    if elected is None:
-        return Rejected("shipped.shutdown.leader-moved", "nobody can take over; it keeps leading")
-    return Accepted(_write_leader(shipped, elected.leader, elected.isr))
-
-
-def step(shipped: Shipped, action: Action) -> Outcome:
-    """Take one action.
-
-    Rejected is the answer to a call that is refused. Raises NotPossible for an action that has
-    nothing to act upon, and for a call while the controller is at another event.
-    """
-    match action:
-        case WriteEntry(target, created):
-            heard = created and shipped.entry is None and not shipped.unwatched
-            return Accepted(replace(shipped, entry=target, unread=shipped.unread or heard))
-        case DeleteZnode(others) if others or shipped.entry is not None:
-            deaf = shipped.unwatched or not shipped.unread
-            return Accepted(replace(shipped, entry=None, unread=False, unwatched=deaf))
-        case Alter(target) if not is_busy(shipped):
-            plan = plan_call(shipped, target)
-            if isinstance(plan, Rejected):
-                return plan
-            return Accepted(replace(shipped, plan=plan))
-        case Prefer() if not is_busy(shipped):
-            return elect_preferred(shipped)
-        case ShutDown(broker, others) if not is_busy(shipped):
-            return shut_down(shipped, broker, others | {broker})
-        case AskDeletion():
-            return Accepted(replace(shipped, deleting=True))
-        case Controller():
-            acted = _act(shipped)
-            if acted is not None:
-                return Accepted(acted[1], effects=(acted[0],))
-        case _:
-            after = _happen(shipped, action)
-            if after is not shipped:
-                return Accepted(after)
-    raise NotPossible(f"{action} is not possible in {shipped}")
-
-
-def _happen(shipped: Shipped, action: Action) -> Shipped:
-    """Return the partition after something that nobody decides, itself where it cannot be."""
-    if isinstance(action, Join) and not can_join_told(shipped, action.replica):
-        return shipped
-    after = happen(shipped, action)
-    match action:
-        case Die(broker) if after is not shipped:
-            # Who was down is told anew what to run when it is back. Whoever dies, the controller
-            # looks for partitions without a leader.
-            return replace(after, running=after.running - {broker}, overlooked=False)
-        case Return(broker) if after is not shipped:
-            again = shipped.assignment.is_reassigning and broker in shipped.assignment.target
-            return replace(after, resume=shipped.resume or again)
-        case Failover():
-            unread = shipped.entry is not None
-            after = replace(after, plan=(), unread=unread, unwatched=False, overlooked=False)
-            return replace(after, plan=plan_office(after), resume=True)
-    return after
-
-
-# What must never be -------------------------------------------------
-
-
-def is_at_rest(shipped: Shipped) -> bool:
-    """Whether the controller waits and nothing is in flight."""
-    return next_effect(shipped) is None and not shipped.assignment.is_reassigning
-
-
-@clause("shipped.isr.within-assigned")
-def find_outside_assigned(shipped: Shipped) -> str | None:
-    """Say so when the in-sync set lies outside the assignment; at rest (finding zk-2)."""
-    return find_outside(shipped)
-
-
-@clause("shipped.assigned.holds-committed")
-def find_emptied_assignment(shipped: Shipped) -> str | None:
-    """Say so when no assigned replica has the records; at rest (findings zk-1, zk-5)."""
-    return find_nothing_held(shipped)
-
-
-@clause("shipped.change.led")
-def find_leaderless(shipped: Shipped) -> str | None:
-    """Say so when nobody leads, somebody could, and the controller waits (finding zk-6)."""
-    if shipped.leader != NO_LEADER or next_effect(shipped) is not None:
-        return None
-    elected = select_offline(shipped.assigned, shipped.isr, shipped.live)
-    return None if elected is None else f"nobody leads, {elected.leader} could"
-
-
-@clause("shipped.isr.electable")
-def find_offline_for_good(shipped: Shipped) -> str | None:
-    """Say so when nobody leads and nobody ever can, and the controller waits (finding zk-11).
-
-    Whoever comes back is elected only where it is both assigned and in sync.
-    """
-    if next_effect(shipped) is not None:
-        return None
-    return find_unelectable(shipped.leader, shipped.isr, shipped.assigned)
-
-
-def find_unelectable(leader: int, isr: ReplicaList, assigned: ReplicaList) -> str | None:
-    """Say so when nobody leads a partition and, of those in sync, nobody is assigned."""
-    if leader != NO_LEADER or not assigned or any(replica in assigned for replica in isr):
-        return None
-    return f"nobody leads, and of those in sync nobody is assigned: {list(isr)}"
-
-
-@clause("shipped.cancel.no-strays")
-def find_stray(shipped: Shipped) -> str | None:
-    """Say so when a replica runs that is not assigned; at rest (finding zk-3)."""
-    return find_running_unassigned(shipped)
-
-
-@clause("shipped.entry.not-for-ever")
-def find_entry_for_ever(shipped: Shipped) -> str | None:
-    """Say so when an entry is left that nobody will look at; at rest (finding zk-4)."""
-    if shipped.entry is None:
-        return None
-    return f"the old znode asks for {list(shipped.entry)} and nothing is in flight"
-
-
-@clause("shipped.assignment.original-derivable")
-def find_bad_lists(shipped: Shipped) -> str | None:
-    """Say so when the three lists contradict each other."""
-    now = shipped.assignment
-    if len(set(now.replicas)) < len(now.replicas):
-        return f"a replica stands twice in {list(now.replicas)}"
-    if not set(now.adding) | set(now.removing) <= set(now.replicas):
-        return "a replica is added or removed that is not assigned"
-    both = sorted(set(now.adding) & set(now.removing))
-    return f"added and removed at once: {both}" if both else None
+    return act(looked)

@@ -34,7 +34,9 @@ from reassure_model.protocols.kafka_zk import (
     Shipped,
     ShutDown,
     WriteEntry,
-    enabled,
+    next_effect,
+)
+from reassure_model.protocols.kafka_zk.properties import (
     find_bad_lists,
     find_emptied_assignment,
     find_entry_for_ever,
@@ -43,9 +45,8 @@ from reassure_model.protocols.kafka_zk import (
     find_outside_assigned,
     find_stray,
     is_at_rest,
-    next_effect,
-    step,
 )
+from reassure_model.protocols.kafka_zk.world import enabled, step
 from reassure_spec.words import (
     format_replicas,
     spell_replicas,

@@ -43,9 +43,11 @@ from reassure_model.protocols.kip_46 import (
     Submit,
     Task,
     Tick,
-    enabled,
-    find_dead_named,
     find_due,
+    next_effect,
+)
+from reassure_model.protocols.kip_46.properties import (
+    find_dead_named,
     find_duplicate,
     find_factor_changed,
     find_live_removed,
@@ -53,9 +55,8 @@ from reassure_model.protocols.kip_46 import (
     find_stopped_queue,
     find_two_meanings,
     find_two_running,
-    next_effect,
-    step,
 )
+from reassure_model.protocols.kip_46.world import enabled, step
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,

@@ -26,8 +26,8 @@ from reassure_model.protocols.kip_46 import (
     Tick,
     apply_effect,
     next_effect,
-    submit,
 )
+from reassure_model.protocols.kip_46.world import submit
 from reassure_model.protocols.kip_236.batch import (
     Batch,
     WriteOwed,
