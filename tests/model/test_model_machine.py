@@ -23,12 +23,11 @@ from reassure_judge.rules import Possible, Rules
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import Tally
 from reassure_model.environment import Controller, Die, Failover, Leave, NotPossible
+from reassure_model.fields import Flag, Int
 from reassure_model.machine import (
     CONTROLLER,
     Act,
-    Flag,
     Goal,
-    Int,
     Judgement,
     Machine,
     Property,

@@ -24,7 +24,8 @@ from reassure_explorer.engine.interface import (
 from reassure_explorer.engine.search import find_shortest
 from reassure_explorer.scopes.storing import Place, Storing
 from reassure_model.environment import Controller, Failover, NotPossible
-from reassure_model.machine import Act, Machine, RecordOf, Sets, Within
+from reassure_model.fields import RecordOf
+from reassure_model.machine import Act, Machine, Sets, Within
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 

@@ -17,7 +17,7 @@ from typing import Any
 from reassure_explorer.engine import interface
 from reassure_explorer.engine.interface import Choice, Rename, SequenceOf
 from reassure_explorer.engine.views import View, get_changes
-from reassure_model import machine as declared
+from reassure_model import fields as declared
 from reassure_model.machine import Sets
 from reassure_spec.readings import Readings
 

@@ -25,11 +25,7 @@ from reassure_model.protocols.kafka_42 import (
     WriteAssigned,
     WriteLeader,
 )
-from reassure_model.protocols.kip_236.rules import (
-    check_change_isr,
-    check_controller_epoch,
-    check_not_empty,
-)
+from reassure_model.protocols.kip_236.rules import check_change_isr
 from reassure_spec.readings import Readings
 
 
@@ -63,7 +59,6 @@ def find_stage(move: Move, readings: Readings) -> Stage:
 
 
 S = Stage
-_JOIN: Final = (check_change_isr, check_controller_epoch, check_not_empty)
 _LISTEN: Final = (rules.listen, rules.next_effect)
 _START: Final = (rules.start_new_replicas, rules.wait_until_in_sync)
 _ELECT: Final = (rules.move_leader, rules.elect)
@@ -80,7 +75,7 @@ MOVES: Final[Moves] = MappingProxyType(
         ),
         (S.STARTING, StartReplica): lead_to(S.WAITING, by=_START),
         (S.STARTING, WriteAssigned): lead_to(S.WAITING, by=_START),
-        (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=_JOIN),
+        (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=(check_change_isr,)),
         (S.IN_SYNC, MarkOnline): lead_to(S.ELECTING, S.STOPPING, by=_START),
         (S.IN_SYNC, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
         (S.ELECTING, WriteLeader): lead_to(S.STOPPING, S.WAITING, by=(*_ELECT, *_DEATHS)),

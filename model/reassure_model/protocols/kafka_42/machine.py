@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from reassure_model.copies import Append, find_deleted_in_sync, find_empty_leader, is_led
+from reassure_model.fields import Domain, Flag, Held, Int, ListOf, OneOf, RecordOf, SetOf
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
@@ -11,17 +12,9 @@ from reassure_model.machine import (
     JOIN,
     RETURN,
     Act,
-    Domain,
-    Flag,
     Goal,
-    Held,
-    Int,
-    ListOf,
     Machine,
-    OneOf,
     Property,
-    RecordOf,
-    SetOf,
     always,
     ask_for,
     reached,

@@ -13,22 +13,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.machine import (
-    Act,
-    Domain,
-    EachOf,
-    Goal,
-    Held,
-    Int,
-    ListOf,
-    Machine,
-    OneOf,
-    Property,
-    RecordOf,
-    SetOf,
-    always,
-    reached,
-)
+from reassure_model.fields import Domain, EachOf, Held, Int, ListOf, OneOf, RecordOf, SetOf
+from reassure_model.machine import Act, Goal, Machine, Property, always, reached
 from reassure_model.narration.kafka_4485 import VOCABULARY, make_watched_vocabulary
 from reassure_model.protocols.kafka_4485 import leader_clock as clock
 from reassure_model.protocols.kafka_4485.invariants import GOALS, INVARIANTS, is_promised

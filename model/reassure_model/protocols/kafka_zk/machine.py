@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from reassure_model.copies import Append, find_deleted_in_sync, find_empty_leader, is_in_sync
+from reassure_model.fields import Domain, Flag, Held, ListOf, OneOf, SetOf
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
@@ -12,15 +13,9 @@ from reassure_model.machine import (
     ONLY,
     RETURN,
     Act,
-    Domain,
-    Flag,
     Goal,
-    Held,
-    ListOf,
     Machine,
-    OneOf,
     Property,
-    SetOf,
     always,
     reached,
 )

@@ -5,6 +5,19 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.environment import Controller, Failover
+from reassure_model.fields import (
+    AsBegun,
+    Domain,
+    Flag,
+    Held,
+    Int,
+    ListOf,
+    OneOf,
+    Place,
+    RecordOf,
+    SetOf,
+    Under,
+)
 from reassure_model.invariants import GOALS, INVARIANTS
 from reassure_model.machine import (
     CONTROLLER,
@@ -14,22 +27,11 @@ from reassure_model.machine import (
     LEAVE,
     RETURN,
     Act,
-    AsBegun,
-    Domain,
-    Flag,
     Goal,
-    Held,
-    Int,
     Judgement,
-    ListOf,
     Machine,
-    OneOf,
-    Place,
     Property,
-    RecordOf,
-    SetOf,
     Sets,
-    Under,
     Watch,
 )
 from reassure_model.narration.kip_236 import VOCABULARY

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, On, Return
+from reassure_model.fields import AsBegun, Domain, EachOf, Held, ListOf, OrNone, RecordOf, SetOf
 from reassure_model.invariants import INVARIANTS
 from reassure_model.machine import (
     CONTROLLER,
@@ -14,17 +15,9 @@ from reassure_model.machine import (
     LEAVE,
     RETURN,
     Act,
-    AsBegun,
-    Domain,
-    EachOf,
     Goal,
-    Held,
-    ListOf,
     Machine,
-    OrNone,
     Property,
-    RecordOf,
-    SetOf,
     Sets,
 )
 from reassure_model.narration.kip_236_legacy import VOCABULARY, spell_key

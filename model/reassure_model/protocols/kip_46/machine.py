@@ -4,27 +4,29 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from reassure_model.fields import (
+    AsBegun,
+    Domain,
+    EachOf,
+    Held,
+    Int,
+    ListOf,
+    Member,
+    OneOf,
+    OrNone,
+    Place,
+    RecordOf,
+    SetOf,
+)
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
     FAILOVER,
     RETURN,
     Act,
-    AsBegun,
-    Domain,
-    EachOf,
     Goal,
-    Held,
-    Int,
-    ListOf,
     Machine,
-    Member,
-    OneOf,
-    OrNone,
-    Place,
     Property,
-    RecordOf,
-    SetOf,
     always,
     reached,
 )

@@ -5,19 +5,16 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.environment import Controller, Die, Failover, Return
+from reassure_model.fields import Domain, Flag, ListOf, SetOf
 from reassure_model.machine import (
     CONTROLLER,
     DIE,
     FAILOVER,
     RETURN,
     Act,
-    Domain,
-    Flag,
     Goal,
-    ListOf,
     Machine,
     Property,
-    SetOf,
     Sets,
     always,
     reached,
