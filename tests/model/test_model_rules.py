@@ -17,11 +17,11 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236 import rules
+from reassure_model.protocols.kip_236 import assignment_rules, record_rules, rules
+from reassure_model.protocols.kip_236.drop import is_change_unfinished
 from reassure_model.protocols.kip_236.rules import (
     accept_write,
     apply_failover,
-    is_change_unfinished,
 )
 from reassure_model.writes import (
     ChangeIsr,
@@ -432,13 +432,14 @@ def marked(cases: Iterable[Case]) -> list[ParameterSet]:
 def find_rejecting() -> set[str]:
     """Return the clauses of the checks in the rules that are not kept whatever is written."""
     pairs = [
-        node.elts
-        for node in ast.walk(ast.parse(inspect.getsource(rules)))
+        (module, *node.elts)
+        for module in (rules, assignment_rules, record_rules)
+        for node in ast.walk(ast.parse(inspect.getsource(module)))
         if isinstance(node, ast.Tuple) and isinstance(node.ctx, ast.Load) and len(node.elts) > 1
     ]
     named = {
-        getattr(rules, first.id, None) if isinstance(first, ast.Name) else first.value
-        for first, kept, *_ in pairs
+        getattr(module, first.id, None) if isinstance(first, ast.Name) else first.value
+        for module, first, kept, *_ in pairs
         if isinstance(first, ast.Name | ast.Constant) and ast.unparse(kept) != "True"
     }
     return named & set(load_clauses())

@@ -81,7 +81,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
     ),
     "a function further away": (
         DROP,
-        "protocols.kip_236.rules",
+        "protocols.kip_236.assignment_rules",
         "def has_duplicates(r): return False\n",
     ),
     "the model of in-sync sets": (

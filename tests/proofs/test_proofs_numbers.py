@@ -21,6 +21,8 @@ MODULES: Final = (
     "protocols.kip_236.obligations",
     "protocols.kip_236.requests",
     "protocols.kip_236.rules",
+    "protocols.kip_236.assignment_rules",
+    "protocols.kip_236.record_rules",
     "selectors",
     "partition",
     "protocols.kip_236.system",

@@ -80,6 +80,8 @@ def find_asked(paths: Iterator[Path]) -> set[str]:
 _KIP_236 = (
     "protocols.kip_236.requests",
     "protocols.kip_236.rules",
+    "protocols.kip_236.assignment_rules",
+    "protocols.kip_236.record_rules",
     "protocols.kip_236.obligations",
     "protocols.kip_236.drop",
     "acts",

@@ -193,6 +193,7 @@ PARTS = {
     "invariants",
     "live",
     "machine",
+    "properties",
     "rules",
     "scopes",
     "stages",

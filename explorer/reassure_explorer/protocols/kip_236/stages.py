@@ -18,7 +18,7 @@ from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.partition import Partition, Request, is_target_in_sync
-from reassure_model.protocols.kip_236 import rules
+from reassure_model.protocols.kip_236 import assignment_rules, record_rules, rules
 from reassure_model.protocols.kip_236.system import System
 from reassure_model.writes import (
     ChangeIsr,
@@ -64,31 +64,35 @@ def find_stage(partition: Partition) -> Stage:
 
 S = Stage
 _STATE: Final = (rules.check_epochs, rules.check_state)
-_CHANGE: Final = lead_to(S.DROPPING, by=(rules.check_update_reassignment,))
+_CHANGE: Final = lead_to(S.DROPPING, by=(record_rules.check_update_reassignment,))
 _LAG: Final = lead_to(S.WAITING, by=(rules.check_change_isr,))
-_DROP: Final = (rules.check_drop, rules.check_expansion, rules.check_completion)
+_DROP: Final = (
+    assignment_rules.check_drop,
+    assignment_rules.check_expansion,
+    assignment_rules.check_completion,
+)
 
 MOVES: Final[Moves] = MappingProxyType(
     {
         (S.AT_REST, Request): lead_to(S.REQUESTED),
-        (S.REQUESTED, DeleteRequest): lead_to(S.AT_REST, by=(rules.check_delete_request,)),
+        (S.REQUESTED, DeleteRequest): lead_to(S.AT_REST, by=(record_rules.check_delete_request,)),
         (S.REQUESTED, CreateReassignment): lead_to(
-            S.EXPANDING, by=(rules.check_create_reassignment,)
+            S.EXPANDING, by=(record_rules.check_create_reassignment,)
         ),
-        (S.EXPANDING, WriteAssigned): lead_to(S.ANNOUNCING, by=(rules.check_expansion,)),
+        (S.EXPANDING, WriteAssigned): lead_to(S.ANNOUNCING, by=(assignment_rules.check_expansion,)),
         (S.ANNOUNCING, WriteState): lead_to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
         (S.WAITING, ChangeIsr): lead_to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
         (S.WAITING, UpdateReassignment): _CHANGE,
         (S.COMPLETING, ChangeIsr): _LAG,
         (S.COMPLETING, WriteState): lead_to(S.WAITING, by=_STATE),
-        (S.COMPLETING, WriteAssigned): lead_to(S.DONE, by=(rules.check_completion,)),
+        (S.COMPLETING, WriteAssigned): lead_to(S.DONE, by=(assignment_rules.check_completion,)),
         (S.COMPLETING, UpdateReassignment): _CHANGE,
         (S.DROPPING, WriteAssigned): lead_to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
         (S.DONE, ChangeIsr): _LAG,
         (S.DONE, WriteState): lead_to(S.WAITING, by=_STATE),
         (S.DONE, UpdateReassignment): _CHANGE,
         (S.DONE, DeleteReassignment): lead_to(
-            S.AT_REST, S.REQUESTED, by=(rules.check_delete_reassignment,)
+            S.AT_REST, S.REQUESTED, by=(record_rules.check_delete_reassignment,)
         ),
     }
 )

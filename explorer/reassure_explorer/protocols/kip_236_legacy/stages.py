@@ -7,7 +7,7 @@ from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
 from reassure_model.protocols import kip_236_legacy as rules
-from reassure_model.protocols.kip_236.rules import (
+from reassure_model.protocols.kip_236.record_rules import (
     check_create_reassignment,
     check_delete_reassignment,
     check_delete_request,

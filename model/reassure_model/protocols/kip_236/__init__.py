@@ -16,8 +16,9 @@
 | drop rule, 2: rank the replicas | `drop.compute_existing` |
 | drop rule, 2: what is dropped | `drop.compute_kept`, `drop.compute_drop` |
 | to drop, 1: the replicas' states | `state_machines.DROP_PATH` |
-| to drop, 2: the assignment | `drop.find_drop`, `rules.accept_drop` |
+| to drop, 2: the assignment | `drop.find_drop`, `assignment_rules.accept_drop` |
 | compatibility: writes by another route | `kip_236_legacy.find_refused_route` |
 
-The obligations say what is due, and the rules what is allowed, whoever writes (`rules`).
+The obligations say what is due, and the rules what is allowed, whoever writes (`rules`,
+`assignment_rules`, `record_rules`).
 """

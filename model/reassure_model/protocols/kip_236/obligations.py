@@ -17,6 +17,7 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
+from reassure_model.protocols.kip_236.assignment_rules import CARRIED_OUT
 from reassure_model.protocols.kip_236.drop import DROPPED, find_drop, must_drop_wait
 from reassure_model.protocols.kip_236.requests import (
     Change,
@@ -27,7 +28,7 @@ from reassure_model.protocols.kip_236.requests import (
     make_record,
     take_up,
 )
-from reassure_model.protocols.kip_236.rules import CARRIED_OUT, accept_write
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.writes import (
     CreateReassignment,

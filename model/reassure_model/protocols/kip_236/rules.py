@@ -7,10 +7,12 @@ under which they do; a clause that several checks have goes by a name. `accept_w
 `Rejected` by the first clause that it would break. The rules say nothing of how a controller goes
 about it: any implementation whose writes are all accepted, and which owes nothing when it rests
 (`reassure_model.protocols.kip_236.obligations`), keeps the clauses.
+
+Here are the rules on leader and in-sync set; those on the assignment are in `assignment_rules`,
+those on requests and records in `record_rules`.
 """
 
 from dataclasses import replace
-from typing import Final
 
 from reassure_model.acts import find_act
 from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
@@ -18,29 +20,40 @@ from reassure_model.partition import (
     Environment,
     LeaderAndIsr,
     Partition,
-    Reassignment,
-    Request,
-    is_done,
     is_leader_live,
     is_target_in_sync,
 )
+from reassure_model.protocols.kip_236.assignment_rules import (
+    LEADER_IN_TARGET,
+    RECORDED_FIRST,
+    Outcome,
+    accept_drop,
+    accept_expansion,
+    check_assigned_distinct,
+    check_completion,
+    check_leader_kept,
+    check_target_in_sync,
+    check_top_kept,
+    check_unrecorded,
+    has_duplicates,
+    may_complete,
+)
 from reassure_model.protocols.kip_236.drop import (
-    DROPPED,
     PROTECT_TARGET,
     SKIP_OFFLINE,
-    compute_drops,
     is_change_unfinished,
     is_drop_forbidden,
-    is_drop_held,
     is_target_protected,
-    must_drop_wait,
+)
+from reassure_model.protocols.kip_236.record_rules import (
+    check_create_reassignment,
+    check_delete_reassignment,
+    check_delete_request,
+    check_update_reassignment,
 )
 from reassure_model.protocols.kip_236.requests import (
     Change,
     New,
-    NothingToDo,
-    Refusal,
-    compute_top,
     decide_request,
     forget,
     make_record,
@@ -62,21 +75,8 @@ from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
-Outcome = Accepted[Partition] | Rejected
-
-
-# Clauses that are broken in more than one way
-LEADER_IN_TARGET: Final = "complete.leader-in-target"
-CARRIED_OUT: Final = "complete.carried-out"
-DROP_FIRST: Final = "drop.before-expansion"
-AS_DUE: Final = "assigned.change.only-as-due"
-RECORDED_FIRST: Final = "child.before-effects"
-IN_PLACE: Final = "child.update-in-place"
-
-
-def has_duplicates(replicas: ReplicaList) -> bool:
-    """Whether a replica stands twice."""
-    return len(set(replicas)) != len(replicas)
+__all__ = ["accept_write", "apply_failover", "check_assigned_distinct", "has_duplicates"]
+"""What others ask of this module, whichever module of the rules it stands in."""
 
 
 # Checks that several kinds of write are put to ----------------------------------------------------
@@ -122,46 +122,6 @@ def check_controller_epoch(
         "state.controller-epoch-stamped",
         right or f"controller epoch {epoch}, the current one is {now}",
     )
-
-
-@checks
-def check_target_in_sync(partition: Partition, *, seen: bool = False) -> Check:
-    """Check that the whole target is in sync, or was `seen` so and the completion may go on."""
-    return "complete.target-in-sync", seen or is_target_in_sync(partition) or _missing(partition)
-
-
-def _missing(partition: Partition) -> str:
-    isr = partition.state.isr if partition.state is not None else ()
-    target = partition.reassignment.target if partition.reassignment is not None else ()
-    return f"target replicas not in sync: {[r for r in target if r not in isr]}"
-
-
-@checks
-def check_leader_kept(leader: int, *, dropped: bool) -> Check:
-    """Check that no drop takes the leader away."""
-    return "drop.leader-kept", not dropped or f"leader {leader} was dropped"
-
-
-@checks
-def check_top_kept(
-    partition: Partition, dropped: frozenset[int], readings: Readings, *, all_at_once: bool
-) -> Check:
-    """Check that a drop takes away what ranks below top: `all_at_once`, or one by one."""
-    drops = compute_drops(partition, readings)
-    right = dropped in drops if all_at_once else any(dropped <= drop for drop in drops)
-    return "drop.keep-top", right or _describe_drops(partition, dropped, readings)
-
-
-@checks
-def check_lowest_first(head: Request, *, first: bool) -> Check:
-    """Check that the lowest pending request is dealt with first."""
-    return "request.order.sequence", first or f"request {head.sequence} is pending and comes first"
-
-
-@checks
-def check_assigned_distinct(assigned: ReplicaList) -> Check:
-    """Check that no replica is assigned twice."""
-    return "assigned.no-duplicates", not has_duplicates(assigned) or f"assigned {list(assigned)}"
 
 
 # The leader's write -------------------------------------------------------------------------------
@@ -338,7 +298,7 @@ def check_removals(
         yield "isr.remove.dead", True
     if len(alive) == 0 or flight is None:
         return
-    seen = all(r not in flight.target for r in alive) and _may_complete(partition, readings)
+    seen = all(r not in flight.target for r in alive) and may_complete(partition, readings)
     # A change whose target is in sync already drops first, and the old leader may do so.
     if due and not (seen and new.leader in flight.target):
         yield from check_drop_from_isr(partition, new, frozenset(alive), around, readings)
@@ -346,13 +306,6 @@ def check_removals(
         yield check_target_in_sync(partition, seen=seen)
         leads = new.leader in flight.target
         yield LEADER_IN_TARGET, leads or f"leader {new.leader} is to be stopped"
-
-
-def _may_complete(partition: Partition, readings: Readings) -> bool:
-    """Whether old replicas may be stopped; `move.recheck-before-stop` asks for another look."""
-    if is_target_in_sync(partition):
-        return True
-    return partition.completing and readings.move_recheck_before_stop == "no"
 
 
 @checks
@@ -379,15 +332,6 @@ def check_drop_from_isr(
         not few or f"{len(new.isr)} in sync, min.insync.replicas is {least}",
     )
     yield check_top_kept(partition, dropped, readings, all_at_once=False)
-
-
-def _describe_drops(partition: Partition, dropped: frozenset[int], readings: Readings) -> str:
-    if is_drop_held(partition):
-        return f"dropped {sorted(dropped)}; the drop waits until a leader is in sync"
-    allowed = sorted(sorted(drop) for drop in compute_drops(partition, readings))
-    if allowed == [[]]:
-        return f"dropped {sorted(dropped)}; the rule drops nothing"
-    return f"dropped {sorted(dropped)}; the rule drops one of {allowed}"
 
 
 def accept_write_state(
@@ -440,211 +384,7 @@ def accept_write_assigned(
     return accept_expansion(partition, new, readings)
 
 
-@checks
-def check_unrecorded(partition: Partition, new: ReplicaList) -> Checks:
-    """Check a change of the assignment where no reassignment is in flight."""
-    added = set(new) - set(partition.assigned or ())
-    if any(r in request.target for request in partition.requests for r in added):
-        yield RECORDED_FIRST, "no reassignment is recorded yet"
-    yield AS_DUE, "no reassignment is in flight"
-
-
-@checks
-def check_completion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
-    """Check the write of the target as the assigned replicas."""
-    state, flight = partition.state, partition.reassignment
-    assert flight is not None
-    yield check_assigned_distinct(new)
-    yield AS_DUE, True
-    # What a drop that is due takes out may go, whether or not the target is still in sync.
-    begun = (partition.completing and partition.drop_due) or _may_complete(partition, readings)
-    yield check_target_in_sync(partition, seen=state is not None and begun)
-    assert state is not None
-    yield LEADER_IN_TARGET, state.leader in flight.target or f"{state.leader} leads"
-    left = [r for r in state.isr if r not in flight.target]
-    yield "complete.isr-before-assigned", not left or f"still in sync: {left}"
-    yield (
-        "complete.target-order",
-        new == flight.target or f"assigned {list(new)}, the target is {list(flight.target)}",
-    )
-    yield (
-        "complete.announced",
-        partition.completing or "the leader epoch was not raised since the target is in sync",
-    )
-    yield CARRIED_OUT, True
-
-
-def accept_drop(
-    partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
-) -> Outcome:
-    """Judge a write by which assigned replicas leave before the target is complete."""
-    judged = judge(check_drop(partition, new, removed, readings))
-    if isinstance(judged, Rejected):
-        return judged
-    kept = tuple(r for r in partition.assigned or () if r not in removed)
-    dropped = replace(partition, assigned=kept, drop_due=False, announce_due=True)
-    if set(new) == set(kept):
-        return Accepted(replace(dropped, assigned=new), judged)
-    expanded = accept_expansion(dropped, new, readings)
-    if isinstance(expanded, Rejected):
-        return expanded
-    return Accepted(expanded.state, judged + expanded.clauses)
-
-
-@checks
-def check_drop(
-    partition: Partition, new: ReplicaList, removed: frozenset[int], readings: Readings
-) -> Checks:
-    """Check who leaves the assignment by a drop."""
-    state, flight = partition.state, partition.reassignment
-    assert flight is not None
-    yield check_assigned_distinct(new)
-    if state is None:
-        yield check_leader_kept(NO_LEADER, dropped=False)
-    else:
-        yield check_leader_kept(state.leader, dropped=state.leader in removed)
-    if not (partition.drop_due or is_target_in_sync(partition) or removed & set(flight.target)):
-        yield check_target_in_sync(partition)
-    yield AS_DUE, partition.drop_due or f"{sorted(removed)} left; no drop is due"
-    if is_drop_forbidden(partition, readings):
-        yield SKIP_OFFLINE, f"{sorted(removed)} left without a leader in sync"
-    if is_target_protected(readings):
-        lost = removed & set(flight.target)
-        yield PROTECT_TARGET, not lost or f"dropped {sorted(lost)}"
-    yield check_top_kept(partition, removed, readings, all_at_once=True)
-    left = frozenset() if state is None else removed & set(state.isr)
-    yield "drop.isr-first", not left or f"still in sync: {sorted(left)}"
-    if readings.drop_slice == "inclusive":
-        yield "drop.slice.inclusive", True
-    yield "drop.rank.leader-isr-rest", True
-    yield DROP_FIRST, True
-    yield DROPPED, True
-
-
-def accept_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Outcome:
-    """Judge a write by which the target joins the assigned replicas."""
-    late = partition.drop_due and readings.drop_evaluated == "after-expansion"
-    after = replace(partition, assigned=new, announce_due=True, drop_due=late)
-    return accept(check_expansion(partition, new, readings), after)
-
-
-@checks
-def check_expansion(partition: Partition, new: ReplicaList, readings: Readings) -> Checks:
-    """Check who joins the assignment, and that what is to be dropped has left it."""
-    flight = partition.reassignment
-    assert flight is not None and partition.assigned is not None
-    yield check_assigned_distinct(new)
-    added = frozenset(new) - frozenset(partition.assigned)
-    yield AS_DUE, len(added) > 0 or "only the order of the replicas changed"
-    strangers = added - set(flight.target)
-    yield "expand.target-only", not strangers or f"{sorted(strangers)} are not in the target"
-    missing = set(flight.target) - set(new)
-    yield "expand.whole-target", not missing or f"target replicas left out: {sorted(missing)}"
-    if must_drop_wait(partition, readings):
-        yield DROP_FIRST, "the drop waits for a leader in sync"
-    late = readings.drop_evaluated == "after-expansion"
-    if partition.drop_due and not late and frozenset() not in compute_drops(partition, readings):
-        yield DROP_FIRST, _describe_drops(partition, frozenset(), readings)
-    yield "expand.carried-out", True
-    yield RECORDED_FIRST, True
-
-
 # The controller's writes of requests and reassignments --------------------------------------------
-
-
-@checks
-def check_request(
-    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
-) -> Checks:
-    """Check that the lowest pending request asks for this reassignment and is acceptable."""
-    requests = partition.requests
-    asked = any(request.target == wanted.target for request in requests)
-    yield "child.from-request", asked or f"no request asks for {list(wanted.target)}"
-    head = requests[0]
-    first = head.target == wanted.target
-    yield (
-        "child.route-from-request",
-        not first
-        or head.legacy == wanted.legacy
-        or f"legacy {wanted.legacy}, request {head.sequence} says {head.legacy}",
-    )
-    if not first or len({request.target for request in requests}) > 1:
-        yield check_lowest_first(head, first=first)
-    decision = decide_request(head, partition, around, readings)
-    if isinstance(decision, Refusal):
-        yield decision.clause, decision.reason
-    elif isinstance(decision, NothingToDo):
-        yield decision.clause, "the request asks for nothing new"
-    if readings.target_size != "unchecked":
-        yield "target.at-least-min-isr", True
-
-
-@checks
-def check_create_reassignment(
-    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
-) -> Checks:
-    """Check the record of the first reassignment of a chain."""
-    yield from check_request(partition, wanted, around, readings)
-    assert partition.assigned is not None  # the request would have been refused
-    yield (
-        "top.original-length",
-        wanted.top == compute_top(partition, readings)
-        or f"top {wanted.top}, the assignment has {len(partition.assigned)} replicas",
-    )
-    yield "top.at-least-min-isr", True
-
-
-@checks
-def check_update_reassignment(
-    partition: Partition, wanted: Reassignment, around: Environment, readings: Readings
-) -> Checks:
-    """Check a change of the reassignment in flight."""
-    flight, top = partition.reassignment, compute_top(partition, readings)
-    assert flight is not None
-    yield "top.once-per-chain", wanted.top == top or f"top {wanted.top}, expected {top}"
-    same = (wanted.target, wanted.legacy) == (flight.target, flight.legacy)
-    if same and readings.request_same_target == "no-change":
-        yield "request.same-target.no-change", "the target is the one in flight"
-    yield from check_request(partition, wanted, around, readings)
-    yield IN_PLACE, True
-    if is_drop_forbidden(take_up(partition, wanted, readings), readings):
-        yield SKIP_OFFLINE, True
-
-
-@checks
-def check_delete_reassignment(
-    partition: Partition, around: Environment, readings: Readings
-) -> Checks:
-    """Check the removal of the record of a reassignment."""
-    done, waiting = is_done(partition), partition.requests[:1]
-    if not done and waiting:
-        decision = decide_request(waiting[0], partition, around, readings)
-        changes = isinstance(decision, Change)
-        yield IN_PLACE, not changes or "the record was removed to be made anew"
-    yield "complete.child-last", done or "the reassignment is not complete"
-    yield CARRIED_OUT, True
-
-
-@checks
-def check_delete_request(
-    partition: Partition, write: DeleteRequest, around: Environment, readings: Readings
-) -> Checks:
-    """Check the removal of a request, as far as it concerns this partition."""
-    head, flight = partition.requests[0], partition.reassignment
-    if head.sequence != write.sequence:
-        yield check_lowest_first(head, first=False)
-    recorded = flight is not None and (flight.target, flight.legacy) == (head.target, head.legacy)
-    if readings.request_same_target != "no-change":
-        recorded = recorded and partition.taken == flight
-    decision = None if recorded else decide_request(head, partition, around, readings)
-    if isinstance(decision, Refusal | NothingToDo):
-        yield decision.clause, True
-    else:
-        yield (
-            "request.delete.child-first",
-            recorded or f"the target {list(head.target)} is not recorded",
-        )
-    yield "request.consumed", True
 
 
 def accept_write(
