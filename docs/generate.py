@@ -40,12 +40,12 @@ from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model.environment import Controller, Join
 from reassure_model.machine import find_machines
-from reassure_model.narration.kip_236 import format_write
 from reassure_model.outcome import Accepted
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols import kafka_42, kafka_zk
 from reassure_model.protocols.kafka_zk import world
 from reassure_model.protocols.kip_236 import system
+from reassure_model.protocols.kip_236.narration import format_write
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.state_machines import (
     DROP_PATH,

@@ -193,6 +193,7 @@ PARTS = {
     "invariants",
     "live",
     "machine",
+    "narration",
     "properties",
     "rules",
     "scopes",

@@ -20,7 +20,6 @@ from reassure_conformance.scenarios.live.stage import (
 )
 from reassure_judge.verdicts import Violation
 from reassure_model.environment import Join, Leave
-from reassure_model.narration.kip_236 import format_write
 from reassure_model.partition import (
     LeaderAndIsr,
     Partition,
@@ -31,6 +30,7 @@ from reassure_model.partition import (
     to_znode,
 )
 from reassure_model.protocols.kip_236.identity import Identity
+from reassure_model.protocols.kip_236.narration import format_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

@@ -15,11 +15,11 @@ from typing import ClassVar, Final
 from reassure_conformance.scenarios.worlds import dispatch
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
 from reassure_model.invariants import INVARIANTS
-from reassure_model.narration.kip_236 import format_write, iterate_lines
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.protocols.kip_236.drop import compute_drops
 from reassure_model.protocols.kip_236.identity import Identity, compare_identity, follow_record
+from reassure_model.protocols.kip_236.narration import format_write, iterate_lines
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.requests import (
     Decision,

@@ -31,7 +31,6 @@ from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_46 import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible
 from reassure_model.machine import Machine
-from reassure_model.narration.kip_46 import say_effect
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
 from reassure_model.protocols.kip_46 import (
@@ -55,6 +54,7 @@ from reassure_model.protocols.kip_46 import (
     get_hosted,
 )
 from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46.narration import say_effect
 from reassure_model.protocols.kip_46.world import submit
 from reassure_spec import znodes
 from reassure_spec.readings import Readings

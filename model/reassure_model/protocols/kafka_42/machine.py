@@ -19,7 +19,6 @@ from reassure_model.machine import (
     ask_for,
     reached,
 )
-from reassure_model.narration.kafka_42 import VOCABULARY
 from reassure_model.protocols.kafka_42 import (
     Command,
     Interrupt,
@@ -29,6 +28,7 @@ from reassure_model.protocols.kafka_42 import (
     Task,
     next_effect,
 )
+from reassure_model.protocols.kafka_42.narration import VOCABULARY
 from reassure_model.protocols.kafka_42.properties import (
     find_emptied_assignment,
     find_outside_assigned,

@@ -15,10 +15,10 @@ from typing import Any, Final
 
 from reassure_model.fields import Domain, EachOf, Held, Int, ListOf, OneOf, RecordOf, SetOf
 from reassure_model.machine import Act, Goal, Machine, Property, always, reached
-from reassure_model.narration.kafka_4485 import VOCABULARY, make_watched_vocabulary
 from reassure_model.protocols.kafka_4485 import leader_clock as clock
 from reassure_model.protocols.kafka_4485.invariants import GOALS, INVARIANTS, is_promised
 from reassure_model.protocols.kafka_4485.leader_clock import Watched
+from reassure_model.protocols.kafka_4485.narration import VOCABULARY, make_watched_vocabulary
 from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,
     LEADER_ALONE,

@@ -19,7 +19,6 @@ from reassure_model.machine import (
     always,
     reached,
 )
-from reassure_model.narration.kafka_zk import VOCABULARY
 from reassure_model.protocols.kafka_zk import (
     Alter,
     AskDeletion,
@@ -31,6 +30,7 @@ from reassure_model.protocols.kafka_zk import (
     WriteEntry,
     next_effect,
 )
+from reassure_model.protocols.kafka_zk.narration import VOCABULARY
 from reassure_model.protocols.kafka_zk.properties import (
     find_bad_lists,
     find_emptied_assignment,

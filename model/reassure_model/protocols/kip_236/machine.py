@@ -34,10 +34,10 @@ from reassure_model.machine import (
     Sets,
     Watch,
 )
-from reassure_model.narration.kip_236 import VOCABULARY
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import find_drop
+from reassure_model.protocols.kip_236.narration import VOCABULARY
 from reassure_model.protocols.kip_236.obligations import Obligation, next_write
 from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
 from reassure_model.protocols.kip_236.requests import is_remembered

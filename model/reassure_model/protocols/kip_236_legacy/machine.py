@@ -20,7 +20,6 @@ from reassure_model.machine import (
     Property,
     Sets,
 )
-from reassure_model.narration.kip_236_legacy import VOCABULARY, spell_key
 from reassure_model.partition import Partition
 from reassure_model.protocols.kip_236.machine import PARTITION
 from reassure_model.protocols.kip_236.machine import is_settled as is_partition_settled
@@ -35,6 +34,7 @@ from reassure_model.protocols.kip_236_legacy import (
     next_effect,
     step,
 )
+from reassure_model.protocols.kip_236_legacy.narration import VOCABULARY, spell_key
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     spell_replicas,

@@ -30,7 +30,6 @@ from reassure_model.machine import (
     always,
     reached,
 )
-from reassure_model.narration.kip_46 import make_vocabulary, parse_key, spell_key
 from reassure_model.protocols.kip_46 import (
     Assignments,
     CatchUp,
@@ -48,6 +47,7 @@ from reassure_model.protocols.kip_46 import (
     find_due,
     next_effect,
 )
+from reassure_model.protocols.kip_46.narration import make_vocabulary, parse_key, spell_key
 from reassure_model.protocols.kip_46.properties import (
     find_dead_named,
     find_duplicate,

@@ -20,7 +20,6 @@ from reassure_model.machine import (
     reached,
     read_replicas,
 )
-from reassure_model.narration.topics import VOCABULARY
 from reassure_model.protocols.topics import (
     Answer,
     Ask,
@@ -33,6 +32,7 @@ from reassure_model.protocols.topics import (
     next_effect,
     step,
 )
+from reassure_model.protocols.topics.narration import VOCABULARY
 from reassure_model.state_machines import ReplicaState
 from reassure_spec.words import (
     spell_replicas,

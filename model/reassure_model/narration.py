@@ -1,8 +1,8 @@
-"""How protocols are told: the words of scenarios, stories and explorations, a module for each.
+"""How protocols are told: the vocabulary of scenarios, stories and explorations.
 
-Nothing here decides anything, and nothing of a protocol's rules or of its machine's steps needs it:
-who reads the model beside its document can leave it out. A `Machine` carries its `Vocabulary` for
-those who tell.
+Each protocol has its words in the module `narration` of its folder. They decide nothing, and none
+of a protocol's rules needs them: who reads the model beside its document can leave them out. A
+`Machine` carries its `Vocabulary` for those who tell.
 """
 
 from collections.abc import Callable, Iterable, Mapping

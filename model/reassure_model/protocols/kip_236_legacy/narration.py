@@ -5,9 +5,9 @@ from typing import Any, Final
 
 from reassure_model.environment import Join, Leave, On
 from reassure_model.narration import Vocabulary
-from reassure_model.narration.kip_236 import format_write, iterate_lines
 from reassure_model.partition import Partition
 from reassure_model.protocols.kip_236.batch import WriteOwed
+from reassure_model.protocols.kip_236.narration import format_write, iterate_lines
 from reassure_model.protocols.kip_236_legacy import (
     Ask,
     Effect,
