@@ -6,48 +6,20 @@ history of which nobody says when it rests is judged by its writes alone.
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from reassure_judge.alike import Recall
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation, TransactionLike
+from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
-from reassure_model.partition import Partition
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import judge_of, refuse_readings
 from reassure_spec.znodes import PartitionKey
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterView:
-    """A cluster as the history leaves it."""
-
-    partitions: dict[PartitionKey, Partition]
-    """Partitions that exist, and those that a pending request names."""
-    live: frozenset[int]
-    known: frozenset[int]
-    controller: int | None
-    controller_epoch: int
-    requests: tuple[int, ...]
-    """Sequence numbers of the pending requests, lowest first."""
-    min_isr: dict[str, int]
-    """By topic, where its own settings say."""
-    min_isr_default: int = 1
-    unclean: dict[str, bool] = field(default_factory=dict)
-    """By topic, where its own settings say."""
-    unclean_default: bool = False
-
-    def allows_unclean(self, topic: str) -> bool:
-        """Return `unclean.leader.election.enable` of the topic."""
-        return self.unclean.get(topic, self.unclean_default)
-
-    def min_insync_replicas(self, topic: str) -> int:
-        """Return `min.insync.replicas` of the topic."""
-        return self.min_isr.get(topic, self.min_isr_default)
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,14 +62,17 @@ class Heard:
     _epochs: dict[int, int] = field(default_factory=dict)
     """By broker, the latest controller that spoke to it."""
     _known: dict[int, dict[PartitionKey, Told]] = field(default_factory=dict)
+    _received: dict[tuple[PartitionKey, int], list[Told]] = field(default_factory=dict)
+    """By partition and broker: all that was received, in order."""
 
     def take(self, told: Told) -> None:
         """Take over what a broker received, as it does."""
+        key = (told.topic, told.partition)
+        self._received.setdefault((key, told.broker), []).append(told)
         if told.controller_epoch < self._epochs.get(told.broker, 0):
             return
         self._epochs[told.broker] = told.controller_epoch
         known = self._known.setdefault(told.broker, {})
-        key = (told.topic, told.partition)
         before = known.get(key)
         epoch = -1 if before is None or before.state is None else before.state.leader_epoch
         if told.state is None:
@@ -84,6 +87,10 @@ class Heard:
         """Note that a broker ended, and its memory with it."""
         self._epochs.pop(broker, None)
         self._known.pop(broker, None)
+
+    def list_told(self, key: PartitionKey, broker: int) -> Sequence[Told]:
+        """Return what a broker received of a partition, in order, whether it runs still or not."""
+        return self._received.get((key, broker), ())
 
     def list_admitted(
         self, partitions: Mapping[PartitionKey, Partition]
@@ -131,6 +138,10 @@ class Stored:
             if state is not None and (not past or past[-1][1] != state):
                 past.append((zxid, state))
 
+    def find_state(self, key: PartitionKey, zxid: int) -> LeaderAndIsr | None:
+        """Return the state of a partition behind a transaction, None where there was none yet."""
+        return _find_last(self._states.get(key, ()), zxid, None)
+
     @clause("message.stored-first", "message.deleted-after-cut")
     def judge(self, told: Told) -> str | Rejected | None:
         """Return the clause that a message keeps, or how it breaks one; None: it tells nothing.
@@ -148,7 +159,7 @@ class Stored:
             return Rejected(
                 "message.stored-first", f"broker {told.broker} was told {said}, not stored by then"
             )
-        state_then = _find_last(past, told.zxid, None)
+        state_then = self.find_state((told.topic, told.partition), told.zxid)
         if not told.delete or state_then is None:
             return None
         if is_needed(state_then, told.broker):

@@ -10,6 +10,9 @@ import pytest
 
 from reassure_judge.history import iterate_observations
 from reassure_judge.judge import Judge, Tracking
+from reassure_judge.live import LiveCluster
+from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
+from reassure_judge.messages import Told
 from reassure_judge.rules import Rules
 from reassure_model.partition import LeaderAndIsr, to_znode
 from reassure_model.protocols.kip_236.obligations import next_write
@@ -25,6 +28,7 @@ from reassure_model.writes import (
 )
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
+from reassure_spec.znodes import StateZnode
 from reassure_zookeeper.transactions import (
     Check,
     CloseSession,
@@ -189,6 +193,49 @@ class Simulation:
         return [(violation.clause, violation.zxid) for violation in self.judge.violations]
 
 
+class DrivenSimulation(Simulation):
+    """A simulated cluster of which everything is handed over."""
+
+    def __init__(self, profile: str, **known: Any) -> None:
+        super().__init__(profile)
+        self.live = LiveCluster(self.judge, self.chroot, **known)
+        self.found: list[str] = []
+
+    def hand_over(self, event: Event) -> None:
+        """Hand an event over and keep the clauses that were broken."""
+        self.found += [each.clause for batch in self.live.take(event) for each in batch]
+
+    def write(self, *ops: Op, session: int, fenced: bool = False) -> int:
+        """Commit ops as one transaction, and hand it over."""
+        before = self.judge.view()
+        zxid = super().write(*ops, session=session, fenced=fenced)
+        self.hand_over(Wrote(self.history[-1], before, self.judge.view()))
+        return zxid
+
+    def tell(self, broker: int, *, zxid: int, replicas: tuple[int, ...] | None = None) -> None:
+        """Tell a broker the state as it is stored, or without replicas to delete its own."""
+        state = None
+        if replicas is not None:
+            now = self.state
+            state = StateZnode(now.leader, now.leader_epoch, now.controller_epoch, now.isr)
+        delete = replicas is None
+        told = Told(
+            broker, "orders", 0, self.epoch, state, replicas or (), delete=delete, zxid=zxid
+        )
+        self.hand_over(Received(told))
+
+    def look(self, *, rests: bool = True) -> None:
+        """Hand over that all has been handed over."""
+        view = self.judge.view()
+        if rests:
+            self.hand_over(Rested(view))
+        self.hand_over(Looked(view, view.live, rests))
+
+    def counted(self, clause_id: str) -> int:
+        """Return how often a clause was put to the test."""
+        return self.judge.exercised[clause_id]
+
+
 def _record(top: int, target: tuple[int, ...]) -> bytes:
     return znodes.encode_reassignment(znodes.ReassignmentZnode(top, target))
 
@@ -205,6 +252,18 @@ def simulation() -> Simulation:
 def make_simulation() -> type[Simulation]:
     """The class, for clusters that begin otherwise."""
     return Simulation
+
+
+@pytest.fixture
+def drive() -> Callable[..., DrivenSimulation]:
+    """Start a driven cluster of four brokers with orders-0 on brokers 1 and 2."""
+
+    def start(profile: str, **known: Any) -> DrivenSimulation:
+        cluster = DrivenSimulation(profile, **known)
+        cluster.start()
+        return cluster
+
+    return start
 
 
 @pytest.fixture

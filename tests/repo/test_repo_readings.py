@@ -106,11 +106,11 @@ MODULES: dict[str, tuple[str, ...]] = {
 """The modules of the model that a room asks."""
 _KAFKA = ("model/reassure_model/kafka_writes.py", "judge/reassure_judge/kafka.py")
 FILES: dict[str, tuple[str, ...]] = {
-    "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42.py"),
+    "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42/__init__.py"),
     "gate of kafka-42": (
         *_KAFKA,
-        "judge/reassure_judge/protocols/kafka_42.py",
-        "conformance/reassure_conformance/gate/kafka_42.py",
+        "judge/reassure_judge/protocols/kafka_42/__init__.py",
+        "judge/reassure_judge/protocols/kafka_42/monitor.py",
     ),
     "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk.py"),
     "judge of kafka-4485": (

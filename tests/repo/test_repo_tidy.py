@@ -193,6 +193,7 @@ PARTS = {
     "invariants",
     "live",
     "machine",
+    "monitor",
     "narration",
     "properties",
     "rules",

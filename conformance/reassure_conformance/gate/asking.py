@@ -25,9 +25,9 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, Took, Wrote
+from reassure_conformance.gate.events import History, Situation, Took
 from reassure_conformance.gate.moment import Moment
-from reassure_judge.judge import ClusterView
+from reassure_judge.live_events import ClusterView, Wrote
 from reassure_model.partition import Partition
 from reassure_spec.znodes import DELETED_TOPICS, PartitionKey
 from reassure_zookeeper.transactions import Create, Delete

@@ -8,15 +8,11 @@ the test, how it is recognised in a history, and how generation gets there.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
-from reassure_judge.judge import ClusterView
-from reassure_judge.messages import Told
+from reassure_judge.live_events import Received, Rested, Wrote
 from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
-from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH
-from reassure_zookeeper.transactions import Check, Create, Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,43 +21,6 @@ class Took:
 
     step: s.Step
     result: str
-
-
-@dataclass(frozen=True)
-class Wrote:
-    """A transaction, and what ZooKeeper held before and after."""
-
-    transaction: Transaction
-    before: ClusterView
-    after: ClusterView
-
-    @cached_property
-    def elects(self) -> bool:
-        """Whether a controller was elected."""
-        return any(
-            isinstance(op, Create) and op.ephemeral and op.path.endswith(CONTROLLER)
-            for op in self.transaction.ops
-        )
-
-    @cached_property
-    def is_fenced(self) -> bool:
-        """Whether this took effect under a check of the controller epoch."""
-        return self.transaction.error is None and any(
-            isinstance(op, Check) and op.path.endswith(CONTROLLER_EPOCH)
-            for op in self.transaction.ops
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Received:
-    """A broker received a controller's request."""
-
-    told: Told
-
-
-@dataclass(frozen=True, slots=True)
-class Rested:
-    """The cluster came to rest."""
 
 
 Event = Took | Wrote | Received | Rested

@@ -42,21 +42,18 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.events import Event, Received, Rested, Took, Wrote
-from reassure_conformance.gate.kafka_42 import MoveWatch
-from reassure_conformance.gate.kip_46 import HealingWatch
+from reassure_conformance.gate.events import Event, Took
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
-from reassure_conformance.gate.topics import TopicsWatch, Verdict
-from reassure_judge import messages
-from reassure_judge.judge import ClusterView, Judge
-from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge import live_events
+from reassure_judge.judge import Judge
+from reassure_judge.live import LiveCluster
+from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wrote
+from reassure_judge.messages import Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
-from reassure_model.outcome import Rejected
-from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.rooms import choose_readings, gate_of
 from reassure_spec.znodes import (
     CONTROLLER,
@@ -117,6 +114,8 @@ class Example:
     """The cluster, and the steps asked for so far."""
     chroot: str
     now: Moment
+    live: LiveCluster
+    """Judges what happens beside the log."""
     suffix: str = ""
     """What its topics' names end in, where the cluster lives on: nobody else's do."""
     done: list[Done] = field(default_factory=list)
@@ -129,18 +128,8 @@ class Example:
     """The last zxid at each moment at which the cluster was quiescent."""
     history: list[Event] = field(default_factory=list)
     """All that happened, in order: what the situations are recognised in."""
-    heard: Heard = field(default_factory=Heard)
-    """What the brokers believe, where they keep what they receive."""
-    stored: Stored = field(default_factory=Stored)
-    """What messages must come after."""
     messages: list[Told] = field(default_factory=list)
     """What brokers received, in order."""
-    moves: MoveWatch | None = None
-    """What is judged of moves by what brokers are told, where nothing records them."""
-    healing: HealingWatch | None = None
-    """What is judged of healing by the clock, where that is the gate's."""
-    topics: TopicsWatch | None = None
-    """What is judged of deletions, preferred elections and shutdowns."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 
@@ -218,7 +207,6 @@ class Harness:
         self.settle_s: Final = self.description.settle_ms / 1000 or settle_s
         """How long a cluster may take to come to rest."""
         self.judge = Judge(profile, self.readings)
-        self._clauses = frozenset(each.id for each in clauses_of_profile(profile))
         self.current: Example | None = None
         """The example that was begun last."""
         self.steps = 0
@@ -293,18 +281,19 @@ class Harness:
             profile=self.description.profile,
             failure_interval_ms=self.description.failure_interval_ms,
         )
-        example = self.current = Example(Story(name, (), brokers), chroot, now)
+        live = LiveCluster(
+            self.judge,
+            chroot,
+            whole=not lives_on and LOG in self.abilities,
+            hears=MESSAGES in now.capabilities,
+            has_clock=CLOCK in now.capabilities,
+            failure_interval_ms=self.description.failure_interval_ms,
+            partitions_per_task=self.description.partitions_per_task,
+        )
+        example = self.current = Example(Story(name, (), brokers), chroot, now, live)
         if lives_on:
             example.suffix = f"-{self.driver.made:05d}"
             now.view = example.show(view)
-        if now.healing and CLOCK in now.capabilities:
-            example.healing = HealingWatch(
-                chroot, self.description.failure_interval_ms, self.description.partitions_per_task
-            )
-        if not now.requests and MESSAGES in now.capabilities:
-            example.moves = MoveWatch(self.readings, example.heard)
-        if now.topics and not lives_on:
-            example.topics = TopicsWatch(chroot)
         self._settle_and_judge(example)
         return example
 
@@ -406,18 +395,13 @@ class Harness:
     def _ask(self, example: Example, broker: int, key: PartitionKey, *, joins: bool = True) -> None:
         with self.driver.calling("change_isr"):
             reply = expect(Reply, self.adapter.change_isr(broker, *example.find(key), joins=joins))
-        if reply is Reply.OK:
-            self.judge.exercised["message.leader-able"] += 1
-        elif reply is Reply.REFUSED:
-            partition = example.now.view.partitions[key]
-            self._find(example, key, messages.find_unable(partition, broker, joins=joins))
-
-    def _find(self, example: Example, key: PartitionKey, broken: Rejected) -> None:
-        """Add a violation that no transaction shows, where the profile has the clause."""
-        if broken.clause not in self._clauses:
-            return
-        zxid = example.transactions[-1].zxid if example.transactions else 0
-        self._add(example, messages.describe(example.chroot, example.find(key), zxid, broken))
+        if reply is not Reply.UNKNOWN:
+            found, partition = example.find(key), example.now.view.partitions[key]
+            obeyed = reply is Reply.OK
+            self._hand_over(
+                example,
+                live_events.ChangeAsked(found, partition, broker, joins=joins, obeyed=obeyed),
+            )
 
     def end(self, example: Example) -> None:
         """Stop the example's brokers and controllers and forget its chroot.
@@ -468,16 +452,14 @@ class Harness:
             reply = self._adapter_step(example.now, step)
             expect(Reply, reply)
         if reply is not Reply.REFUSED:
-            if isinstance(step, s.ShutDown) and example.topics is not None:
-                view = self.judge.view(example.chroot)
-                example.topics.note_shutdown(step.broker, view)
             _note_effect(example.now, step)
-            if isinstance(step, s.Die):
-                example.heard.forget(step.broker)
-            if isinstance(step, s.Die) and example.topics is not None:
-                example.topics.note_death(step.broker)
-            if isinstance(step, s.Tick) and example.healing is not None:
-                example.healing.now_ms += step.milliseconds
+            if isinstance(step, s.ShutDown):
+                view = self.judge.view(example.chroot)
+                self._hand_over(example, live_events.ShutdownAsked(step.broker, view))
+            elif isinstance(step, s.Die):
+                self._hand_over(example, live_events.Ended(step.broker))
+            elif isinstance(step, s.Tick):
+                self._hand_over(example, live_events.TimePassed(step.milliseconds))
         return reply
 
     def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
@@ -638,27 +620,23 @@ class Harness:
         self.read_log(example)
         if late:
             self.judge.miss_controller(example.chroot)
-        received: tuple[Told, ...] = ()
         if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
             with self.driver.calling("take_messages"):
-                received = tuple(expect(Told, one) for one in self.adapter.take_messages())
-            self._hear(example, received)
-        _note_stopped(example, self.judge.view(example.chroot))
+                received = [expect(Told, one) for one in self.adapter.take_messages()]
+            example.messages += received
+            for told in received:
+                self._note(example, Received(told))
+        self._note_stopped(example)
         with self.driver.section("judge"):
             if quiescent:
-                self._note(example, Rested())
+                self._note(example, Rested(self._view(example)))
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             _note_view(now, self._view(example))
-            now.admitted = example.heard.list_admitted(now.view.partitions)
+            now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
-        if example.topics is not None and not example.violations:
-            self._judge_topics(example, received, quiescent=quiescent)
-        if not example.violations:
-            self._judge_order(example, received)
-        if quiescent and MESSAGES in now.capabilities and not example.violations:
-            self._judge_messages(example)
+        self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))
         self.laps.lap(self.judge.exercised)
 
     def _settle(self, example: Example) -> bool:
@@ -690,54 +668,6 @@ class Harness:
             self.judge.is_owed(chroot) or self.driver.read(chroot, REASSIGN_PARTITIONS) is not None
         )
 
-    def _hear(self, example: Example, received: tuple[Told, ...]) -> None:
-        example.messages += received
-        for told in received:
-            self._note(example, Received(told))
-            example.heard.take(told)
-
-    def _judge_order(self, example: Example, received: tuple[Told, ...]) -> None:
-        """Judge whether what brokers were told was true when it was said."""
-        for told in received:
-            if example.topics is not None and _is_deletion(example.topics, told):
-                continue
-            found = example.stored.judge(told)
-            if isinstance(found, Rejected):
-                self._find(example, (told.topic, told.partition), found)
-            elif found is not None:
-                self.judge.exercised[found] += 1
-
-    def _judge_topics(
-        self, example: Example, received: tuple[Told, ...], *, quiescent: bool
-    ) -> None:
-        """Judge what was asked of topics and leaders, as far as the implementation serves that."""
-        watch, able = example.topics, example.now.capabilities
-        assert watch is not None
-        verdicts = list(watch.judge_orders(received))
-        if MESSAGES in able:
-            self._take_verdicts(example, verdicts)
-        if quiescent:
-            self._take_verdicts(example, watch.rest(self.judge.view(example.chroot)))
-
-    def _take_verdicts(self, example: Example, verdicts: Iterable[Verdict]) -> None:
-        for key, outcome in verdicts:
-            if isinstance(outcome, Rejected):
-                self._find(example, key, outcome)
-            else:
-                self.judge.exercised[outcome] += 1
-
-    def _judge_messages(self, example: Example) -> None:
-        """Judge what the brokers believe at rest."""
-        now = example.now
-        # Nobody starts a replica of a topic that is to be deleted.
-        kept = {k: p for k, p in now.view.partitions.items() if k[0] not in now.deleting}
-        partitions, up = kept, frozenset(now.up)
-        broken = list(example.heard.find_broken(partitions, up))
-        for key, rejected in broken:
-            self._find(example, key, rejected)
-        if partitions and not broken:
-            self.judge.exercised.update(messages.CLAUSES)
-
     def read_log(self, example: Example) -> None:
         """Feed the judge what the log shows since the last look; keep it with the example."""
         if LOG not in self.abilities:
@@ -753,39 +683,38 @@ class Harness:
                 self.judge.feed(transaction)
                 after = self._view(example)
                 self._note(example, Wrote(transaction, before, after))
-                epoch = after.controller_epoch
-                example.stored.note(transaction.zxid, after.partitions, epoch)
-                self._judge_healing(example, transaction, before)
-                if example.topics is not None:
-                    verdicts = example.topics.judge(transaction, before, after)
-                    self._take_verdicts(example, verdicts)
                 before = after
 
     def _view(self, example: Example) -> ClusterView:
         """Return what ZooKeeper holds of an example."""
         return example.show(self.judge.view(example.chroot))
 
-    def _note(self, example: Example, event: Event) -> None:
-        """Add an event, and judge what it says of moves that nothing records."""
+    def _note(self, example: Example, event: Wrote | Received | Rested) -> None:
+        """Add an event to the history, and hand it over to the judge."""
         example.history.append(event)
-        for key, verdict in example.moves.take(event) if example.moves is not None else ():
-            if isinstance(verdict, Rejected):
-                self._find(example, key, verdict)
-            else:
-                self.judge.exercised[verdict] += 1
+        self._hand_over(example, event)
 
-    def _judge_healing(
-        self, example: Example, transaction: Transaction, before: ClusterView
-    ) -> None:
-        """Judge what the log alone cannot tell of healing: interval, and size of a task."""
-        if example.healing is None:
+    def _hand_over(self, example: Example, event: live_events.Event) -> None:
+        """Hand an event over to the judge, and take what is found wrong.
+
+        Once all is handed over it is judged until something counts.
+        """
+        if isinstance(event, Looked) and example.violations:
             return
-        for verdict in example.healing.judge(transaction, before):
-            if isinstance(verdict, Rejected):
-                found = messages.describe(example.chroot, ("", -1), transaction.zxid, verdict)
-                self._add(example, found)
-            else:
-                self.judge.exercised[verdict] += 1
+        for found in example.live.take(event):
+            for violation in found:
+                self._add(example, violation)
+            if isinstance(event, Looked) and example.violations:
+                return
+
+    def _note_stopped(self, example: Example) -> None:
+        """Note which brokers that were to stop have done so, and what is to be deleted."""
+        now = example.now
+        now.deleting = example.live.deleting
+        for broker in sorted(now.stopping - self.judge.view(example.chroot).live):
+            now.stopping.discard(broker)
+            now.up.discard(broker)
+            self._hand_over(example, live_events.Ended(broker))
 
     def _collect(self, example: Example) -> None:
         found = self.judge.violations[self._seen_violations :]
@@ -816,23 +745,6 @@ def _shake_hands(adapter: Adapter) -> Description:
     check_description(adapter, description)
     check_driven(description.profile)
     return description
-
-
-def _note_stopped(example: Example, view: ClusterView) -> None:
-    """Note which brokers that were to stop have done so, and what is to be deleted."""
-    now = example.now
-    if example.topics is None:
-        return
-    now.deleting = example.topics.deleting
-    for broker in sorted(now.stopping - view.live):
-        now.stopping.discard(broker)
-        now.up.discard(broker)
-        example.heard.forget(broker)
-
-
-def _is_deletion(watch: TopicsWatch, told: Told) -> bool:
-    """Whether a replica was told to delete its log because its topic is to be deleted."""
-    return told.delete and told.zxid is not None and watch.is_deleting(told.topic, told.zxid)
 
 
 def _note_view(now: Moment, view: ClusterView) -> None:

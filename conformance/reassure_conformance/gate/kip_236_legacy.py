@@ -20,9 +20,9 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, Took, Wrote, iterate_failovers
+from reassure_conformance.gate.events import History, Situation, Took, iterate_failovers
 from reassure_conformance.gate.moment import Moment
-from reassure_judge.judge import ClusterView
+from reassure_judge.live_events import ClusterView, Wrote
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import Create, Delete
 

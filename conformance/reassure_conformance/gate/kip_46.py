@@ -1,9 +1,4 @@
-"""Healing in the gate: what only whoever holds the clock can judge, and what has to come up.
-
-Neither the failure interval nor the size of a task is in ZooKeeper, and the time in a record is by
-the clock of whoever wrote it. The gate has the implementation say its settings and lets its time
-pass, so it can judge both.
-"""
+"""Healing in the gate: what has to come up where brokers stay away, and how to get there."""
 
 from collections.abc import Iterator
 from contextlib import suppress
@@ -26,16 +21,12 @@ from reassure_conformance.gate.events import (
     History,
     Situation,
     Took,
-    Wrote,
     iterate_failovers,
     iterate_writes,
 )
 from reassure_conformance.gate.moment import Moment
-from reassure_judge.judge import ClusterView
-from reassure_model.outcome import Rejected
-from reassure_spec.clauses import clause
+from reassure_judge.live_events import Wrote
 from reassure_spec.znodes import (
-    BROKER_IDS,
     FAILED_BROKERS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -45,94 +36,7 @@ from reassure_spec.znodes import (
     decode_task,
     parse_number,
 )
-from reassure_zookeeper.transactions import CloseSession, Create, Delete, Transaction
-
-
-class HealingWatch:
-    """Follows the failures and tasks of one example by the gate's own clock."""
-
-    def __init__(self, chroot: str, interval_ms: int, partitions_per_task: int) -> None:
-        self.now_ms = 0
-        """How much time the gate has let pass."""
-        self._brokers = f"{chroot}{BROKER_IDS}/"
-        self._records = f"{chroot}{FAILED_BROKERS}/"
-        self._tasks = f"{chroot}{REASSIGNMENT_TASKS}/"
-        self._interval_ms = interval_ms
-        self._most = partitions_per_task
-        self._missed: dict[int, int] = {}
-        """By broker: when it went first since it was last known to be there, on this clock.
-
-        A record that is planned in time and written late has the earlier time, and one that stands
-        while its broker comes and goes unseen keeps it."""
-        self._recorded: set[int] = set()
-
-    @clause("heal.interval", "heal.generate.small-tasks")
-    def judge(self, transaction: Transaction, before: ClusterView) -> Iterator[str | Rejected]:
-        """Yield the clauses that a transaction keeps, or how it breaks them."""
-        if transaction.error is not None:
-            return
-        for op in transaction.ops:
-            for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
-                registered = parse_number(path.removeprefix(self._brokers))
-                if registered is not None:
-                    self._note_broker(registered, there=False)
-            if not isinstance(op, Create | Delete):
-                continue
-            recorded = parse_number(op.path.removeprefix(self._records))
-            registered = parse_number(op.path.removeprefix(self._brokers))
-            if recorded is not None:
-                self._note_record(recorded, made=isinstance(op, Create), live=before.live)
-            elif registered is not None:
-                self._note_broker(registered, there=isinstance(op, Create))
-            elif isinstance(op, Create) and op.path.startswith(self._tasks):
-                yield from self._judge_task(op.path, op.data, before)
-
-    def _note_broker(self, broker: int, *, there: bool) -> None:
-        if not there:
-            self._missed.setdefault(broker, self.now_ms)
-        elif broker not in self._recorded:
-            self._missed.pop(broker, None)
-
-    def _note_record(self, broker: int, *, made: bool, live: frozenset[int]) -> None:
-        if made:
-            self._recorded.add(broker)
-            return
-        self._recorded.discard(broker)
-        if broker in live:
-            self._missed.pop(broker, None)
-
-    def _judge_task(self, path: str, data: bytes, before: ClusterView) -> Iterator[str | Rejected]:
-        try:
-            task = decode_task(path, data)
-        except BadZnode:
-            return  # the judge tells it
-        if not task.automatic:
-            return
-        # What an implementation does not say of itself is not put to the test.
-        if self._most:
-            count, clause_id = len(task.assignments), "heal.generate.small-tasks"
-            reason = f"{count} partitions, the limit is {self._most}"
-            yield Rejected(clause_id, reason) if count > self._most else clause_id
-        replaced = _find_replaced(task, before) if self._interval_ms else frozenset()
-        for broker in sorted(replaced & self._missed.keys()):
-            away_ms = self.now_ms - self._missed[broker]
-            if away_ms < self._interval_ms:
-                reason = f"broker {broker} is away for {away_ms} ms of {self._interval_ms}"
-                yield Rejected("heal.interval", reason)
-            else:
-                yield "heal.interval"
-
-
-def _find_replaced(task: TaskZnode, before: ClusterView) -> frozenset[int]:
-    """Return the brokers that have a replica of a task's partitions and are to have none."""
-    return frozenset(
-        replica
-        for key, target in task.assignments.items()
-        if key in before.partitions
-        for replica in before.partitions[key].assigned or ()
-        if replica not in target
-    )
-
+from reassure_zookeeper.transactions import Create, Delete
 
 # -- how each is recognised
 

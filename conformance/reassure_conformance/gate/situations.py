@@ -19,15 +19,12 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import (
     Event,
     History,
-    Received,
-    Rested,
     Situation,
     Took,
-    Wrote,
     iterate_failovers,
     iterate_writes,
 )
-from reassure_judge.judge import ClusterView
+from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 from reassure_model.partition import Partition
 from reassure_spec.profiles import has_protocol
 from reassure_spec.znodes import NO_LEADER, PartitionKey

@@ -1,8 +1,10 @@
 """The protocols that histories are judged by: one file each, found by being here.
 
-A file `NAME.py` in this package is called like a protocol and exports `RULES`, a subclass of
-`reassure_judge.rules.AnyRules` that names its profiles. Nothing else has to know of it. Of a
-profile that is asked for only the files of the protocols that it names are loaded.
+A module `NAME` in this package is called like a protocol and exports `RULES`, a subclass of
+`reassure_judge.rules.AnyRules` that names its profiles. Where the module is a folder it may have a
+file `monitor.py` that exports `MONITOR`, a subclass of `reassure_judge.monitors.Monitor`; a
+protocol that no profile is named for has that alone. Nothing else has to know of it. Of a profile
+that is asked for only the files of the protocols that it names are loaded.
 """
 
 from collections.abc import Mapping
@@ -12,6 +14,7 @@ from pkgutil import iter_modules
 from types import MappingProxyType
 from typing import Any
 
+from reassure_judge.monitors import Monitor
 from reassure_judge.rules import AnyRules, ObservationRules, Rules
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.profiles import PROTOCOLS
@@ -22,8 +25,8 @@ class NoRules(BadConfiguration):
     """A profile that the judge has no rules for, so that a verdict would mean nothing."""
 
 
-def _load(name: str) -> type[AnyRules]:
-    rules: type[AnyRules] = import_module(f"{__name__}.{name}").RULES
+def _load(name: str) -> type[AnyRules] | None:
+    rules: type[AnyRules] | None = getattr(import_module(f"{__name__}.{name}"), "RULES", None)
     return rules
 
 
@@ -32,25 +35,42 @@ def _list_names() -> tuple[str, ...]:
     return tuple(module.name for module in iter_modules(__path__))
 
 
+def _list_protocols(profile: str) -> list[str]:
+    """Return the names of the modules of a profile's protocols, as far as there are any."""
+    named = (protocol.replace("-", "_") for protocol in PROTOCOLS.get(profile, ()))
+    return [name for name in named if name in _list_names()]
+
+
 @cache
 def find_protocols() -> Mapping[str, type[AnyRules]]:
     """Return the rules by profile, in the order of the profiles; all files are loaded."""
     found: dict[str, type[AnyRules]] = {}
-    for rules in map(_load, _list_names()):
+    for rules in filter(None, map(_load, _list_names())):
         found.update(dict.fromkeys(rules.profiles, rules))
     return MappingProxyType({profile: found[profile] for profile in PROFILES if profile in found})
 
 
 def get_rules(profile: str) -> type[AnyRules]:
     """Return the rules of a profile; raises NoRules where there are none."""
-    named = (protocol.replace("-", "_") for protocol in PROTOCOLS.get(profile, ()))
-    for rules in (_load(name) for name in named if name in _list_names()):
-        if profile in rules.profiles:
+    for rules in map(_load, _list_protocols(profile)):
+        if rules is not None and profile in rules.profiles:
             return rules
     raise NoRules(
         f"histories are not judged under profile {profile!r}: there are rules for "
         f"{', '.join(find_protocols())}; choose one of them with --profile"
     )
+
+
+def find_monitors(profile: str) -> list[type[Monitor]]:
+    """Return what judges the part of a profile's protocols that logs do not show."""
+    modules = (f"{__name__}.{name}.monitor" for name in _list_protocols(profile))
+    return [import_module(name).MONITOR for name in modules if _is_there(name)]
+
+
+def _is_there(module: str) -> bool:
+    folder, _, name = module.rpartition(".")
+    within = getattr(import_module(folder), "__path__", ())
+    return any(found.name == name for found in iter_modules(within))
 
 
 def get_observing() -> type[ObservationRules]:

@@ -1,4 +1,4 @@
-"""Topics and leaders in the gate: what is owed to whoever asks, and what has to come up.
+"""Topics and leaders: what is owed to whoever asks.
 
 Nothing obliges a controller to delete topics, to hold preferred elections or to let brokers stop in
 good order. One that declares that it does is held to it, by what the log shows and by what brokers
@@ -9,8 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reassure_judge.judge import ClusterView
-from reassure_judge.messages import Told
+from reassure_judge.books import NO_KEY
+from reassure_judge.live_events import ClusterView, Ended, Event, Looked, ShutdownAsked, Wrote
+from reassure_judge.monitors import Driven, Monitor, Verdict
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
 from reassure_model.selectors import select_controlled_shutdown, select_preferred
@@ -28,7 +29,6 @@ from reassure_spec.znodes import (
 )
 from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, Transaction
 
-NO_KEY: Final[PartitionKey] = ("", -1)
 WAITS_FOR_MOVES: Final = "topic.delete.waits-for-reassignment"
 WAITS_FOR_BROKERS: Final = "topic.delete.waits-for-brokers"
 ANSWERED: Final = "topic.delete.all-successful-first"
@@ -40,13 +40,6 @@ UNKNOWN: Final = "topic.delete.unknown-removed"
 DELETED: Final = "act.deletion-carried-out"
 PREFERRED_HELD: Final = "act.preferred-election-held"
 HANDED_OVER: Final = "act.shutdown-handed-over"
-
-
-class Verdict(NamedTuple):
-    """What an act puts to the test, or how it breaks that, for a partition or the cluster."""
-
-    key: PartitionKey
-    outcome: str | Rejected
 
 
 @dataclass(slots=True)
@@ -82,16 +75,14 @@ class _Removal(NamedTuple):
     returned: dict[int, int]
 
 
-class TopicsWatch:
-    """Follows deletions, preferred elections and shutdowns of one example."""
+class TopicsMonitor(Monitor):
+    """Follows deletions, preferred elections and shutdowns of one cluster."""
 
-    def __init__(self, chroot: str) -> None:
-        self._chroot = chroot
+    def __init__(self, driven: Driven) -> None:
+        super().__init__(driven)
         self._asked: dict[str, _Deletion] = {}
         self._settings: set[str] = set()
         self._removed: list[_Removal] = []
-        self._orders: list[Told] = []
-        """What brokers were told to start, to follow or to delete, in order."""
         self._spans: list[tuple[str, int, int | None]] = []
         """From when to when somebody asked for the deletion of a topic."""
         self._preferred: set[PartitionKey] | None = None
@@ -105,9 +96,9 @@ class TopicsWatch:
         self._live: frozenset[int] = frozenset()
 
     @property
-    def deleting(self) -> set[str]:
+    def deleting(self) -> frozenset[str]:
         """Topics that somebody asks to be deleted."""
-        return set(self._asked)
+        return frozenset(self._asked)
 
     def is_deleting(self, topic: str, zxid: int) -> bool:
         """Whether somebody asked for the deletion of a topic after this transaction."""
@@ -116,7 +107,21 @@ class TopicsWatch:
             for name, since, until in self._spans
         )
 
-    def note_shutdown(self, broker: int, view: ClusterView) -> None:
+    def take(self, event: Event) -> Iterator[Verdict]:
+        """Yield what an event puts to the test, or how it breaks that."""
+        match event:
+            case Wrote() if event.transaction.error is None:
+                yield from self._judge_write(event.transaction, event.before, event.after)
+            case ShutdownAsked(broker, view):
+                self._note_shutdown(broker, view)
+            case Ended(broker):
+                self._handed.pop(broker, None)
+            case Looked(view):
+                yield from self._judge_orders()
+                if event.rests:
+                    yield from self._judge_rest(view)
+
+    def _note_shutdown(self, broker: int, view: ClusterView) -> None:
         """Note that a broker tells the controller that it wants to stop."""
         self._handed[broker] = set()
         kept = {key for key in view.partitions if self._holds(key, broker, view)}
@@ -126,12 +131,9 @@ class TopicsWatch:
 
     # -- what the log shows
 
-    def judge(
+    def _judge_write(
         self, transaction: Transaction, before: ClusterView, after: ClusterView
     ) -> Iterator[Verdict]:
-        """Yield what a transaction puts to the test, or how it breaks that."""
-        if transaction.error is not None:
-            return
         if before.controller_epoch != after.controller_epoch:
             for deletion in self._asked.values():
                 deletion.there = after.live
@@ -146,7 +148,7 @@ class TopicsWatch:
     def _take(
         self, path: str, data: bytes | None, zxid: int, before: ClusterView, after: ClusterView
     ) -> Iterator[Verdict]:
-        below = path.removeprefix(self._chroot)
+        below = path.removeprefix(self.driven.chroot)
         root, _, name = below.rpartition("/")
         if below == PREFERRED_ELECTION:
             yield from self._take_preferred(data, after)
@@ -226,11 +228,10 @@ class TopicsWatch:
             yield Verdict(NO_KEY, clause_id)
 
     @clause(ANSWERED, BEGINS_AGAIN, RETRIED)
-    def judge_orders(self, received: tuple[Told, ...]) -> Iterator[Verdict]:
-        """Take over what brokers received, and judge the topics that were removed since."""
-        self._orders += [told for told in received if told.state is not None or told.delete]
+    def _judge_orders(self) -> Iterator[Verdict]:
+        """Judge what brokers were told of the topics that were removed since the last look."""
         removed, self._removed = self._removed, []
-        for removal in removed:
+        for removal in removed if self.driven.hears else ():
             yield from self._judge_answers(removal)
 
     def _judge_answers(self, removal: _Removal) -> Iterator[Verdict]:
@@ -238,8 +239,8 @@ class TopicsWatch:
         for key, broker in removal.replicas:
             orders = [
                 told
-                for told in self._orders
-                if (told.topic, told.partition, told.broker) == (*key, broker)
+                for told in self.driven.heard.list_told(key, broker)
+                if (told.state is not None or told.delete)
                 and (told.zxid is None or removal.since <= told.zxid < removal.until)
             ]
             mine = [told for told in orders if told.delete]
@@ -324,14 +325,10 @@ class TopicsWatch:
             yield Verdict(NO_KEY, HANDED_OVER)
         self._burdened.discard(broker)
 
-    def note_death(self, broker: int) -> None:
-        """Note that a broker dies before it has an answer."""
-        self._handed.pop(broker, None)
-
     # -- at rest
 
     @clause(DELETED, UNKNOWN, PREFERRED_HELD, WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
-    def rest(self, view: ClusterView) -> Iterator[Verdict]:
+    def _judge_rest(self, view: ClusterView) -> Iterator[Verdict]:
         """Yield what is owed, and what rightly waits, now that the cluster rests."""
         for topic in sorted(self._asked):
             partitions = _list_partitions(topic, view)
@@ -356,3 +353,6 @@ def _list_partitions(topic: str, view: ClusterView) -> list[tuple[PartitionKey, 
     """Return the partitions of a topic that exist, in order."""
     found = ((key, p) for key, p in sorted(view.partitions.items()) if key[0] == topic)
     return [(key, p) for key, p in found if p.assigned is not None]
+
+
+MONITOR: Final = TopicsMonitor

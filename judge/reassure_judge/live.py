@@ -1,0 +1,129 @@
+"""One cluster that somebody drives, judged by what is handed over beside ZooKeeper's log.
+
+`LiveCluster` is fed events (`reassure_judge.live_events`). The judge itself is fed the transaction
+log, by whoever reads it. Each monitor of the profile's protocols takes every event, then what
+brokers were told is held against what is stored.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from reassure_judge import messages
+from reassure_judge.books import NO_KEY
+from reassure_judge.judge import Judge
+from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Wrote
+from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge.monitors import Driven, Verdict
+from reassure_judge.protocols import find_monitors
+from reassure_judge.verdicts import Violation
+from reassure_model.outcome import Rejected
+from reassure_spec.clauses import clauses_of_profile
+
+
+class LiveCluster:
+    """Judges one driven cluster, and counts for its judge what is put to the test.
+
+    `whole` says that all of the cluster's history is handed over, from its beginning: without that
+    no monitor of a protocol judges. The other arguments are those of `Driven`.
+    """
+
+    def __init__(
+        self,
+        judge: Judge,
+        chroot: str,
+        *,
+        whole: bool = True,
+        hears: bool = False,
+        has_clock: bool = False,
+        failure_interval_ms: int = 0,
+        partitions_per_task: int = 0,
+    ) -> None:
+        self._judge = judge
+        self._clauses = frozenset(each.id for each in clauses_of_profile(judge.profile))
+        self.heard: Final = Heard()
+        self._driven: Final = Driven(
+            chroot,
+            judge.readings,
+            self.heard,
+            Stored(),
+            hears,
+            has_clock,
+            failure_interval_ms,
+            partitions_per_task,
+        )
+        made = (make(self._driven) for make in (find_monitors(judge.profile) if whole else ()))
+        self._monitors: Final = [monitor for monitor in made if monitor.is_able()]
+        self._fresh: list[Told] = []
+        """What brokers received since the last look."""
+        self._zxid = 0
+        """The last transaction that was handed over."""
+
+    @property
+    def deleting(self) -> set[str]:
+        """Topics that somebody asks to be deleted, as far as their deletion is judged."""
+        return {topic for each in self._monitors for topic in each.deleting}
+
+    def take(self, event: Event) -> Iterator[tuple[Violation, ...]]:
+        """Take an event; yield what each who judges finds wrong, before the next one is asked."""
+        self._note(event)
+        for monitor in self._monitors:
+            yield self._count(monitor.take(event))
+        if isinstance(event, Looked):
+            yield self._count(self._judge_order())
+            yield self._count(self._judge_beliefs(event))
+        elif isinstance(event, ChangeAsked):
+            yield self._count(_judge_change(event))
+
+    def _note(self, event: Event) -> None:
+        match event:
+            case Wrote(transaction, _, after):
+                self._zxid = transaction.zxid
+                epoch = after.controller_epoch
+                self._driven.stored.note(transaction.zxid, after.partitions, epoch)
+            case Received(told):
+                self.heard.take(told)
+                self._fresh.append(told)
+            case Ended(broker):
+                self.heard.forget(broker)
+
+    def _count(self, verdicts: Iterator[Verdict]) -> tuple[Violation, ...]:
+        """Count what was kept; return what was broken of what the profile asks for."""
+        found = []
+        for key, outcome in verdicts:
+            if not isinstance(outcome, Rejected):
+                self._judge.exercised[outcome] += 1
+            elif outcome.clause in self._clauses:
+                found.append(messages.describe(self._driven.chroot, key, self._zxid, outcome))
+        return tuple(found)
+
+    def _judge_order(self) -> Iterator[Verdict]:
+        """Judge whether what brokers were told was true when it was said."""
+        fresh, self._fresh = self._fresh, []
+        for told in fresh:
+            # Whose topic is to be deleted is told to delete its replica, whatever is stored.
+            if told.delete and told.zxid is not None and self._is_deleting(told.topic, told.zxid):
+                continue
+            found = self._driven.stored.judge(told)
+            if found is not None:
+                yield Verdict((told.topic, told.partition), found)
+
+    def _is_deleting(self, topic: str, zxid: int) -> bool:
+        return any(monitor.is_deleting(topic, zxid) for monitor in self._monitors)
+
+    def _judge_beliefs(self, looked: Looked) -> Iterator[Verdict]:
+        """Judge what the brokers believe at rest."""
+        if not (looked.rests and self._driven.hears):
+            return
+        # Nobody starts a replica of a topic that is to be deleted.
+        deleting, there = self.deleting, looked.view.partitions
+        kept = {key: partition for key, partition in there.items() if key[0] not in deleting}
+        broken = list(self.heard.find_broken(kept, looked.up))
+        yield from (Verdict(*each) for each in broken)
+        if kept and not broken:
+            yield from (Verdict(NO_KEY, clause_id) for clause_id in messages.CLAUSES)
+
+
+def _judge_change(asked: ChangeAsked) -> Iterator[Verdict]:
+    """Judge whether a leader could take a replica in, or let it go."""
+    unable = messages.find_unable(asked.partition, asked.broker, joins=asked.joins)
+    yield Verdict(asked.key, unable.clause if asked.obeyed else unable)

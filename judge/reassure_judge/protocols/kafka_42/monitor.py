@@ -1,0 +1,360 @@
+"""The first reassignment as it is told to brokers: what ZooKeeper's log does not show of a move.
+
+How far a move has come is in the controller's memory, and who was started or stopped is said to
+brokers. Whoever hears what brokers are told and knows when the cluster rests can judge the steps
+that the log leaves out. Where a client has put one target in the place of another before the
+cluster rested, nobody knows which of them was taken up; such a move is not judged at rest.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from reassure_judge.books import NO_KEY
+from reassure_judge.live_events import ClusterView, Event, Received, Rested, Wrote
+from reassure_judge.messages import Told
+from reassure_judge.monitors import Driven, Monitor, Verdict
+from reassure_model.outcome import Rejected
+from reassure_model.partition import LeaderAndIsr, Partition
+from reassure_spec.clauses import clause
+from reassure_spec.znodes import (
+    NO_LEADER,
+    REASSIGN_PARTITIONS,
+    TOPICS,
+    PartitionKey,
+    ReplicaList,
+)
+from reassure_zookeeper.transactions import SetData
+
+_NOTHING: Final = Partition()
+
+
+class MoveMonitor(Monitor):
+    """Follows the moves of one cluster by what is written and what brokers are told."""
+
+    def __init__(self, driven: Driven) -> None:
+        super().__init__(driven)
+        self._readings = driven.readings
+        self._heard = driven.heard
+        self._elected = False
+        self._asked: dict[PartitionKey, list[ReplicaList]] = {}
+        """The targets that the acting controller may have found in the old znode, in order."""
+        self._dead: dict[PartitionKey, frozenset[int]] = {}
+        """Of these, who was dead when it stood there first, and has not been back."""
+        self._taken: dict[PartitionKey, ReplicaList] = {}
+        """The target that it had taken up when the cluster rested last."""
+        self._inherited: set[PartitionKey] = set()
+        """What it found in the old znode when it took office."""
+        self._found: dict[PartitionKey, ReplicaList] = {}
+        """Of these, targets in sync of whom somebody had died, and not everybody."""
+        self._past: defaultdict[PartitionKey, list[tuple[int, frozenset[ReplicaList]]]]
+        """By partition, each transaction that changed it, and what was asked for behind that."""
+        self._past = defaultdict(list)
+        self._ended: list[tuple[PartitionKey, int, frozenset[int]]] = []
+        """Moves whose target was written since the last rest: partition, zxid, old replicas."""
+
+    def is_able(self) -> bool:
+        """Whether what brokers are told is heard."""
+        return self.driven.hears
+
+    def take(self, event: Event) -> Iterator[Verdict]:
+        """Yield the clauses that an event keeps, or how it breaks them."""
+        match event:
+            case Wrote() if event.transaction.error is None:
+                yield from self._take_write(event)
+            case Received(told):
+                key = (told.topic, told.partition)
+                for outcome in self._judge_stop(key, told):
+                    yield Verdict(key, outcome)
+            case Rested(view):
+                yield from self._judge_ends()
+                for key, partition in sorted(view.partitions.items()):
+                    yield from self._judge_entry(key, partition, view)
+
+    # What is written
+
+    def _take_write(self, wrote: Wrote) -> Iterator[Verdict]:
+        if wrote.elects:
+            self._take_office(wrote.after)
+        self._dead = {key: dead - wrote.after.live for key, dead in self._dead.items()}
+        fenced = wrote.is_fenced
+        partitions = {**wrote.before.partitions, **wrote.after.partitions}
+        changed = {
+            key: (before, after)
+            for key in partitions
+            if (before := wrote.before.partitions.get(key, _NOTHING))
+            != (after := wrote.after.partitions.get(key, _NOTHING))
+        }
+        for key, (before, after) in changed.items():
+            if fenced:
+                yield from self._judge_assigned(key, before, after, wrote)
+                for outcome in self._judge_state(key, before, after, wrote.before):
+                    yield Verdict(key, outcome)
+            yield from self._follow_entry(key, before, after, fenced=fenced, live=wrote.before.live)
+            asked = frozenset(self._asked.get(key, ()))
+            self._past[key].append((wrote.transaction.zxid, asked))
+        if fenced:
+            for op in wrote.transaction.ops:
+                yield from _count_rewrites(op)
+
+    def _take_office(self, view: ClusterView) -> None:
+        entries = {
+            key: p.reassignment.target
+            for key, p in view.partitions.items()
+            if p.reassignment is not None
+        }
+        self._asked = {key: [target] for key, target in entries.items()}
+        # A target in sync is taken up whoever has died since.
+        self._dead = {
+            key: frozenset(target) - view.live
+            for key, target in entries.items()
+            if not set(target) <= set(getattr(view.partitions[key].state, "isr", ()))
+        }
+        self._taken.clear()
+        self._inherited = set(entries) if self._elected else set()
+        self._found = {
+            key: target
+            for key, target in entries.items()
+            if self._elected and is_found(view.partitions[key], target, view.live)
+        }
+        self._elected = True
+
+    @clause("move.failover.re-elects", "request.refuse.dead-replica")
+    def _follow_entry(
+        self,
+        key: PartitionKey,
+        before: Partition,
+        after: Partition,
+        *,
+        fenced: bool,
+        live: frozenset[int],
+    ) -> Iterator[Verdict]:
+        old = None if before.reassignment is None else before.reassignment.target
+        new = None if after.reassignment is None else after.reassignment.target
+        found = self._found.get(key)
+        isr = () if after.state is None else after.state.isr
+        if found is not None and not fenced and (old != new or not set(found) <= set(isr)):
+            del self._found[key]
+        if new is not None and new != old:
+            self._asked.setdefault(key, []).append(new)
+            self._dead[key] = frozenset(new) - live
+        if old is None or new is not None or not fenced:
+            return
+        if found is not None and self._readings.move_dead_at_failover == "re-elect":
+            reason = f"the target {list(found)} was in sync, and the move was given up"
+            broken = Rejected("move.failover.re-elects", reason)
+            yield Verdict(key, "move.failover.re-elects" if after.assigned == found else broken)
+        if after.assigned != old and not set(old) <= live:
+            yield Verdict(key, "request.refuse.dead-replica")
+        self._forget(key)
+
+    def _forget(self, key: PartitionKey) -> None:
+        self._asked.pop(key, None)
+        self._dead.pop(key, None)
+        self._taken.pop(key, None)
+        self._found.pop(key, None)
+        self._inherited.discard(key)
+
+    @clause("move.listener.ignore-in-flight", "move.step.listen", "move.failover.resumes")
+    def _judge_assigned(
+        self, key: PartitionKey, before: Partition, after: Partition, wrote: Wrote
+    ) -> Iterator[Verdict]:
+        """Judge a write of the assigned replicas, and what it is the end of."""
+        if before.assigned is None or after.assigned in (None, before.assigned):
+            return
+        yield Verdict(key, "assigned.change.only-as-due")
+        yield Verdict(key, "assigned.no-duplicates")
+        asked, taken, written = self._asked.get(key, []), self._taken.get(key), after.assigned
+        isr = () if before.state is None else before.state.isr
+        if written not in asked or not (before.completing or set(written) <= set(isr)):
+            return
+        old = frozenset(before.assigned).difference(written) & wrote.before.live
+        self._ended.append((key, wrote.transaction.zxid, old))
+        if taken is not None:
+            yield Verdict(key, "move.step.listen")
+        if key in self._inherited:
+            yield Verdict(key, "move.failover.resumes")
+        if taken is not None and len(set(asked)) > 1:
+            reason = f"{list(written)} was begun with while {list(taken)} was in flight"
+            broken = Rejected("move.listener.ignore-in-flight", reason)
+            yield Verdict(key, broken if written != taken else "move.listener.ignore-in-flight")
+        if after.reassignment is None:
+            self._forget(key)
+
+    @clause("move.selector.reassigned", "move.partition.self-transition", "move.selector.offline")
+    @clause("move.failover.no-needless-election")
+    def _judge_state(
+        self, key: PartitionKey, before: Partition, after: Partition, view: ClusterView
+    ) -> Iterator[str | Rejected]:
+        """Judge a controller's write of leader and in-sync set."""
+        live = view.live
+        old, new = before.state, after.state
+        if old is None or new is None:
+            yield from () if new is None else ("partition.new.brought-online",)
+            return
+        if any(replica not in live for replica in {*old.isr} - {*new.isr}):
+            yield "isr.remove.dead"
+        targets = self._asked.get(key, [])
+        led = old.leader in live
+        kept = led and any(old.leader in t and set(t) <= set(old.isr) for t in targets)
+        if new.leader == old.leader:
+            if kept and key in self._inherited and set(new.isr) == set(old.isr):
+                yield "move.failover.no-needless-election"
+            return
+        if new.leader == NO_LEADER:
+            return
+        yield "leader.assigned"
+        if not led:
+            yield "election.held"
+            yield self._judge_offline(before, old, new, allowed=view.allows_unclean(key[0]))
+            return
+        if kept and key in self._inherited and all(old.leader in target for target in targets):
+            reason = f"{old.leader} is alive and of the target, and {new.leader} was elected"
+            yield Rejected("move.failover.no-needless-election", reason)
+        if any(new.leader in target for target in targets):
+            right = new.leader in old.isr
+            reason = f"{new.leader} was elected; in sync {list(old.isr)}"
+            yield (
+                "move.selector.reassigned"
+                if right
+                else Rejected("move.selector.reassigned", reason)
+            )
+            yield "move.partition.self-transition"
+
+    def _judge_offline(
+        self, before: Partition, old: LeaderAndIsr, new: LeaderAndIsr, *, allowed: bool
+    ) -> str | Rejected:
+        """Judge who leads where nobody did; who is alive the log tells better.
+
+        `allowed` says whether the topic's settings allow one that is not in sync.
+        """
+        last = allowed or self._readings.election_unclean == "last-resort"
+        candidates = (*old.isr, *(before.assigned or ())) if last else old.isr
+        if new.leader in candidates:
+            return "move.selector.offline"
+        reason = f"{new.leader} was elected, of {list(candidates)}"
+        return Rejected("move.selector.offline", reason)
+
+    # What brokers are told
+
+    @clause("move.stop.recheck")
+    def _judge_stop(self, key: PartitionKey, told: Told) -> Iterator[str | Rejected]:
+        """Judge whether the controller has seen to it that an old replica may go."""
+        seen = told.zxid
+        if told.state is not None or seen is None:
+            return
+        past = [asked for zxid, asked in self._past[key] if zxid <= seen]
+        looks = self._readings.move_recheck_before_stop == "yes"
+        if not looks or not past or len(past[-1]) != 1:
+            return
+        state, (target,) = self.driven.stored.find_state(key, seen), past[-1]
+        if state is None or told.broker in target:
+            return
+        lacking = [replica for replica in target if replica not in state.isr]
+        if lacking or state.leader not in target:
+            reason = f"{told.broker} was stopped; {state.leader} led, not in sync were {lacking}"
+            yield Rejected("move.stop.recheck", reason)
+        else:
+            yield "move.stop.recheck"
+
+    # What has come about at rest
+
+    @clause("move.step.stop-old", "move.step.write-assigned")
+    def _judge_ends(self) -> Iterator[Verdict]:
+        """Judge whether the old replicas were stopped before the target was written."""
+        for key, zxid, old in self._ended:
+            for broker in sorted(old):
+                told = self._heard.list_told(key, broker)
+                before = [each for each in told if each.zxid is not None and each.zxid < zxid]
+                stopped = any(each.state is None and each.delete for each in told)
+                if before and before[-1].state is None:
+                    yield Verdict(key, "move.step.stop-old")
+                elif stopped:
+                    reason = f"broker {broker} was stopped after the target was assigned"
+                    yield Verdict(key, Rejected("move.step.write-assigned", reason))
+                else:
+                    reason = f"broker {broker} is assigned no more and was not told to stop"
+                    yield Verdict(key, Rejected("move.step.stop-old", reason))
+        self._ended.clear()
+
+    @clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.step.listen")
+    @clause("move.step.remove-path", "move.failover.resumes", "move.listener.refuse-dead")
+    def _judge_entry(
+        self, key: PartitionKey, partition: Partition, view: ClusterView
+    ) -> Iterator[Verdict]:
+        """Judge what the old znode still names though the controller rests."""
+        flight, state = partition.reassignment, partition.state
+        if flight is None:
+            return
+        target, live = flight.target, view.live
+        asked = set(self._asked.get(key, [target]))
+        if len(asked) == 1:
+            self._taken.setdefault(key, target)
+        if partition.assigned is None:
+            yield Verdict(
+                key, Rejected("move.listener.refuse-missing", "there is no such partition")
+            )
+        if partition.assigned is None or state is None or len(asked) > 1:
+            return
+        same = partition.assigned == target or (
+            self._readings.move_same_replicas == "as-set" and set(partition.assigned) == set(target)
+        )
+        in_sync = set(target) <= set(state.isr)
+        if in_sync and not live.isdisjoint(target):
+            late = "move.failover.resumes" if key in self._inherited else "move.step.listen"
+            reason = f"the target {list(target)} is in sync, assigned {list(partition.assigned)}"
+            yield Verdict(key, Rejected("move.step.remove-path" if same else late, reason))
+        elif same and self._readings.move_expand_first == "no":
+            yield Verdict(key, Rejected("move.listener.refuse-same", f"{list(target)} is assigned"))
+        elif self._dead.get(key) and self._readings.target_dead_replica == "refuse":
+            reason = f"{sorted(self._dead[key])} are dead since it was asked for"
+            yield Verdict(key, Rejected("move.listener.refuse-dead", reason))
+        elif not partition.completing:
+            for outcome in self._judge_waiting(key, partition, state, live):
+                yield Verdict(key, outcome)
+
+    @clause("move.step.start-new", "move.failure.never-in-sync")
+    def _judge_waiting(
+        self, key: PartitionKey, partition: Partition, state: LeaderAndIsr, live: frozenset[int]
+    ) -> Iterator[str | Rejected]:
+        """Judge that the target was started, and that the old replicas go on."""
+        assert partition.reassignment is not None
+        target = partition.reassignment.target
+        waited = [replica for replica in target if replica in live and replica not in state.isr]
+        for replica in waited:
+            known = self._heard.find(replica, key)
+            started = known is not None and known.leader_epoch == state.leader_epoch
+            reason = f"{replica} was not told that it follows {state.leader}"
+            yield "move.step.start-new" if started else Rejected("move.step.start-new", reason)
+        old = [one for one in partition.assigned or () if one not in target and one in live]
+        stopped = [one for one in old if self._heard.find(one, key) is None]
+        if state.leader in live and stopped:
+            reason = f"the target is not in sync, and {stopped} were stopped"
+            yield Rejected("move.failure.never-in-sync", reason)
+        elif waited:
+            yield "move.failure.never-in-sync"
+            if key in self._inherited:
+                yield "move.failover.resumes"
+
+
+def is_found(partition: Partition, target: ReplicaList, live: frozenset[int]) -> bool:
+    """Whether a controller that takes office is to end the move though somebody has died."""
+    state = partition.state
+    if state is None or partition.assigned in (None, target) or not set(target) <= set(state.isr):
+        return False
+    lost = state.leader not in live or not set(target) <= live
+    return lost and not live.isdisjoint(target)
+
+
+def _count_rewrites(op: object) -> Iterator[Verdict]:
+    """Yield what a controller keeps by leaving the rest of a znode as it is."""
+    if not isinstance(op, SetData):
+        return
+    if op.path.endswith(REASSIGN_PARTITIONS):
+        yield Verdict(NO_KEY, "shipped.entry.client-asks")
+    if op.path.rpartition("/")[0].endswith(TOPICS):
+        yield Verdict(NO_KEY, "topic.content-kept")
+        yield Verdict(NO_KEY, "topic.partitions-kept")
+
+
+MONITOR: Final = MoveMonitor

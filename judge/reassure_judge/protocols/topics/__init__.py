@@ -1,0 +1,1 @@
+"""Deletion, growth, preferred leaders and shutdown, which no profile is named for."""
