@@ -22,14 +22,7 @@ from reassure_judge.history import (
     Router,
     StateWritten,
 )
-from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
-from reassure_model.controllers import ACTING
-from reassure_model.invariants import (
-    Invariant,
-    find_empty_isr,
-    find_leader_out_of_sync,
-)
-from reassure_model.kafka_writes import (
+from reassure_judge.kafka_partition import (
     AlterIsr,
     Hosted,
     RemoveEntry,
@@ -38,6 +31,13 @@ from reassure_model.kafka_writes import (
     Written,
     get_assignment,
     list_targets,
+)
+from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
+from reassure_model.controllers import ACTING
+from reassure_model.invariants import (
+    Invariant,
+    find_empty_isr,
+    find_leader_out_of_sync,
 )
 from reassure_model.machine import Due
 from reassure_model.partition import (

@@ -7,19 +7,13 @@ from typing import Any
 
 import pytest
 
+from reassure_judge import kafka_partition
 from reassure_judge.kafka import find_nobody_electable, find_outside
+from reassure_judge.kafka_partition import AlterIsr, Hosted, WriteLists, Written
+from reassure_judge.kafka_writes import fail_over, next_obligation
 from reassure_judge.protocols.kafka_zk import accept
-from reassure_model import kafka_writes
 from reassure_model.copies import Append, can_join
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
-from reassure_model.kafka_writes import (
-    AlterIsr,
-    Hosted,
-    WriteLists,
-    Written,
-    fail_over,
-    next_obligation,
-)
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
 from reassure_model.protocols import kafka_zk
@@ -87,7 +81,7 @@ def list_writes(before: Shipped, action: Any, after: Shipped) -> Iterator[Writte
     elif after.isr != before.isr:
         yield AlterIsr(state)
     if isinstance(action, Controller) and before.entry is not None and after.entry is None:
-        yield kafka_writes.RemoveEntry()
+        yield kafka_partition.RemoveEntry()
 
 
 def see(shipped: Shipped, action: Any) -> Environment:

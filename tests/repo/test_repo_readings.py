@@ -104,7 +104,9 @@ MODULES: dict[str, tuple[str, ...]] = {
     "explorer of kafka-zk": ("protocols.kafka_zk", "protocols.topics"),
 }
 """The modules of the model that a room asks."""
-_KAFKA = ("model/reassure_model/kafka_writes.py", "judge/reassure_judge/kafka.py")
+_KAFKA = tuple(
+    f"judge/reassure_judge/kafka{each}.py" for each in ("", "_leaders", "_partition", "_writes")
+)
 FILES: dict[str, tuple[str, ...]] = {
     "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42/__init__.py"),
     "gate of kafka-42": (

@@ -11,21 +11,16 @@ from reassure_judge.kafka import (
     find_nobody_electable,
     make_invariants,
 )
-from reassure_judge.rules import Sign, Signs
-from reassure_model.invariants import Invariant
-from reassure_model.kafka_writes import (
-    LISTS,
-    Hosted,
-    Outcome,
-    RemoveEntry,
-    WriteLists,
-    Written,
+from reassure_judge.kafka_partition import LISTS, Hosted, Outcome, RemoveEntry, WriteLists, Written
+from reassure_judge.kafka_writes import (
     accept_common,
     accept_entry_gone,
     accept_lists,
     fail_over,
     next_obligation,
 )
+from reassure_judge.rules import Sign, Signs
+from reassure_model.invariants import Invariant
 from reassure_model.machine import Judgement
 from reassure_model.partition import Environment
 from reassure_spec.readings import Readings

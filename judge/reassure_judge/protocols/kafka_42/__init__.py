@@ -11,22 +11,24 @@ from reassure_judge.kafka import (
     KafkaRules,
     make_invariants,
 )
-from reassure_judge.rules import Sign, Signs
-from reassure_judge.trees import KAFKAS_OWN
-from reassure_model.controllers import Controllership
-from reassure_model.kafka_writes import (
+from reassure_judge.kafka_partition import (
     ENTRIES,
     Hosted,
     Outcome,
     RemoveEntry,
     WriteLists,
     Written,
+)
+from reassure_judge.kafka_writes import (
     accept_common,
     accept_path_gone,
     accept_replicas,
     fail_over,
     next_obligation,
 )
+from reassure_judge.rules import Sign, Signs
+from reassure_judge.trees import KAFKAS_OWN
+from reassure_model.controllers import Controllership
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment
