@@ -1,5 +1,6 @@
 """Who imports whom, and what an import costs."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -17,6 +18,26 @@ def test_imports_point_one_way() -> None:
         [str(lint), "--no-cache"], cwd=ROOT, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stdout
+
+
+def list_judging(text: str) -> set[str]:
+    """Return what a module takes from other rooms that only who judges needs."""
+    imports = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in imports for alias in node.names}
+    return names & {
+        "reassure_spec.clauses.clause",
+        "reassure_spec.clauses.checks",
+        "reassure_model.outcome.Rejected",
+    }
+
+
+def test_gate_drives_and_the_judge_judges() -> None:
+    """No module of the gate carries a clause out, or says how one is broken."""
+    gate = ROOT / "conformance/reassure_conformance/gate"
+    found = {path.name: list_judging(path.read_text("utf-8")) for path in gate.rglob("*.py")}
+    assert len(found) > 20
+    assert {name: taken for name, taken in found.items() if taken} == {}
+    assert list_judging("from reassure_spec.clauses import load_clauses, clause") != set()
 
 
 def load_modules(code: str) -> set[str]:

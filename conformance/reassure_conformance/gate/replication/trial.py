@@ -14,8 +14,8 @@ anything else happens. A process that is killed loses no record: the operating s
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -31,7 +31,7 @@ from reassure_conformance.gate.steps import format_partition, parse_partition
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.following import Following
-from reassure_controller.replication.messages import Consumed, Produced
+from reassure_controller.replication.messages import Consumed
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.replica import Replica
@@ -46,9 +46,9 @@ from reassure_controller.replication.stepping import (
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.judge import ObservationJudge
+from reassure_judge.observed.shown import Witness
 from reassure_judge.verdicts import Tally, Violation
 from reassure_pipeline.observed import States
-from reassure_spec.clauses import clause
 from reassure_spec.observations import decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,
@@ -107,43 +107,8 @@ class Setting:
         return {topic_path(name): encode_topic(each) for name, each in topics.items()}
 
 
-@dataclass(slots=True)
-class Client:
-    """What one client was told of a partition."""
-
-    sent: dict[int, tuple[bytes, ...]] = field(default_factory=dict)
-    """By request: the values."""
-    promised: dict[int, bytes] = field(default_factory=dict)
-    """By offset: records of which all in-sync replicas were said to have a copy."""
-    read: dict[int, bytes] = field(default_factory=dict)
-    """By offset: records that were handed out."""
-    shown: int = 0
-    """The largest high watermark shown."""
-    errors: dict[str, int] = field(default_factory=dict)
-
-    def take(self, answer: Produced | Consumed) -> list[tuple[str, str]]:
-        """Take an answer; return what it contradicts, as clause and reason."""
-        if answer.error:
-            self.errors[answer.error] = self.errors.get(answer.error, 0) + 1
-            return []
-        if isinstance(answer, Produced):
-            values = self.sent.pop(answer.correlation[1], ())
-            first = answer.end - len(values)
-            self.promised |= {first + place: value for place, value in enumerate(values)}
-            return []
-        self.shown = max(self.shown, answer.high_watermark)
-        return self.compare(
-            {offset: record.value or b"" for offset, record in decode(answer.records)}
-        )
-
-    def compare(self, records: Mapping[int, bytes]) -> list[tuple[str, str]]:
-        """Take records that were handed out; return those that were others before."""
-        wrong = []
-        for offset, value in records.items():
-            before = self.read.setdefault(offset, value)
-            if before != value:
-                wrong.append(("log.committed-kept", f"offset {offset}: {before!r}, now {value!r}"))
-        return wrong
+def _read_records(answer: Consumed) -> dict[int, bytes]:
+    return {offset: record.value or b"" for offset, record in decode(answer.records)}
 
 
 @dataclass(slots=True)
@@ -247,16 +212,15 @@ class Trial:
         """
         self.setting = setting
         self.rules = rules
-        self.clients = {key: Client() for key in setting.keys}
+        self._sent: dict[tuple[PartitionKey, int], tuple[bytes, ...]] = {}
+        """By partition and request: the values of which all in-sync replicas are to have a copy."""
         self.done: list[Step] = []
-        self._wrong: list[tuple[PartitionKey, str, str]] = []
-        self._obeying = 0
-        """How often a broker at rest was found to act upon what is stored."""
         self._driver = driver
         self._cluster = cluster
         self._directory = directory
         self._chunk_ms = max(1, rules.evaluate_ms // 5)
         self.chroot = driver.make_cluster(setting.encode_topics().items())
+        self._witness = Witness(self.chroot)
         with driver.calling("start"):
             self.stepped: StepCluster = cluster.begin(
                 self.chroot, directory, rules, setting.brokers
@@ -320,7 +284,7 @@ class Trial:
         about: tuple[PartitionKey, ...] = ()
         if step.verb in OF_ONE_PARTITION:
             about = (self.find_key(step.of),)
-        if not self.clients.keys() >= set(about):
+        if not set(self.setting.keys) >= set(about):
             return False
         if step.verb in _OF_A_LIFE:
             self._cluster.keep_writes(*step.numbers[:1])
@@ -334,10 +298,14 @@ class Trial:
     def _hear(self) -> None:
         while self.stepped.answers:
             answer = self.stepped.answers.popleft()
-            self._take(answer.key, self.clients[answer.key].take(answer))
-
-    def _take(self, key: PartitionKey, wrong: Iterable[tuple[str, str]]) -> None:
-        self._wrong += [(key, clause, reason) for clause, reason in wrong]
+            if answer.error:
+                continue
+            if isinstance(answer, Consumed):
+                self._witness.read(answer.key, _read_records(answer), answer.high_watermark)
+                continue
+            values = self._sent.pop((answer.key, answer.correlation[1]), ())
+            first = answer.end - len(values)
+            self._witness.promise(answer.key, dict(enumerate(values, start=first)))
 
     def _is_up(self, broker: int) -> bool:
         return broker in self.stepped.live
@@ -350,14 +318,14 @@ class Trial:
         values = tuple(f"{number}.{place}".encode() for place in range(count))
         chosen = self.stepped.produce(broker, key, values, acks)
         if acks == -1:
-            self.clients[key].sent[chosen] = values
+            self._sent[key, chosen] = values
         return True
 
     def consume(self, key: PartitionKey, broker: int) -> bool:
         """Ask a broker for what comes after the records that were read."""
         if not self._is_up(broker):
             return False
-        self.stepped.consume(broker, key, max(self.clients[key].read, default=-1) + 1)
+        self.stepped.consume(broker, key, max(self._witness.clients[key].read, default=-1) + 1)
         return True
 
     def move(self, key: PartitionKey, *target: int) -> bool:
@@ -593,39 +561,25 @@ class Trial:
                     words.append(f"{broker}: {replica.log.end_offset} {replica.high_watermark}")
         return "; ".join(words)
 
-    @clause("replica.order-obeyed")
     def _check_obeyed(self) -> None:
-        """Hold what brokers act upon against what is stored, now that they were told of it."""
+        """Hand over what brokers act upon, now that they were told what is stored."""
         for key, stored in self.read().items():
             for broker in self.stepped.live:
                 replica = self.stepped.replicas(broker).find(key)
                 role = None if replica is None else replica.role
-                found = "nothing" if role is None else f"leader epoch {role.leader_epoch}"
-                wanted = "nothing"
-                if broker in stored.assigned and stored.state.leader != NO_LEADER:
-                    wanted = f"leader epoch {stored.state.leader_epoch}"
-                if found == wanted:
-                    self._obeying += 1
-                    continue
-                reason = f"{broker} acts upon {found}, and was told of {wanted}"
-                self._take(key, [("replica.order-obeyed", reason)])
+                is_told = broker in stored.assigned and stored.state.leader != NO_LEADER
+                wanted = stored.state.leader_epoch if is_told else None
+                found = None if role is None else role.leader_epoch
+                self._witness.judge_obedience(key, broker, wanted, found)
 
     def _read_everything(self, key: PartitionKey) -> None:
-        leader, client = self.leader(format_partition(key)), self.clients[key]
+        leader = self.leader(format_partition(key))
         assert leader is not None
         self.stepped.consume(leader, key, 0, 1 << 30)
         self.stepped.network.deliver_all()
         answer = self.stepped.answers.pop()
         assert isinstance(answer, Consumed) and answer.error == errors.NONE, answer
-        if answer.high_watermark < client.shown:
-            reason = f"{answer.high_watermark} shown to the client, and {client.shown} before"
-            self._take(key, [("hw.consumer.monotone", reason)])
-        log = {offset: record.value or b"" for offset, record in decode(answer.records)}
-        self._take(key, client.compare(log))
-        for offset, value in (*client.promised.items(), *client.read.items()):
-            if log.get(offset) != value:
-                reason = f"offset {offset}: {value!r} was promised, {log.get(offset)!r} is there"
-                self._take(key, [("log.committed-kept", reason)])
+        self._witness.read_whole(key, _read_records(answer), answer.high_watermark)
 
     def _judge(self, unrest: str) -> Told:
         judge = ObservationJudge(self.rules.readings)
@@ -639,25 +593,19 @@ class Trial:
         with self._driver.section("judge"):
             states.hand_on(judge)
             tally = judge.finish(is_over=True)
-        tally.passed[("replica.order-obeyed",)] += self._obeying
-        said = tuple(self._make_violation(*wrong) for wrong in self._wrong)
+        self._witness.count(tally)
+        clients = self._witness.clients.values()
         return Told(
             self.setting,
             tuple(self.done),
             tally,
-            (*tally.violations, *said),
+            (*tally.violations, *self._witness.violations),
             judge.lines,
-            sum(len(client.read) for client in self.clients.values()),
-            sum(len(client.promised) for client in self.clients.values()),
+            sum(len(client.read) for client in clients),
+            sum(len(client.promised) for client in clients),
             self._directory,
             self.chroot,
             unrest,
-        )
-
-    def _make_violation(self, key: PartitionKey, clause: str, reason: str) -> Violation:
-        """Return what the client found wrong."""
-        return Violation(
-            0, self.chroot, *key, clause, "", 0, "", "", reason, "what it was told", "the client"
         )
 
     def discard(self) -> None:
