@@ -14,9 +14,9 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.adapter.bundled import list_faults
 from reassure_conformance.gate.faultmatrix import KILLED, matrix_document
 from reassure_conformance.gate.running import Settings
+from reassure_conformance.mutants import load_mutants
 from reassure_conformance.report.document import RESULT
 
 SEED: Final = 1
@@ -30,7 +30,7 @@ def measure(directory: Path, part: int, parts: int, seeds: int, workers: int) ->
     """Plant one part of the faults, every so many of them, and leave the document behind."""
     place = directory / f"{part}-of-{parts}"
     place.mkdir(parents=True)
-    faults = tuple(list_faults())[part - 1 :: parts]
+    faults = tuple(load_mutants())[part - 1 :: parts]
     # As the verb `mutants` has it.
     settings = Settings(seed=SEED, examples=200, steps_min=0, seconds_max=60.0)
 

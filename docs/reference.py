@@ -15,12 +15,11 @@ from typing import Any, Final
 import click
 from pieces import make_page, make_table
 
-from reassure_conformance.adapter.bundled import list_faults
 from reassure_conformance.adapter.wire import answer_schema, request_schema
 from reassure_conformance.cli import cli
-from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import shipped_stories
+from reassure_conformance.mutants import load_mutants
 from reassure_conformance.report.document import EXIT_CODES, INTERRUPTED, result_schema
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
 from reassure_controller.tally import Tally, Terms
@@ -218,10 +217,7 @@ def _quote(names: Iterable[str]) -> str:
 
 def render_faults() -> str:
     """Return the mistakes that can be planted, each with the clauses that it has to break."""
-    rows = (
-        (f"`{name}`", sentence, _quote(EXPECTED.get(name, ())))
-        for name, sentence in list_faults().items()
-    )
+    rows = ((f"`{one.name}`", one.sentence, _quote(one.clauses)) for one in load_mutants().values())
     return make_page(
         "Planted faults",
         "`reassure mutants NAME` plants one in the bundled controller or brokers, and shows what",

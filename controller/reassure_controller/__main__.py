@@ -26,7 +26,6 @@ from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
-from reassure_controller.faults import FAULTS
 from reassure_controller.log_lines import Form, Speaker, set_up
 from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_controller.session import (
@@ -91,13 +90,6 @@ def _add_controller_options(controller: argparse.ArgumentParser) -> None:
         help="most partitions that one task of healing moves (profile kip-46)",
     )
     controller.add_argument(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"plant a mistake; may be repeated ({', '.join(FAULTS)})",
-    )
-    controller.add_argument(
         "--crash-at",
         metavar="POINT:N",
         help="end as if killed before the effect at this point for the n-th time",
@@ -135,7 +127,6 @@ def open_controller(
         arguments.id,
         transport,
         readings,
-        arguments.fault,
         profile=arguments.profile,
         healing=HealingSettings(arguments.failure_interval, arguments.partitions_per_task),
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,

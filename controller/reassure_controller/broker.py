@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 from kazoo.exceptions import NodeExistsError, NoNodeError
 
 from reassure_controller.client import Client
-from reassure_controller.faults import STOPPED_IN_VAIN
 from reassure_controller.log_lines import about
 from reassure_controller.messages import (
     EPOCH_DURING_DELETE,
@@ -104,7 +103,6 @@ class Broker:
         address: tuple[str, int] = ("127.0.0.1", 9092),
         rack: str | None = None,
         owns_client: bool = True,
-        faults: frozenset[str] = frozenset(),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         replication: Replication | None = None,
     ) -> None:
@@ -115,7 +113,6 @@ class Broker:
         """Where it says that it listens."""
         self._rack = rack
         self._owns_client = owns_client
-        self._faults = faults
         self._clock_ms = clock_ms
         self._replication = replication
         self.replicas: Replicas | None = None
@@ -162,9 +159,8 @@ class Broker:
         session = session_id(self._client)
         config = (broker_config_path(self.broker_id), encode_config({}))
         path = broker_path(self.broker_id)
-        ephemeral = "registration-stays" not in self._faults
         content = encode_broker(*self.address, self._clock_ms(), self._rack)
-        registration = (path, content, None, ephemeral)
+        registration = (path, content, None, True)
         refused = self._create(config, registration)
         if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
             ensure_roots(self._client)
@@ -209,7 +205,7 @@ class Broker:
             raise Indefinite(f"{broker_path(self.broker_id)} has vanished; register again")
         if self.replicas is None:
             self.replicas = self._replication(self, epoch)
-        elif "expiry-unnoticed" not in self._faults:
+        else:
             self.replicas.begin_again(epoch)
             self._hosted.clear()
             self._obeyed.clear()
@@ -292,7 +288,7 @@ class Broker:
         """
         own = None if self.replicas is None else self.replicas.broker_epoch
         is_for_other = own is not None and broker_epoch not in (UNKNOWN_BROKER_EPOCH, own)
-        if is_for_other and "dead-order-obeyed" not in self._faults:
+        if is_for_other:
             log.warning("an order for broker epoch %d is refused: it is %s", broker_epoch, own)
             return STALE_BROKER_EPOCH
         stored: int | None = self.controller_epoch
@@ -300,7 +296,7 @@ class Broker:
             stored = self._read_controller_epoch(controller_epoch)
         earlier = controller_epoch < self.controller_epoch
         unelected = stored is not None and controller_epoch > stored
-        if (earlier and "stale-order-obeyed" not in self._faults) or unelected:
+        if earlier or unelected:
             what = "an order of controller epoch %d is refused: it is %s"
             log.warning(what, controller_epoch, stored)
             return STALE_CONTROLLER_EPOCH
@@ -339,7 +335,7 @@ class Broker:
     def _take_role(self, message: LeaderAndIsr) -> str:
         key = (message.topic, message.partition)
         known = self.find_obeyed(key)
-        earlier = message.leader_epoch < known and "stale-order-obeyed" not in self._faults
+        earlier = message.leader_epoch < known
         is_old = earlier or message.leader_epoch == known
         if is_old and not self._is_made_anew(message, known):
             return "ignored"
@@ -388,25 +384,22 @@ class Broker:
         refused = self._refuse(message.controller_epoch, message.broker_epoch)
         if refused:
             return refused
-        if "deaf-to-stop" in self._faults:
-            return "ok"
         with self._guard((message.topic, message.partition)):
             return self._end_role(message)
 
     def _end_role(self, message: StopReplica) -> str:
         key, epoch = (message.topic, message.partition), message.leader_epoch
         known = self.find_obeyed(key)
-        if NO_EPOCH < epoch < known and "late-stop-obeyed" not in self._faults:
+        if NO_EPOCH < epoch < known:
             return "ignored"
-        if epoch == EPOCH_DURING_DELETE or "stop-forgotten" in self._faults:
+        if epoch == EPOCH_DURING_DELETE:
             self._obeyed.pop(key, None)
         else:
             self._obeyed[key] = max(epoch, known)
         if self.replicas is not None:
             self.replicas.stop(key, message.controller_epoch, epoch, delete=message.delete)
         # Without a log, a stopped replica and a deleted one are the same: nothing is kept of it.
-        if not self._faults & STOPPED_IN_VAIN:
-            self._hosted.pop(key, None)
+        self._hosted.pop(key, None)
         return "ok"
 
     def give_up(self, key: PartitionKey) -> None:
@@ -430,7 +423,7 @@ class Broker:
         return hosted is not None and self._is_leader(hosted)
 
     def _is_leader(self, hosted: HostedPartition) -> bool:
-        return hosted.state.leader == self.broker_id or "follower-leads" in self._faults
+        return hosted.state.leader == self.broker_id
 
     # The leader's side of the in-sync set
 
@@ -449,16 +442,15 @@ class Broker:
         if hosted is None or not self._is_leader(hosted) or self.replicas is not None:
             return "refused"
         stranger = add is not None and add not in hosted.replicas
-        if remove == self.broker_id or (stranger and "stranger-taken-in" not in self._faults):
+        if remove == self.broker_id or stranger:
             return "refused"
-        lives = None if "dead-taken-in" in self._faults else add
         while True:
             isr = tuple(one for one in self._hosted[key].state.isr if one != remove)
             if add is not None and add not in isr:
                 isr = (*isr, add)
-            outcome = self.write_isr(key, isr, lives=lives)
+            outcome = self.write_isr(key, isr, lives=add)
             if outcome == "refused":
-                outcome = self.refresh(key, lives=lives)
+                outcome = self.refresh(key, lives=add)
                 if outcome == "ok":
                     continue
             return outcome
@@ -496,11 +488,10 @@ class Broker:
         if isr == hosted.state.isr:
             return "ok"
         before, state = set(hosted.state.isr), replace(hosted.state, isr=isr)
-        version = -1 if "isr-unconditional" in self._faults else hosted.state_version
         try:
             self._require_connection()
             there: list[Operation] = [] if lives is None else [("check", (broker_path(lives), -1))]
-            write: Operation = ("set_data", (path, encode_state(state), version))
+            write: Operation = ("set_data", (path, encode_state(state), hosted.state_version))
             *_, written = commit(self._client, [*there, write])
         except Refused as refused:
             log.info("%s: %s", path, refused)
@@ -534,8 +525,7 @@ class Broker:
         mine = hosted.state
         if content is None or state is None or None in registered:
             return "refused"
-        same = state.leader_epoch == mine.leader_epoch or "untold-epoch-taken" in self._faults
-        if state.leader != mine.leader or not same:
+        if state.leader != mine.leader or state.leader_epoch != mine.leader_epoch:
             return "refused"
         self._hosted[key] = replace(hosted, state=state, state_version=content[1].version)
         return "ok"

@@ -21,7 +21,6 @@ from reassure_controller.effects import (
     EndDeletion,
     EndPreferred,
     EnterPhase,
-    KeepRequest,
     Phase,
     RecordFailure,
     RememberMove,
@@ -201,8 +200,6 @@ class Context:
     """What asks for preferred leaders; None where nothing does."""
     stopping: set[int] = field(default_factory=set)
     """Brokers that have asked to stop and are still registered."""
-    kept: set[str] = field(default_factory=set)
-    """Paths of requests that a planted fault leaves behind."""
 
     def fork(self) -> "Context":
         """Return a copy to plan on: changing it leaves this one alone.
@@ -220,7 +217,6 @@ class Context:
             requests=list(self.requests),
             taken=dict(self.taken),
             deletions=dict(self.deletions),
-            kept=set(self.kept),
         )
 
     def note_taken(self, record: CreateReassignment | UpdateReassignment) -> None:
@@ -338,9 +334,7 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
     `version` is the version that ZooKeeper gave the written znode; None predicts it.
     """
     match step:
-        case DeleteRequest(path=path) | KeepRequest(path=path):
-            if isinstance(step, KeepRequest):
-                context.kept.add(path)
+        case DeleteRequest(path=path):
             name = path.rpartition("/")[2]
             context.requests = [other for other in context.requests if other != name]
             context.taken = {k: read for k, read in context.taken.items() if read.path != path}
@@ -362,7 +356,7 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             context.queue_unread = True
         case WriteOldZnode(entries=entries) if context.old is not None:
             known = context.old.version + 1 if version is None else version
-            stays = bool(entries) or step.left_empty
+            stays = bool(entries)
             context.old = context.old.holding(entries, known) if stays else None
         case RecordFailure(broker=broker, since_ms=since_ms):
             context.failed[broker] = since_ms
@@ -410,8 +404,8 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
         case CreateReassignment(reassignment=child):
             context.parents.add(step.topic)
             after = replace(before, child=child, child_version=0, phase=Phase.EXPAND)
-        case UpdateReassignment(reassignment=child, recreate=recreate):
-            new = 0 if recreate else before.child_version + 1
+        case UpdateReassignment(reassignment=child):
+            new = before.child_version + 1
             after = replace(
                 before,
                 child=child,

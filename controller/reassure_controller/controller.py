@@ -46,7 +46,6 @@ from reassure_controller.effects import (
     HealingWrite,
     Recheck,
     RecheckOldZnode,
-    RecordFailure,
     RequestRead,
     Step,
     TranslateEntries,
@@ -65,7 +64,6 @@ from reassure_controller.elections import (
     plan_shutdown,
 )
 from reassure_controller.engine import Conflict, ControllerMoved, Engine, Uncertain, list_keys
-from reassure_controller.faults import check_faults
 from reassure_controller.log_lines import about
 from reassure_controller.plan import (
     plan_bad_request,
@@ -81,7 +79,6 @@ from reassure_controller.plan import (
     tell_untold,
 )
 from reassure_controller.protocols.kip_46 import HealingSettings
-from reassure_controller.protocols.kip_236_legacy import plan_forgetting
 from reassure_controller.reader import Reader
 from reassure_controller.rules import Rules
 from reassure_controller.session import (
@@ -182,8 +179,8 @@ class _Job:
 class Controller:
     """One controller process, or candidate for it.
 
-    `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` and
-    `faults` say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
+    `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings`
+    say how the protocol is carried out; `clock_ms` gives wall-clock milliseconds for the
     `/controller` znode; `profile` says which protocols are carried out, `healing` how brokers that
     stay away are healed where it has that; `on_point` is told the point of each effect before it is
     carried out. Raises UnknownFault or RefusedReading.
@@ -195,7 +192,6 @@ class Controller:
         broker_id: int,
         transport: Transport,
         readings: Readings | None = None,
-        faults: Iterable[str] = (),
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         *,
         profile: str = "kip-236",
@@ -208,7 +204,6 @@ class Controller:
         self._on_point = on_point
         self.rules = Rules(
             readings or get_profile(profile),
-            check_faults(faults),
             profile,
             healing or HealingSettings(),
         )
@@ -228,8 +223,6 @@ class Controller:
         self._session: int | None = None
         self.terms = Terms()
         self._unsettled = False
-        self._last: Context | None = None
-        """What was remembered when a term ended (fault `memory-kept-over-terms`)."""
         self.context = Context()
         self._engine = self._make_engine(self.context)
         self._forget()
@@ -239,11 +232,8 @@ class Controller:
     def _forget(self) -> None:
         """Drop all memory of the cluster."""
         self._client.unwatch_below()
-        self._engine.close()
         while self._asked:
             self._asked.popleft().answer(NOT_CONTROLLER)
-        if self._loaded:
-            self._last = self.context
         self.context = Context()
         self._reader = self._make_reader(self.context)
         self._engine = self._make_engine(self.context)
@@ -255,9 +245,8 @@ class Controller:
         self._loaded = False
 
     def _make_engine(self, context: Context) -> Engine:
-        faults = self.rules.faults
         client, transport, on_point = self._client, self._transport, self._on_point
-        return Engine(client, self.broker_id, context, transport, faults, on_point)
+        return Engine(client, self.broker_id, context, transport, on_point)
 
     def _make_reader(self, context: Context) -> Reader:
         return Reader(self._client, context, self._on_watch, self.rules)
@@ -365,22 +354,16 @@ class Controller:
             log.info("%s is gone already: %s", CONTROLLER, refused)
 
     def _elect(self, data: bytes, version: int) -> bool:
-        faults = self.rules.faults
-        by = 2 if "elected-epoch-skips" in faults else 1
-        epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + by
+        epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + 1
         protocols = PROTOCOLS[self.rules.profile]
         content = encode_controller(self.broker_id, self._clock_ms(), self.address, protocols)
-        ephemeral = "controller-znode-stays" not in faults
-        create: Operation = ("create", (CONTROLLER, content, None, ephemeral))
+        create: Operation = ("create", (CONTROLLER, content, None, True))
         raised: Operation = (
             "set_data",
             (CONTROLLER_EPOCH, encode_controller_epoch(epoch), version),
         )
         try:
-            if "elected-in-two-steps" in faults:
-                commit(self._client, [create])
-            together = not faults & {"elected-in-two-steps", "elected-without-znode"}
-            results = commit(self._client, [create, raised] if together else [raised])
+            results = commit(self._client, [create, raised])
         except Refused as refused:
             log.info("controller %d was not elected: %s", self.broker_id, refused)
             return False
@@ -389,22 +372,8 @@ class Controller:
         self.context.session = self._session
         self._active = True
         self.terms.begin()
-        if "memory-kept-over-terms" in faults and self._last is not None:
-            self._remember(self._last)
         log.info("controller %d was elected with epoch %d", self.broker_id, epoch)
         return True
-
-    def _remember(self, last: Context) -> None:
-        """Go on with what an earlier term knew, and read nothing (a planted fault)."""
-        last.epoch, last.epoch_version = self.context.epoch, self.context.epoch_version
-        last.session = self.context.session
-        self.context = last
-        self._reader = self._make_reader(last)
-        self._engine = Engine(
-            self._client, self.broker_id, last, self._transport, self.rules.faults
-        )
-        self._loaded = True
-        gather(self._reader.watch_all())
 
     def resign(self) -> None:
         """Give the term up: forget everything and delete `/controller` if it is ours.
@@ -453,7 +422,7 @@ class Controller:
             except Indefinite as trouble:
                 log.info("controller %d: %s", self.broker_id, trouble)
                 turn = _Turn.TROUBLE
-                if isinstance(trouble, SessionLost) and not self._is_reckless:
+                if isinstance(trouble, SessionLost):
                     self._forget()
             done += engine.effects_run - before
             if turn is not _Turn.MORE:
@@ -538,14 +507,6 @@ class Controller:
         job = self._job.name if self._job is not None else "no work in hand"
         return f"{job}, {len(self.context.requests)} requests pending"
 
-    @property
-    def _is_reckless(self) -> bool:
-        return bool(self.rules.faults & {"no-epoch-check", "fence-of-any-version"})
-
-    @property
-    def _is_blind(self) -> bool:
-        return "unconditional-state-write" in self.rules.faults
-
     def _turn(self, budget: int | None) -> "_Turn":
         """Plan again if need be, run the plan in hand, and begin the next piece of work."""
         if self._stale is not None:
@@ -584,8 +545,7 @@ class Controller:
         job.attempts += 1
         if job.attempts > MAX_ATTEMPTS:
             raise StuckError(f"{job.name} was planned {MAX_ATTEMPTS} times and never got through")
-        rubbish = () if "foreign-kept" in self.rules.faults else self._reader.rubbish
-        self._engine.load(plan_rubbish(rubbish) + steps)
+        self._engine.load(plan_rubbish(self._reader.rubbish) + steps)
 
     def _read_again(self, effect: Write | Recheck | RecheckOldZnode) -> None:
         """Read everything the effect was planned from."""
@@ -646,8 +606,6 @@ class Controller:
         if not self._loaded:
             self._reader.read_all()
             self._loaded = True
-            if "record-refreshed" in self.rules.faults:
-                self._jobs.append(_Job("records", self._plan_refreshing))
             self._start(
                 _Job(
                     "failover",
@@ -672,14 +630,8 @@ class Controller:
             return True
         if self.context.queue_unread:
             self._reader.read_requests()
-        before = "old-znode-before-queue" in self.rules.faults and self.context.old is not None
-        if before and self._find_translated() is None and self._begin_entries():
-            return True
-        withdrawn = self._reader.withdrawn and "withdrawn-stops-queue" in self.rules.faults
-        if self.context.requests and not withdrawn:
-            newest = before and bool(self._find_translated())
-            backwards = newest or "requests-unsorted" in self.rules.faults
-            name = self.context.requests[-1 if backwards else 0]
+        if self.context.requests:
+            name = self.context.requests[0]
             self._start(_Job(f"request {name}", lambda: self._plan_request(name)))
             return True
         if self._reader.rubbish:
@@ -695,7 +647,7 @@ class Controller:
         if self._plan_rebalancing():
             self._start(_Job("rebalancing", self._plan_rebalancing))
             return True
-        topic = find_due_deletion(self.context, self._clock_ms(), self.rules)
+        topic = find_due_deletion(self.context, self._clock_ms())
         if topic is None:
             return False
         self._start(_Job(f"deletion of {topic}", lambda: self._plan_deletion(topic)))
@@ -703,12 +655,12 @@ class Controller:
 
     def _plan_preferred(self) -> tuple[Step, ...]:
         asked = self.context.preferred
-        if asked is not None and not self._is_blind:
+        if asked is not None:
             self._reader.refresh_states(asked.partitions)
         return plan_preferred(self.context, self.rules)
 
     def _plan_rebalancing(self) -> tuple[Step, ...]:
-        if self.rules.rebalances and not self._is_blind:
+        if self.rules.rebalances:
             self._reader.refresh_stale_states(self.context.partitions)
         return plan_rebalancing(self.context, self.rules)
 
@@ -738,13 +690,6 @@ class Controller:
             return ()  # it may be of this very task: whether it was made, no answer said
         return plan_health(self.context, self._clock_ms(), self.rules)
 
-    def _plan_refreshing(self) -> tuple[Step, ...]:
-        now_ms = self._clock_ms()
-        return tuple(
-            RecordFailure(point="failure.recorded", broker=broker, since_ms=now_ms, again=True)
-            for broker in sorted(self.context.failed)
-        )
-
     def _begin_entries(self) -> bool:
         """Take the entries of the old znode in hand, where there is anything to do about them."""
         if not self._plan_entries():
@@ -759,9 +704,6 @@ class Controller:
             self._reader.catch_up(keys)
             self._reader.changed.update(keys)  # what begins now is carried on with after this
         return self._plan_entries()
-
-    def _find_translated(self) -> frozenset[Any] | None:
-        return None if self.context.old is None else self.context.old.translated
 
     def _plan_entries(self) -> tuple[Step, ...]:
         return plan_old_znode(self.context, self.rules)
@@ -810,8 +752,7 @@ class Controller:
 
     def _on_event(self, kind: str, path: str) -> None:
         if kind == LOST:
-            if not self._is_reckless:
-                self._forget()
+            self._forget()
         elif kind == CONNECTED:
             self._on_reconnect()
         elif kind == STOPPING:
@@ -821,7 +762,7 @@ class Controller:
         elif path == BROKER_IDS:
             self._take_brokers(self._reader.read_brokers())
         elif path == REASSIGN_PARTITIONS:
-            self._take_old_znode()
+            self._reader.read_old_znode()
         elif path == REASSIGNMENT_TASKS:
             self._reader.read_tasks()
         elif path == DELETED_TOPICS:
@@ -832,7 +773,7 @@ class Controller:
     def _on_reconnect(self) -> None:
         """Read everything again: what happened while the watches were gone gave no event."""
         expired = session_id(self._client) != self._session
-        if expired and not self._is_reckless:
+        if expired:
             self._forget()
             self._unsettled = self._candidate
             return
@@ -841,22 +782,15 @@ class Controller:
             return
         self._take_brokers(self._reader.read_brokers())
         self._reader.make_stale()
-        self._take_old_znode()
+        self._reader.read_old_znode()
         self._take_deletions()
         self._reader.read_preferred()
         self._reader.read_records()
         self._reader.read_tasks()
 
-    def _take_old_znode(self) -> None:
-        before = self.context.old
-        self._reader.read_old_znode(arm="old-znode-read-once" not in self.rules.faults)
-        gone = before is not None and self.context.old is None
-        if gone and "old-znode-gone-cancels" in self.rules.faults:
-            self._jobs.append(_Job("forgetting", lambda: plan_forgetting(self.context)))
-
     def _check_still_controller(self) -> None:
         held = gather([self._client.get_async(CONTROLLER, watch=self._on_watch)])[0]
-        if self._is_reckless or (held is not None and self._is_ours(held[1])):
+        if held is not None and self._is_ours(held[1]):
             return
         log.warning(
             "%s: it is not of controller %d any more, which resigns", CONTROLLER, self.broker_id
@@ -867,8 +801,6 @@ class Controller:
     def _take_brokers(self, now: dict[int, LiveBroker]) -> None:
         """Queue what follows from brokers that died, came, or did both between two looks."""
         before = self.context.brokers
-        if "bounce-unseen" in self.rules.faults:
-            now = {one: before.get(one, it) for one, it in now.items()}
         dead = {one for one in before if one not in now or now[one].epoch != before[one].epoch}
         new = {one for one in now if one not in before or now[one].epoch != before[one].epoch}
         self.context.known_brokers |= now.keys()
@@ -920,9 +852,8 @@ class Controller:
     def _take_stale_topics(self) -> None:
         """Read the topics that have changed; queue what follows from those that have grown."""
         topics, self._reader.stale_topics = self._reader.stale_topics, set()
-        known = topics & self.context.numbers.keys()
         self._reader.read_topics(topics)
-        self._bring_online(topics - known if "growth-ignored" in self.rules.faults else topics)
+        self._bring_online(topics)
 
     def _take_settings(self) -> None:
         """Queue another look at what is offline in topics whose settings have changed."""
@@ -973,8 +904,7 @@ class Controller:
         Reassignments may have waited for these: they are carried on with afterwards.
         """
         self._reader.changed.update(keys)
-        if not self._is_blind:
-            self._reader.refresh_stale_states(keys)
+        self._reader.refresh_stale_states(keys)
         self._reader.look_for_unclean(keys)
         return self._present(keys)
 
@@ -1001,7 +931,6 @@ class Controller:
         found = self._reader.read_request(path)
         if found is None:
             self.context.requests.remove(name)
-            self._reader.withdrawn = True
             return ()
         data, version = found
         read = RequestRead(path, version)
@@ -1010,6 +939,6 @@ class Controller:
         except BadZnode as bad:
             return plan_bad_request(self.context, read, bad.reason, self.rules)
         self._reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
-        self._reader.catch_up(request.assignments, states=not self._is_blind)
+        self._reader.catch_up(request.assignments)
         self._reader.changed.update(request.assignments)
         return plan_request(self.context, read, request, self.rules)

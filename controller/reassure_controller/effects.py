@@ -78,8 +78,6 @@ class UpdateReassignment(PartitionEffect):
     """Znode version that the write is conditional on."""
     request: RequestRead | None
     """As in `CreateReassignment`."""
-    recreate: bool = False
-    """Delete and create instead (fault `child-recreated`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -174,8 +172,6 @@ class WriteOldZnode:
     entries: tuple[LegacyEntry, ...]
     version: int
     """Znode version that the write is conditional on."""
-    left_empty: bool = False
-    """Leave it there without an entry (fault `old-znode-left-empty`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,8 +181,6 @@ class RecordFailure:
     point: str
     broker: int
     since_ms: int
-    again: bool = False
-    """Overwrite the one that is there (fault `record-refreshed`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -286,13 +280,6 @@ class Warn:
 
 
 @dataclass(frozen=True, slots=True)
-class KeepRequest:
-    """Mark: do not look at this request again (faults that leave a request behind)."""
-
-    path: str
-
-
-@dataclass(frozen=True, slots=True)
 class Recheck:
     """Mark: plan again if the partition's state has another version, or its leader is gone."""
 
@@ -332,5 +319,5 @@ Write = (
 )
 Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send
-Mark = EnterPhase | RememberMove | Warn | KeepRequest | Recheck | RecheckOldZnode
+Mark = EnterPhase | RememberMove | Warn | Recheck | RecheckOldZnode
 Step = Effect | Mark

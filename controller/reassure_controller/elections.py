@@ -31,13 +31,13 @@ NOT_CONTROLLER: Final = "NOT_CONTROLLER"
 def plan_preferred(context: Context, rules: Rules) -> tuple[Step, ...]:
     """Return the steps that answer whoever asks for preferred leaders."""
     asked = context.preferred
-    if asked is None or "preferred-kept" in rules.faults:
+    if asked is None:
         return ()
     plan = Plan(context, rules)
     if asked.bad:
         plan.add(Warn(PREFERRED_ELECTION, f"{asked.bad}; deleted"))
     for key in sorted(asked.partitions & context.partitions.keys()):
-        if not context.is_ending(key[0]) and "preferred-ignored" not in rules.faults:
+        if not context.is_ending(key[0]):
             _elect_preferred(plan, key)
     return (*plan.steps, EndPreferred(point="preferred.ended", version=asked.version))
 
@@ -64,7 +64,7 @@ def _elect_preferred(plan: Plan, key: PartitionKey) -> None:
     if state is None:
         return
     preferred = content.assigned[0]
-    in_sync = preferred in state.isr or "preferred-out-of-sync" in plan.faults
+    in_sync = preferred in state.isr
     stays = plan.context.is_live(preferred) and preferred not in plan.context.stopping
     if preferred == state.leader or not in_sync or not stays:
         return
@@ -138,15 +138,13 @@ def _list_shared(context: Context, keys: Iterable[PartitionKey]) -> list[Partiti
 def _hand_over(plan: Plan, key: PartitionKey) -> None:
     content = plan.partition(key)
     state, stopping = content.state, plan.context.stopping
-    if state is None or "shutdown-keeps-leading" in plan.faults:
+    if state is None:
         return
     left: ReplicaList = tuple(one for one in state.isr if one not in stopping)
-    order = left if "shutdown-by-isr-order" in plan.faults else content.assigned
-    chosen = next((one for one in plan.live(order) if one in left), None)
+    chosen = next((one for one in plan.live(content.assigned) if one in left), None)
     if chosen is None:
         return
-    isr = state.isr if "shutdown-stays-in-sync" in plan.faults else left
-    plan.write_state(key, "shutdown.leader-moved", leader=chosen, isr=isr)
+    plan.write_state(key, "shutdown.leader-moved", leader=chosen, isr=left)
     plan.send(key, "shutdown.state-sent", content.assigned)
 
 
@@ -154,8 +152,7 @@ def _stop_follower(plan: Plan, key: PartitionKey, broker: int) -> None:
     plan.stop(key, "shutdown.replica-stopped", (broker,), delete=False)
     content = plan.partition(key)
     state = content.state
-    stays = "shutdown-stays-in-sync" in plan.faults
-    if state is None or broker not in state.isr or state.isr == (broker,) or stays:
+    if state is None or broker not in state.isr or state.isr == (broker,):
         return
     shrink(plan, key, broker, "shutdown.isr-shrunk")
     rest = tuple(one for one in content.assigned if one != broker)

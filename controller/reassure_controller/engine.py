@@ -12,8 +12,6 @@ same controller can go on later, or be killed there.
 
 import logging
 from collections import deque
-from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any, assert_never
 
 from kazoo.exceptions import NotEmptyError
@@ -35,7 +33,6 @@ from reassure_controller.effects import (
     EndPreferred,
     EnterPhase,
     HealingWrite,
-    KeepRequest,
     Mark,
     OldZnodeWrite,
     Recheck,
@@ -72,13 +69,10 @@ from reassure_controller.session import (
     Refused,
     SessionLost,
     commit,
-    connect,
     fetch,
     gather,
     list_subtree,
     session_id,
-    stop,
-    wait_until_connected,
 )
 from reassure_controller.transport import Transport
 from reassure_spec.znodes import (
@@ -95,16 +89,13 @@ from reassure_spec.znodes import (
     RequestZnode,
     TaskZnode,
     broker_path,
-    decode_topic,
     deleted_topic_path,
-    encode_broker,
     encode_failed_broker,
     encode_reassign_partitions,
     encode_reassignment,
     encode_request,
     encode_state,
     encode_task,
-    encode_topic,
     failed_broker_path,
     reassignment_path,
     state_path,
@@ -114,17 +105,6 @@ from reassure_spec.znodes import (
 )
 
 log = logging.getLogger("reassure_controller")
-
-
-FORCED: Mapping[str, frozenset[str]] = {
-    "completion.leader-moved": frozenset({"conflict-forced-at-election"}),
-    "partition.leader-elected": frozenset({"conflict-forced-at-election"}),
-    "completion.isr-shrunk": frozenset({"conflict-forced-at-removal"}),
-    "partition.isr-shrunk": frozenset({"conflict-forced-at-removal"}),
-    "change.isr-shrunk": frozenset({"conflict-forced-at-drop"}),
-    "change.replicas-dropped": frozenset({"conflict-forced-at-drop"}),
-}
-"""By point of a write, the faults that write it though another version stands there."""
 
 
 class ControllerMoved(Exception):
@@ -156,7 +136,6 @@ class Engine:
         broker_id: int,
         context: Context,
         transport: Transport,
-        faults: frozenset[str],
         on_point: OnPoint = lambda _: None,
     ) -> None:
         self._client = client
@@ -164,8 +143,6 @@ class Engine:
         self._on_point = on_point
         self._context = context
         self._transport = transport
-        self._faults = faults
-        self._other: Client | None = None
         self._plan: deque[Step] = deque()
         self.effects_run = 0
         """How many effects were carried out so far."""
@@ -197,7 +174,7 @@ class Engine:
         while self._plan:
             step = self._plan[0]
             spent = last is not None and self.effects_run >= last
-            if spent and not isinstance(step, EnterPhase | RememberMove | Warn | KeepRequest):
+            if spent and not isinstance(step, EnterPhase | RememberMove | Warn):
                 break  # a recheck belongs to the effect behind it, so it waits as well
             with about(**list_keys(step)):
                 if isinstance(step, Mark):
@@ -253,8 +230,6 @@ class Engine:
                 deleted = reply is not None and reply.result == "ok"
                 self._context.note_stopped(effect, broker.id, is_deleted=deleted)
         else:
-            if isinstance(effect, WriteState) and "told-before-written" in self._faults:
-                self._tell_early(effect)
             apply_step(self._context, effect, self._write(effect))
 
     def _find_stop_epoch(self, effect: SendStopReplica) -> int:
@@ -263,15 +238,6 @@ class Engine:
         if known is None or known.state is None or self._context.is_ending(effect.topic):
             return EPOCH_DURING_DELETE
         return known.state.leader_epoch
-
-    def _tell_early(self, effect: WriteState) -> None:
-        """Carry out the message that announces a write before the write (a fault)."""
-        message = next(iter(list(self._plan)[1:]), None)
-        if isinstance(message, SendLeaderAndIsr) and message.key == effect.key:
-            before = self._context.partitions[effect.key]
-            self._context.put(effect.key, replace(before, state=effect.state))
-            self._send_leader_and_isr(message)
-            self._context.put(effect.key, before)
 
     def _live(self, to: ReplicaList) -> list[LiveBroker]:
         return [self._context.brokers[one] for one in to if one in self._context.brokers]
@@ -288,7 +254,7 @@ class Engine:
                 topic=effect.topic,
                 partition=effect.partition,
                 leader=state.leader,
-                leader_epoch=state.leader_epoch - self._is_sent_stale(effect),
+                leader_epoch=state.leader_epoch,
                 isr=state.isr,
                 state_controller_epoch=state.controller_epoch,
                 state_version=content.state_version,
@@ -304,9 +270,6 @@ class Engine:
             self._context.unreached.add(broker.id)
         return reply
 
-    def _is_sent_stale(self, effect: SendLeaderAndIsr) -> bool:
-        return "start-sent-stale" in self._faults and effect.point == "request.replicas-started"
-
     def _write(self, effect: Write) -> int | None:
         """Write to ZooKeeper and return the new version of the znode written, where it has one."""
         deep = isinstance(effect, DeleteZnode)
@@ -317,15 +280,7 @@ class Engine:
                 operations = [*(("delete", (path, -1)) for path in below), *operations]
             try:
                 results = self._commit(effect, operations)
-            except Uncertain:
-                if "unknown-repeated-blindly" not in self._faults:
-                    raise
-                effect = _without_condition(effect)
-                wait_until_connected(self._client)
             except Conflict:
-                if self._faults & FORCED.get(effect.point, frozenset()):
-                    effect = _without_condition(effect)
-                    continue
                 if not isinstance(effect, DeleteZnode | DeleteRequest):
                     raise
                 found = gather([self._client.exists_async(effect.path)])[0]
@@ -337,49 +292,23 @@ class Engine:
             else:
                 return getattr(results[-1], "version", None) if results else None
 
-    def _writer(self) -> Client:
-        """Return the client to write with: a controller's own, but for two faults."""
-        if not self._faults & {"writes-as-a-client", "writes-as-a-broker"}:
-            return self._client
-        if self._other is None:
-            hosts = ",".join(f"{host}:{port}" for host, port in self._client.hosts)
-            self._other = connect(hosts + self._client.chroot)
-            if "writes-as-a-broker" in self._faults:
-                registration = (broker_path(self._broker_id), encode_broker("127.0.0.1", 9, 0))
-                commit(self._other, [("create", (*registration, None, True))])
-        return self._other
-
-    def close(self) -> None:
-        """End the other session, where a fault made one."""
-        if self._other is not None:
-            stop(self._other)
-            self._other = None
-
     def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
-        checked = "no-epoch-check" not in self._faults
-        if checked:
-            any_version = "fence-of-any-version" in self._faults
-            version = -1 if any_version else self._context.epoch_version
-            operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
-            if not any_version and session_id(self._client) != self._context.session:
-                raise SessionLost("the session of this term has ended")
+        version = self._context.epoch_version
+        operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
+        if session_id(self._client) != self._context.session:
+            raise SessionLost("the session of this term has ended")
         try:
-            results = commit(self._writer(), operations)
+            results = commit(self._client, operations)
         except Refused as refused:
-            if checked and refused.index == 0:
+            if refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
             if isinstance(effect, DeleteReassignment) and isinstance(refused.error, NotEmptyError):
                 # Somebody else's znode lies beside the child: next time leave the parent.
                 self._context.crowded.add(effect.topic)
             raise Conflict(effect, str(refused)) from refused
-        except SessionLost as lost:
-            if checked:
-                raise
-            raise Uncertain(effect, str(lost)) from lost  # the fault that never resigns
+        except SessionLost:
+            raise
         except Indefinite as indefinite:
-            if "unknown-taken-for-done" in self._faults:
-                wait_until_connected(self._client)
-                return []
             raise Uncertain(effect, str(indefinite)) from indefinite
         self._context.echoes.update(
             path
@@ -399,8 +328,6 @@ class Engine:
             case UpdateReassignment(topic=topic, partition=partition, reassignment=child):
                 path = reassignment_path(topic, partition)
                 data = encode_reassignment(child)
-                if effect.recreate:
-                    return [("delete", (path, effect.version)), ("create", (path, data))]
                 return [*_standing(effect.request), ("set_data", (path, data, effect.version))]
             case DeleteReassignment(topic=topic, partition=partition):
                 path = reassignment_path(topic, partition)
@@ -409,13 +336,6 @@ class Engine:
                 return [delete, parent] if effect.with_parent else [delete]
             case WriteAssigned(topic=topic, partition=partition, version=version):
                 data = self._context.topic_content(effect.key, effect.assigned)
-                if "topic-id-changed" in self._faults:
-                    other = f"{effect.point:-<22.22}"
-                    data = encode_topic(decode_topic(topic_path(topic), data), other)
-                if "topic-id-lost" in self._faults:
-                    data = encode_topic(decode_topic(topic_path(topic), data))
-                if "growth-overwritten" in self._faults:
-                    version = -1
                 write: Operation = ("set_data", (topic_path(topic), data, version))
                 if effect.state_version is None:
                     return [write]
@@ -449,10 +369,7 @@ class Engine:
             case RemoveTopic(version=version):
                 below = list_subtree(self._client, path)[:-1]
                 operations: list[Operation] = [("delete", (each, -1)) for each in below]
-                standing = (
-                    [] if "deletion-ended-first" in self._faults else [("check", (asked, -1))]
-                )
-                return [*standing, *operations, ("delete", (path, version))]
+                return [("check", (asked, -1)), *operations, ("delete", (path, version))]
             case RemoveSettings():
                 return [("delete", (topic_config_path(effect.topic), -1))]
             case EndDeletion():
@@ -461,13 +378,12 @@ class Engine:
     def _operate_on_entries(self, effect: OldZnodeWrite) -> list[Operation]:
         match effect:
             case TranslateEntries(entries=entries, version=version):
-                marked = "translated-unmarked" not in self._faults
-                request = RequestZnode({e.key: e.target for e in entries}, legacy=marked)
+                request = RequestZnode({e.key: e.target for e in entries}, legacy=True)
                 path = f"{REASSIGNMENT_REQUESTS}/{REQUEST_PREFIX}"
                 create = ("create", (path, encode_request(request), None, False, True))
                 return [("check", (REASSIGN_PARTITIONS, version)), create]
             case WriteOldZnode(entries=entries, version=version):
-                if not entries and not effect.left_empty:
+                if not entries:
                     return [("delete", (REASSIGN_PARTITIONS, version))]
                 data = encode_reassign_partitions(entries)
                 return [("set_data", (REASSIGN_PARTITIONS, data, version))]
@@ -475,9 +391,9 @@ class Engine:
 
 def _heal(effect: HealingWrite) -> list[Operation]:
     match effect:
-        case RecordFailure(broker=broker, since_ms=since_ms, again=again):
+        case RecordFailure(broker=broker, since_ms=since_ms):
             record = (failed_broker_path(broker), encode_failed_broker(since_ms))
-            return [("set_data", (*record, -1)) if again else ("create", record)]
+            return [("create", record)]
         case DeleteRecord(broker=broker):
             return [("delete", (failed_broker_path(broker), -1))]
         case CreateTask(targets=targets, automatic=automatic):
@@ -491,15 +407,6 @@ def _heal(effect: HealingWrite) -> list[Operation]:
             return [standing, ("create", (path, data, None, False, True))]
         case RemoveTask(number=number):
             return [("delete", (task_path(number), -1))]
-
-
-def _without_condition(effect: Write) -> Write:
-    """Return the write on whatever version stands there (faults that do not look again)."""
-    if isinstance(effect, WriteAssigned):
-        return replace(effect, version=-1, state_version=None)
-    if isinstance(effect, WriteState | UpdateReassignment | DeleteReassignment):
-        return replace(effect, version=-1)
-    return effect
 
 
 def _standing(request: RequestRead | None) -> list[Operation]:

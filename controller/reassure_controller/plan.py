@@ -36,7 +36,7 @@ come to E4. From E2 on each partition has plans of its own: a conflict in one pl
 others. The sequence C1 to C5 may be cut and begun again at any point.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 
 from reassure_controller.context import Context, PartitionContext, apply_step
@@ -47,7 +47,6 @@ from reassure_controller.effects import (
     DeleteRequest,
     DeleteZnode,
     EnterPhase,
-    KeepRequest,
     Phase,
     Recheck,
     RecheckOldZnode,
@@ -74,30 +73,12 @@ from reassure_controller.protocols.kip_236_legacy import plan_entries, plan_entr
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import (
     NO_LEADER,
-    REASSIGNMENT_REQUESTS,
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
     RequestZnode,
     StateZnode,
-    parse_request_name,
-    state_path,
-    topic_config_path,
 )
-
-UNSENT: Mapping[str, frozenset[str]] = {
-    "request.replicas-started": frozenset({"start-not-sent"}),
-    "completion.leader-sent": frozenset({"completion-not-sent"}),
-    "completion.isr-sent": frozenset({"completion-not-sent"}),
-    "partition.state-sent": frozenset({"election-not-sent"}),
-    "failover.state-sent": frozenset({"failover-tells-nobody"}),
-    "broker.state-sent": frozenset({"returned-not-told"}),
-    "completion.replica-stopped": frozenset({"stop-not-sent"}),
-    "completion.replicas-deleted": frozenset({"stop-not-sent"}),
-    "change.replicas-stopped": frozenset({"dropped-not-stopped"}),
-    "change.replicas-deleted": frozenset({"dropped-not-stopped"}),
-}
-"""By point of a message, the faults that leave it out."""
 
 
 class Plan:
@@ -107,7 +88,6 @@ class Plan:
         self.context = context.fork()
         self.readings = rules.readings
         self.rules = rules
-        self.faults = rules.faults
         self.steps: list[Step] = []
 
     def add(self, *steps: Step) -> None:
@@ -136,20 +116,18 @@ class Plan:
         *,
         leader: int,
         isr: ReplicaList,
-        bump: bool = True,
     ) -> None:
         """Add a state write; the leader epoch goes up with every one of them."""
         content = self.partition(key)
         assert content.state is not None
-        by = 2 if "epoch-raised-by-two" in self.faults else 1
+        leader_epoch = content.state.leader_epoch + 1
         state = StateZnode(
             leader=leader,
-            leader_epoch=content.state.leader_epoch + (by if bump else 0),
-            controller_epoch=self.context.epoch - ("old-epoch-stamped" in self.faults),
+            leader_epoch=leader_epoch,
+            controller_epoch=self.context.epoch,
             isr=isr,
         )
-        blind = "unconditional-state-write" in self.faults
-        version = -1 if blind else content.state_version
+        version = content.state_version
         topic, partition = key
         self.add(
             WriteState(point=point, topic=topic, partition=partition, state=state, version=version)
@@ -177,13 +155,12 @@ class Plan:
         """Where the reading asks for it, look at leader and in-sync set again before a stop."""
         asked = self.readings.move_recheck_before_stop == "yes"
         state = self.partition(key).state
-        if asked and state is not None and "recheck-skipped" not in self.faults:
+        if asked and state is not None:
             self.recheck_state(key, state.leader)
 
     def recheck_state(self, key: PartitionKey, leader: int | None = None) -> None:
         """Look at the in-sync set again, and at whether the leader is alive where one is named."""
-        if "unconditional-state-write" not in self.faults:
-            self.add(Recheck(*key, self.partition(key).state_version, leader))
+        self.add(Recheck(*key, self.partition(key).state_version, leader))
 
     def send(
         self,
@@ -197,16 +174,10 @@ class Plan:
         """Add LeaderAndIsr to the live ones of `to`, when the partition has a state to tell."""
         content = self.partition(key)
         to = self.live(to)
-        if content.state is None or not to or self.faults & UNSENT.get(point, frozenset()):
+        if content.state is None or not to:
             return
         topic, partition = key
         told = content.hosts if replicas is None else replicas
-        if point == "request.replicas-started" and "start-with-old-assignment" in self.faults:
-            told = tuple(one for one in told if one not in new)
-        if point == "request.replicas-started" and "start-sent-elsewhere" in self.faults:
-            strangers = [one for one in self.context.brokers if one not in content.assigned]
-            to = (*to[1:], *strangers[:1])
-            told = (*told, *strangers[:1])
         self.add(
             SendLeaderAndIsr(
                 point=point,
@@ -220,10 +191,6 @@ class Plan:
 
     def stop(self, key: PartitionKey, point: str, to: ReplicaList, *, delete: bool) -> None:
         """Add StopReplica to `to`; a broker that is down is told when it returns."""
-        if self.faults & UNSENT.get(point, frozenset()):
-            return
-        if "stop-sent-to-all" in self.faults and delete and point.startswith("completion"):
-            to = (*to, *(child.target if (child := self.partition(key).child) else ()))
         topic, partition = key
         self.add(
             SendStopReplica(point=point, topic=topic, partition=partition, to=to, delete=delete)
@@ -240,12 +207,8 @@ def plan_request(
     Source: KIP-236, new znode protocol, step 3.
     """
     plan = Plan(context, rules)
-    if "changed-request-dropped" in rules.faults:
-        read = read._replace(version=-1)
-    path, early = read.path, "delete-request-before-child" in rules.faults
+    path = read.path
     delete = DeleteRequest(point="request.deleted", path=path, version=read.version)
-    if early:
-        plan.add(delete)
     keys = [key for key in sorted(request.assignments) if context.taken.get(key) != read]
     reasons = {
         key: _find_refusal(plan, key, request.assignments[key], legacy=request.legacy)
@@ -261,28 +224,20 @@ def plan_request(
             warnings.append(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
             continue
         wanted = ReassignmentZnode(0, target, request.legacy)
-        _accept(plan, key, wanted, None if early else read)
-    if plan.steps and not early:
+        _accept(plan, key, wanted, read)
+    if plan.steps:
         return tuple(plan.steps)
     plan.add(*warnings)
-    unknown = any(key not in plan.context.partitions for key in keys)
-    if unknown and "unknown-partition-kept" in rules.faults:
-        plan.add(KeepRequest(path))
-    elif not early:
-        plan.add(delete)
-    if "rest-of-queue-dropped" in rules.faults:
-        for name in plan.context.requests:
-            other = f"{REASSIGNMENT_REQUESTS}/{name}"
-            plan.add(DeleteRequest(point="request.deleted", path=other, version=-1))
+    plan.add(delete)
     return tuple(plan.steps)
 
 
 def plan_old_znode(context: Context, rules: Rules) -> tuple[Step, ...]:
     """Return what there is to do about the old znode's entries, by the protocol of the profile."""
     if rules.keeps_records:
-        return plan_entries(context, rules.readings, rules.faults)
+        return plan_entries(context, rules.readings)
     plan = Plan(context, rules)
-    listener = Listener(rules.readings, rules.faults, lambda target: _find_bad_target(plan, target))
+    listener = Listener(rules.readings, lambda target: _find_bad_target(plan, target))
     return plan_listener(context, listener)
 
 
@@ -295,7 +250,7 @@ def plan_health(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]
     def is_refused(key: PartitionKey, target: ReplicaList) -> bool:
         return _find_refusal(plan, key, target, legacy=False) is not None
 
-    healer = Healer(rules.healing, rules.readings, rules.faults, is_refused)
+    healer = Healer(rules.healing, rules.readings, is_refused)
     return plan_healing(context, now_ms, healer)
 
 
@@ -306,11 +261,7 @@ def plan_bad_request(
     plan = Plan(context, rules)
     path = read.path
     plan.add(Warn(path, f"{reason}; deleted"))
-    request = parse_request_name(path.rpartition("/")[2]) is not None
-    if request and "malformed-request-kept" in rules.faults:
-        plan.add(KeepRequest(path))
-    else:
-        plan.add(DeleteRequest(point="request.deleted", path=path, version=read.version))
+    plan.add(DeleteRequest(point="request.deleted", path=path, version=read.version))
     return tuple(plan.steps)
 
 
@@ -325,8 +276,6 @@ def plan_rubbish(rubbish: Iterable[tuple[str, str]]) -> tuple[Step, ...]:
 
 def _conflicts(plan: Plan, key: PartitionKey, legacy: bool) -> bool:
     content = plan.context.partitions.get(key)
-    if "route-conflict-ignored" in plan.faults:
-        return False
     return content is not None and content.child is not None and content.child.legacy != legacy
 
 
@@ -337,7 +286,7 @@ def _find_refusal(
     content = plan.context.partitions.get(key)
     if content is None:
         return "there is no such topic or partition"
-    if key[0] in plan.context.deletions and "deleted-topic-moved" not in plan.faults:
+    if key[0] in plan.context.deletions:
         return "the topic is to be deleted"
     reason = _find_bad_target(plan, target)
     if reason is not None:
@@ -349,29 +298,25 @@ def _find_refusal(
         return f"the target has {len(target)} replicas, min.insync.replicas is {minimum}"
     if content.child is not None or _asks_nothing(plan, key, target):
         return None
-    too_small = len(content.assigned) < minimum
-    if too_small and "top-below-min-accepted" not in plan.faults:
+    if len(content.assigned) < minimum:
         return f"it has {len(content.assigned)} replicas, min.insync.replicas is {minimum}"
     return None
 
 
 def _find_bad_target(plan: Plan, target: ReplicaList) -> str | None:
     """Return what is wrong with the target by itself, or None."""
-    if not target and "empty-target-accepted" not in plan.faults:
+    if not target:
         return "the target is empty"
-    if len(set(target)) < len(target) and "duplicate-target-accepted" not in plan.faults:
+    if len(set(target)) < len(target):
         return f"the target {list(target)} names a broker twice"
-    if target and min(target) < 0 and "negative-target-accepted" not in plan.faults:
+    if target and min(target) < 0:
         return f"the target {list(target)} has a negative broker id"
     unknown = [broker for broker in target if broker not in plan.context.known_brokers]
-    if plan.faults & {"unknown-broker-accepted", "negative-target-accepted"}:
-        unknown = []
     if unknown and plan.readings.target_unknown_broker == "refuse":
         return f"broker {unknown[0]} was never registered"
     dead = [broker for broker in target if not plan.context.is_live(broker)]
     refuses = plan.readings.target_dead_replica == "refuse"
-    refuses = refuses and "dead-target-taken" not in plan.faults
-    if dead and (refuses or "dead-target-refused" in plan.faults):
+    if dead and refuses:
         return f"broker {dead[0]} is down"
     return None
 
@@ -385,9 +330,7 @@ def _asks_nothing(
     """
     content = plan.partition(key)
     if content.child is None:
-        return target == content.assigned and "no-op-started" not in plan.faults
-    if "same-target-written" in plan.faults:
-        return False
+        return target == content.assigned
     restarts = plan.readings.request_same_target == "restart"
     taken = plan.context.taken.get(key)
     again = restarts and (taken is None or taken != request)
@@ -402,16 +345,13 @@ def _accept(
     if _asks_nothing(plan, key, wanted.target, request):
         return
     topic, partition = key
-    if "legacy-mark-lost" in plan.faults:
-        wanted = replace(wanted, legacy=False)
     if content.child is None:
-        counted = wanted.target if "top-of-target" in plan.faults else content.assigned
         plan.add(
             CreateReassignment(
                 point="request.child-written",
                 topic=topic,
                 partition=partition,
-                reassignment=replace(wanted, top=len(counted)),
+                reassignment=replace(wanted, top=len(content.assigned)),
                 with_parent=topic not in plan.context.parents,
                 request=request,
             )
@@ -420,7 +360,7 @@ def _accept(
             # The text evaluates the drop at the first request too; before the expansion in vain.
             plan.enter(key, Phase.DROP)
         return
-    each = plan.readings.top_recorded == "each-change" or "update-resets-top" in plan.faults
+    each = plan.readings.top_recorded == "each-change"
     top = len(content.assigned) if each else content.child.top
     plan.add(
         UpdateReassignment(
@@ -430,7 +370,6 @@ def _accept(
             reassignment=replace(wanted, top=top),
             version=content.child_version,
             request=request,
-            recreate="child-recreated" in plan.faults,
         )
     )
 
@@ -459,11 +398,7 @@ def _advance(plan: Plan, key: PartitionKey) -> None:
         waits = plan.readings.offline_drop != "as-written"
         if waits and _is_drop_held(plan.partition(key)):
             return
-        late = (
-            plan.readings.drop_evaluated == "after-expansion"
-            or "drop-after-expansion" in plan.faults
-        )
-        if late:
+        if plan.readings.drop_evaluated == "after-expansion":
             _expand_assigned(plan, key)
         _drop(plan, key)
         # A late drop takes out again whatever of the target was not in sync: it is added once more.
@@ -499,33 +434,21 @@ def _drop(plan: Plan, key: PartitionKey) -> None:
         return
     if state.leader not in state.isr and readings.offline_drop != "as-written":
         return
-    if "drop-slice-exclusive" in plan.faults:
-        readings = replace(readings, drop_slice="exclusive")
-    if "drop-takes-target" in plan.faults:
-        readings = replace(readings, drop_protects="nothing")
     leader, isr = state.leader, state.isr
-    first = isr[0] if "drop-ranks-by-isr" in plan.faults else leader
-    drop = choose_drop(content.assigned, first, isr, child.top, child.target, readings)
-    if drop and "drop-takes-leader" in plan.faults:
-        drop = (*drop, leader)
-    if not drop or "drop-skipped" in plan.faults:
+    drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)
+    if not drop:
         # What was not to be dropped when this was planned may be by the time of the record.
         plan.recheck_state(key)
         return
     rest = tuple(replica for replica in content.assigned if replica not in drop)
     plan.stop(key, "change.replicas-stopped", drop, delete=False)
-    if "drop-assigned-first" in plan.faults:
-        plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
     # With the exclusive slice the rule can drop every replica; the set is never written empty.
     kept = tuple(replica for replica in isr if replica not in drop) or isr
-    if kept != isr or "drop-not-looked-at" not in plan.faults:
-        # Also where nobody in sync goes: one that had caught up before it was stopped may be in
-        # sync by now, and the leader may not take it in when its log is gone.
-        plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
-        plan.send(key, "change.isr-sent", rest, replicas=rest)
+    # Also where nobody in sync goes: one that had caught up before it was stopped may be in
+    # sync by now, and the leader may not take it in when its log is gone.
+    plan.write_state(key, "change.isr-shrunk", leader=leader, isr=kept)
+    plan.send(key, "change.isr-sent", rest, replicas=rest)
     plan.stop(key, "change.replicas-deleted", drop, delete=True)
-    if "drop-assigned-first" in plan.faults:
-        return
     plan.write_assigned(key, "change.replicas-dropped", rest, guard_state=True)
 
 
@@ -534,10 +457,6 @@ def _expand_assigned(plan: Plan, key: PartitionKey) -> ReplicaList:
     content = plan.partition(key)
     assert content.child is not None
     added = tuple(replica for replica in content.child.target if replica not in content.assigned)
-    if "expansion-skipped" in plan.faults:
-        return ()
-    if "expansion-partial" in plan.faults:
-        added = added[:1]
     if added and plan.readings.move_expand_first == "yes":
         plan.write_assigned(key, "request.assigned-expanded", content.assigned + added)
     return added
@@ -550,8 +469,7 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
         _bring_online(plan, key)
         return
     state = content.state
-    if "expansion-unannounced" not in plan.faults:
-        plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
+    plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
     hosts = tuple(dict.fromkeys((*content.assigned, *new)))
     plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=new)
 
@@ -560,8 +478,6 @@ def _is_in_sync(plan: Plan, content: PartitionContext) -> bool:
     """Whether every replica of the target is in sync."""
     if content.state is None or content.child is None:
         return False
-    if "completion-needs-equality" in plan.faults:
-        return set(content.child.target) == set(content.state.isr)
     return set(content.child.target) <= set(content.state.isr)
 
 
@@ -571,36 +487,23 @@ def _complete(plan: Plan, key: PartitionKey) -> None:
     if state is None or child is None:
         return
     if not plan.rules.keeps_records and is_over(plan.context, key, child.target):
-        plan.add(*plan_end(plan.context, key, plan.faults))
+        plan.add(*plan_end(plan.context, key))
         return
-    early = "stop-before-in-sync" in plan.faults
-    if not _is_in_sync(plan, content) and not early:
+    if not _is_in_sync(plan, content):
         return
     leader = _choose_leader(plan, state, child.target)
-    if leader is None and not early:
+    if leader is None:
         return
-    _move_leader(plan, key, child.target, state.leader if leader is None else leader)
-    if plan.faults & {"child-deleted-first", "entry-removed-before-target"}:
-        _finish(plan, key)
-        _write_target(plan, key, child.target)
-        return
-    late = "expand-skipped-order" in plan.faults
-    if late:
-        _write_target(plan, key, child.target)
+    _move_leader(plan, key, child.target, leader)
     _stop_old(plan, key, content, child.target)
-    if not late:
-        _write_target(plan, key, child.target)
+    _write_target(plan, key, child.target)
     _finish(plan, key)
 
 
 def _choose_leader(plan: Plan, state: StateZnode, target: ReplicaList) -> int | None:
     """Return the leader inside the target for C1, or None when there is no candidate."""
-    if "leader-outside-target" in plan.faults:
-        return state.leader
     if state.leader in target and plan.context.is_live(state.leader):
         return state.leader
-    if "move-by-isr-order" in plan.faults:
-        return next((one for one in plan.live(state.isr) if one in target), None)
     return next((one for one in plan.live(target) if one in state.isr), None)
 
 
@@ -609,11 +512,8 @@ def _move_leader(plan: Plan, key: PartitionKey, target: ReplicaList, leader: int
     state = plan.partition(key).state
     assert state is not None
     moved = leader != state.leader
-    if not moved and "completion-unannounced" in plan.faults:
-        return
     point = "completion.leader-moved" if moved else "completion.epoch-raised"
-    bump = not moved or "no-epoch-bump-on-election" not in plan.faults
-    plan.write_state(key, point, leader=leader, isr=state.isr, bump=bump)
+    plan.write_state(key, point, leader=leader, isr=state.isr)
     plan.send(key, "completion.leader-sent", target, replicas=target)
 
 
@@ -628,11 +528,10 @@ def _stop_old(
     old = tuple(replica for replica in present if replica not in target)
     for replica in old:
         plan.recheck(key)
-        early = "deleted-before-cut" in plan.faults
-        plan.stop(key, "completion.replica-stopped", (replica,), delete=early)
+        plan.stop(key, "completion.replica-stopped", (replica,), delete=False)
         state = plan.partition(key).state
         assert state is not None
-        kept = plan.readings.move_cut_isr == "no" or "isr-keeps-removed" in plan.faults
+        kept = plan.readings.move_cut_isr == "no"
         if replica not in state.isr or kept:
             continue
         shrink(plan, key, replica, "completion.isr-shrunk")
@@ -647,67 +546,43 @@ def shrink(plan: Plan, key: PartitionKey, replica: int, point: str) -> None:
     state = plan.partition(key).state
     assert state is not None
     isr = tuple(other for other in state.isr if other != replica) or state.isr
-    if "isr-keeps-only-removed" in plan.faults:
-        isr = (replica,)
-    if "removal-takes-all" in plan.faults:
-        isr = (state.leader,)
     leader = NO_LEADER if state.leader == replica else state.leader
-    if "leader-outside-target" in plan.faults:
-        leader = state.leader
-    bump = "no-epoch-bump-on-removal" not in plan.faults
-    plan.write_state(key, point, leader=leader, isr=isr, bump=bump)
+    plan.write_state(key, point, leader=leader, isr=isr)
 
 
 def _write_target(plan: Plan, key: PartitionKey, target: ReplicaList) -> None:
     """Add C4 unless the assignment already is the target."""
-    if "target-reordered" in plan.faults:
-        target = tuple(sorted(target))
     if plan.partition(key).assigned != target:
-        asked = plan.readings.move_recheck_before_stop == "yes"
-        again = asked and "recheck-skipped" not in plan.faults
+        again = plan.readings.move_recheck_before_stop == "yes"
         plan.write_assigned(key, "completion.target-assigned", target, guard_state=again)
 
 
 def _finish(plan: Plan, key: PartitionKey) -> None:
     """Add C5, or what stands for it where nothing records a reassignment."""
     if not plan.rules.keeps_records:
-        plan.add(*plan_end(plan.context, key, plan.faults))
-        return
-    if "completion-keeps-child" in plan.faults:
-        plan.enter(key, None)
+        plan.add(*plan_end(plan.context, key))
         return
     topic, partition = key
-    if "settings-removed" in plan.faults:
-        path = topic_config_path(topic)
-        plan.add(DeleteZnode(point="admin.foreign-deleted", path=path))
-    late = _remove_entry(plan, key)
+    _remove_entry(plan, key)
     plan.add(
         DeleteReassignment(
             point="completion.child-deleted",
             topic=topic,
             partition=partition,
             version=plan.partition(key).child_version,
-            with_parent="parent-left-empty" not in plan.faults
-            and not plan.context.has_other_children(key),
-        ),
-        *late,
+            with_parent=not plan.context.has_other_children(key),
+        )
     )
 
 
-def _remove_entry(plan: Plan, key: PartitionKey) -> tuple[Step, ...]:
-    """Add what takes the entry of a complete reassignment out of the old znode, before its record.
-
-    Returns what a fault puts off until after it.
-    """
+def _remove_entry(plan: Plan, key: PartitionKey) -> None:
+    """Take the entry of a complete reassignment out of the old znode, before its record."""
     child = plan.partition(key).child
     if not plan.rules.reads_old_znode or child is None or not child.legacy:
-        return ()
-    entry_done = plan_entry_done(plan.context, key, child.target, plan.faults)
-    if "entry-removed-after-record" in plan.faults:
-        return entry_done
+        return
+    entry_done = plan_entry_done(plan.context, key, child.target)
     # One that a client has deleted and made anew may have the version that was read.
     plan.add(RecheckOldZnode(), *entry_done, RecheckOldZnode())
-    return ()
 
 
 def tell_untold(context: Context, steps: tuple[Step, ...], rules: Rules) -> tuple[Step, ...]:
@@ -715,7 +590,7 @@ def tell_untold(context: Context, steps: tuple[Step, ...], rules: Rules) -> tupl
 
     It may have been carried out: then the steps find nothing left to write, and tell nobody.
     """
-    if not context.untold or "unknown-untold" in rules.faults:
+    if not context.untold:
         return steps
     plan = Plan(context, rules)
     told = {(one.key, to) for one in steps if isinstance(one, SendLeaderAndIsr) for to in one.to}
@@ -737,8 +612,7 @@ def plan_new_partitions(
 
 def _list_kept(plan: Plan, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
     """Return those of a topic that stays; of one that is to be deleted nobody starts a replica."""
-    all_kept = "deleted-topic-led" in plan.faults
-    return [key for key in sorted(keys) if all_kept or not plan.context.is_ending(key[0])]
+    return [key for key in sorted(keys) if not plan.context.is_ending(key[0])]
 
 
 def plan_broker_failure(
@@ -776,19 +650,15 @@ def plan_failover(context: Context, rules: Rules) -> tuple[Step, ...]:
     """
     plan = Plan(context, rules)
     if not rules.keeps_records:
-        for move in find_nearly_done(plan.context, rules.readings, rules.faults):
+        for move in find_nearly_done(plan.context, rules.readings):
             key = (move.topic, move.partition)
             plan.add(move)
             plan.enter(key, Phase.WAIT)
             _complete(plan, key)
     for key in _list_kept(plan, plan.context.partitions):
-        if "dead-at-failover-kept" in plan.faults and plan.partition(key).state is not None:
-            plan.send(key, "failover.state-sent", plan.partition(key).hosts)
-            continue
         if not repair(plan, key):
-            _raise_needlessly(plan, key)
             plan.send(key, "failover.state-sent", plan.partition(key).hosts)
-    for key in _find_resumable(plan):
+    for key in sorted(plan.context.partitions):
         _resume(plan, key)
     return tuple(plan.steps)
 
@@ -799,52 +669,12 @@ def _resume(plan: Plan, key: PartitionKey) -> None:
     child = content.child
     if child is None or content.phase is None:
         return
-    if "resume-skipped" in plan.faults:
-        plan.enter(key, None)
-        return
-    topic, partition = key
-    recomputed = "top-recomputed-on-failover" in plan.faults
-    if recomputed and child.top != len(content.assigned):
-        plan.add(
-            UpdateReassignment(
-                point="failover.child-written",
-                topic=topic,
-                partition=partition,
-                reassignment=replace(child, top=len(content.assigned)),
-                version=content.child_version,
-                request=None,
-            )
-        )
-        plan.enter(key, Phase.EXPAND)
     again = plan.readings.drop_reevaluated_on_failover == "yes"
     if again or _is_change_unfinished(content):
         plan.enter(key, Phase.DROP)
     elif _is_in_sync(plan, content) and set(child.target) <= set(content.assigned):
         # Everything up to E4 was done before: the target could not be in sync otherwise.
         plan.enter(key, Phase.WAIT)
-
-
-def _raise_needlessly(plan: Plan, key: PartitionKey) -> None:
-    state = plan.partition(key).state
-    if "needless-epochs-at-failover" in plan.faults and state is not None:
-        plan.write_state(key, "partition.leader-elected", leader=state.leader, isr=state.isr)
-
-
-def _find_resumable(plan: Plan) -> list[PartitionKey]:
-    """Return the partitions whose reassignments a failover looks at."""
-    keys = sorted(plan.context.partitions)
-    flying = [key for key in keys if plan.partition(key).child is not None]
-    if "one-move-resumed" in plan.faults:
-        skipped = set(flying[1:])
-    elif "older-moves-not-resumed" in plan.faults:
-        last = plan.context.epoch - 1
-        states = {key: plan.partition(key).state for key in flying}
-        skipped = {k for k, state in states.items() if state and state.controller_epoch < last}
-    else:
-        return keys
-    for key in sorted(skipped):
-        plan.enter(key, None)
-    return [key for key in keys if key not in skipped]
 
 
 def _is_change_unfinished(content: PartitionContext) -> bool:
@@ -878,12 +708,12 @@ def _bring_online(plan: Plan, key: PartitionKey) -> None:
     if not live:
         return
     topic, partition = key
-    leader = live[-1] if "new-led-by-last" in plan.faults else live[0]
+    leader = live[0]
     state = StateZnode(
         leader=leader,
-        leader_epoch=1 if "new-epoch-one" in plan.faults else 0,
+        leader_epoch=0,
         controller_epoch=plan.context.epoch,
-        isr=live[:1] if "new-isr-leader-only" in plan.faults else live,
+        isr=live,
     )
     plan.add(
         CreatePartitionState(
@@ -912,29 +742,17 @@ def _elect_offline(plan: Plan, key: PartitionKey, hosts: ReplicaList | None = No
     started = () if plan.rules.keeps_records else list_started(plan.context, key)
     outside = (one for one in state.isr if one in started)  # in no assignment that could order them
     candidates = plan.live((*content.assigned, *outside))
-    if "election-by-isr-order" in plan.faults:
-        candidates = live_isr
-    elif "election-any-assigned" not in plan.faults:
-        candidates = tuple(one for one in candidates if one in state.isr)
+    candidates = tuple(one for one in candidates if one in state.isr)
     unclean = plan.readings.election_unclean == "last-resort"
     if not candidates and (unclean or plan.context.get_settings(key[0]).unclean):
         candidates = live_isr = plan.live(content.assigned)[:1]
     if candidates:
         live_isr = live_isr or candidates[:1]
-        isr = state.isr if "dead-replica-kept" in plan.faults else live_isr
-        bump = "no-epoch-bump-on-election" not in plan.faults
-        point = "partition.leader-elected"
-        plan.write_state(key, point, leader=candidates[0], isr=isr, bump=bump)
-    elif "dead-leader-left" in plan.faults:
-        return
-    elif "state-made-anew" in plan.faults and plan.live(content.assigned):
-        _make_anew(plan, key)
+        plan.write_state(key, "partition.leader-elected", leader=candidates[0], isr=live_isr)
     elif state.leader != NO_LEADER:
-        isr = () if "isr-emptied" in plan.faults else state.isr
+        isr = state.isr
         if not plan.rules.keeps_records:
             isr = tuple(one for one in isr if one != state.leader) or isr
-        if "leaderless-isr-cut" in plan.faults:
-            isr = isr[:1]
         plan.write_state(key, "partition.leader-lost", leader=NO_LEADER, isr=isr)
     else:
         return
@@ -942,17 +760,8 @@ def _elect_offline(plan: Plan, key: PartitionKey, hosts: ReplicaList | None = No
     plan.send(key, "partition.state-sent", hosts, replicas=hosts)
 
 
-def _make_anew(plan: Plan, key: PartitionKey) -> None:
-    """Forget the state, and bring the partition online as if it were new (`state-made-anew`)."""
-    plan.add(DeleteZnode(point="partition.state-deleted", path=state_path(*key)))
-    plan.context.put(key, replace(plan.partition(key), state=None))
-    _bring_online(plan, key)
-
-
 def _remove_dead(plan: Plan, key: PartitionKey) -> None:
     """Take the dead replicas out of the ISR of a partition whose leader lives, one write each."""
-    if "dead-replica-kept" in plan.faults:
-        return
     content = plan.partition(key)
     assert content.state is not None
     dead = tuple(one for one in content.state.isr if not plan.context.is_live(one))

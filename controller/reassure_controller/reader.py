@@ -88,7 +88,6 @@ class Reader:
     ) -> None:
         self._client = client
         self._rules = rules
-        self._faults = rules.faults
         self._context = context
         self._watch = watch
         self.stale_topics: set[str] = set()
@@ -99,11 +98,8 @@ class Reader:
         """Partitions whose state somebody else has changed, for whoever carries on with them."""
         self.reset_topics: set[str] = set()
         """Topics whose settings may have changed, which may allow what they did not before."""
-        self.withdrawn = False
-        """Whether somebody else has deleted a request."""
         self.rubbish: list[tuple[str, str]] = []
         """Znodes to delete: (path, reason)."""
-        self._queue_heard = False
 
     # What has changed
 
@@ -138,12 +134,9 @@ class Reader:
         key = self._find_key(topic, number)
         if key is not None:
             self._stale_states.add(key)
-            if "in-sync-set-unwatched" not in self._faults:
-                self.changed.add(key)
+            self.changed.add(key)
 
     def _note_setting(self, path: str) -> None:
-        if "minimum-read-once" in self._faults:
-            return
         if path == DEFAULT_BROKER_CONFIG:
             self._forget_settings(self._context.numbers)
         elif path.startswith(f"{TOPIC_CONFIGS}/"):
@@ -155,9 +148,6 @@ class Reader:
             self.reset_topics.add(topic)
 
     def _note_request(self, kind: str, name: str) -> None:
-        if "queue-watch-lost" in self._faults and self._queue_heard:
-            return
-        self._queue_heard = True
         requests = self._context.requests
         at = bisect_left(requests, _request_order(name), key=_request_order)
         known = requests[at : at + 1] == [name]
@@ -165,7 +155,6 @@ class Reader:
             requests.insert(at, name)
         elif kind == EventType.DELETED and known:
             del requests[at]
-            self.withdrawn = True
 
     def make_stale(self) -> None:
         """Note that anything may have changed, because the watches were lost for a while."""
@@ -197,7 +186,7 @@ class Reader:
             self.set_requests(requests or ())
         self.read_deletions()
         self.read_preferred()
-        self.read_old_znode(inherited=True)
+        self.read_old_znode()
         self.read_records()
         self.read_tasks()
 
@@ -336,8 +325,6 @@ class Reader:
                 key = self._find_key(topic, name)
                 if key is None:
                     path = f"{REASSIGNMENTS}/{topic}/{name}"
-                    if "foreign-takes-all" in self._faults:
-                        path = f"{REASSIGNMENTS}/{topic}"
                     self.rubbish.append((path, "there is no such partition"))
                 else:
                     found.add(key)
@@ -365,9 +352,6 @@ class Reader:
         found = fetch(self._client, [reassignment_path(*key) for key in keys])
         for key, content in zip(keys, found, strict=True):
             self._take_child(key, content)
-            unread = content is not None and self._context.partitions[key].child is None
-            if unread and "unreadable-ends-reading" in self._faults:
-                break
 
     def _take_child(self, key: PartitionKey, content: Any) -> None:
         if not self._rules.keeps_records:
@@ -380,8 +364,7 @@ class Reader:
             try:
                 child = decode_reassignment(reassignment_path(*key), data)
             except BadZnode as bad:
-                if "unreadable-kept" not in self._faults:
-                    self.rubbish.append((bad.path, bad.reason))
+                self.rubbish.append((bad.path, bad.reason))
             else:
                 phase = before.phase
                 if before.child is None:
@@ -452,15 +435,8 @@ class Reader:
         paths = [topic_config_path(topic) for topic in topics]
         general, *own = fetch(self._client, [DEFAULT_BROKER_CONFIG, *paths])
         default = _take_settings(DEFAULT_BROKER_CONFIG, general, TopicSettings())
-        usual = default
-        if "default-minimum-ignored" in self._faults:
-            usual = replace(usual, min_insync=1)
         for topic, path, content in zip(topics, paths, own, strict=True):
-            found = _take_settings(path, content, usual)
-            if "own-minimum-ignored" in self._faults:
-                found = replace(found, min_insync=default.min_insync)
-            if "own-unclean-ignored" in self._faults:
-                found = replace(found, unclean=default.unclean)
+            found = _take_settings(path, content, default)
             self._context.settings[topic] = found
 
     def read_requests(self) -> None:
@@ -493,11 +469,8 @@ class Reader:
             asked = Preferred(frozenset(), stat.version, bad.reason)
         self._context.preferred = asked
 
-    def read_old_znode(self, *, arm: bool = True, inherited: bool = False) -> None:
-        """Read the old znode where it is to be looked after; `arm` watches it, there or not.
-
-        `inherited` says that a controller takes office (for a fault that cares).
-        """
+    def read_old_znode(self, *, arm: bool = True) -> None:
+        """Read the old znode where it is to be looked after; `arm` watches it, there or not."""
         if not self._rules.reads_old_znode:
             return
         found = self._read_perhaps(REASSIGN_PARTITIONS, arm=arm)
@@ -512,9 +485,6 @@ class Reader:
         known = self._context.old
         if known is None or known.created != stat.czxid:
             known = OldZnode(entries, stat.version, stat.czxid)
-            if "entries-not-resumed" in self._faults and inherited:
-                there = frozenset((entry.key, entry.target) for entry in entries)
-                known = replace(known, translated=there)
         self._context.old = replace(known.holding(entries, stat.version), bad=bad)
 
     def _read_perhaps(self, path: str, *, arm: bool) -> Any:
@@ -574,11 +544,7 @@ class Reader:
     def set_requests(self, names: Iterable[str]) -> None:
         """Remember the pending requests: foreign names first, then by number."""
         self._context.queue_unread = False
-        self._context.requests = [
-            name
-            for name in sorted(names, key=_request_order)
-            if f"{REASSIGNMENT_REQUESTS}/{name}" not in self._context.kept
-        ]
+        self._context.requests = sorted(names, key=_request_order)
 
     def read_request(self, path: str) -> tuple[bytes, int] | None:
         """Return a request's data and its version, or None when it is gone."""

@@ -14,7 +14,6 @@ class Rules:
     """How the protocols of a profile are to be carried out; raises RefusedReading where not."""
 
     readings: Readings = field(default_factory=Readings)
-    faults: frozenset[str] = frozenset()
     profile: str = "kip-236"
     healing: HealingSettings = field(default_factory=HealingSettings)
     """How brokers that stay away are healed, where the profile heals them."""

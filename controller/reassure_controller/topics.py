@@ -32,27 +32,23 @@ RETRY_MS: Final = 5_000
 """How long a replica that is there and did not answer is left in peace."""
 
 
-def find_due_deletion(context: Context, now_ms: int, rules: Rules) -> str | None:
+def find_due_deletion(context: Context, now_ms: int) -> str | None:
     """Return the first topic whose deletion can go on, None where there is none."""
-    if "deletion-ignored" in rules.faults:
-        return None
-    due = (topic for topic in sorted(context.deletions) if _is_due(context, topic, now_ms, rules))
+    due = (topic for topic in sorted(context.deletions) if _is_due(context, topic, now_ms))
     return next(due, None)
 
 
 def plan_deletion(context: Context, topic: str, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Return the next steps of a deletion: T1 and T2, or T3 to T5, or none where it waits."""
-    if topic not in context.deletions or not _is_due(context, topic, now_ms, rules):
+    if topic not in context.deletions or not _is_due(context, topic, now_ms):
         return ()
     deletion = context.deletions[topic]
     if topic not in context.topic_versions:
-        return _end(deletion, topic, rules.faults)
-    if _is_answered(context, topic, rules.faults):
+        return _end(deletion, topic)
+    if _is_answered(context, topic):
         version = context.topic_versions[topic]
         remove = RemoveTopic(point="deletion.topic-removed", topic=topic, version=version)
-        if "deletion-ended-first" in rules.faults:
-            return (*_end(deletion, topic, frozenset()), remove)
-        return (remove, *_end(deletion, topic, rules.faults))
+        return (remove, *_end(deletion, topic))
     plan = Plan(context, rules)
     for key in context.keys_of([topic]):
         _stop_replicas(plan, key)
@@ -60,51 +56,42 @@ def plan_deletion(context: Context, topic: str, now_ms: int, rules: Rules) -> tu
         left = tuple(
             r for r in _list_replicas(context, key) if (key[1], r) not in deletion.answered
         )
-        if left and "deletion-not-sent" not in rules.faults:
+        if left:
             plan.stop(key, LOGS_DELETED, left, delete=True)
     return tuple(plan.steps)
 
 
-def _end(deletion: Deletion, topic: str, faults: frozenset[str]) -> tuple[Step, ...]:
+def _end(deletion: Deletion, topic: str) -> tuple[Step, ...]:
     end = EndDeletion(point="deletion.ended", topic=topic)
-    if not deletion.has_settings or "deletion-leaves-settings" in faults:
+    if not deletion.has_settings:
         return (end,)
     return (RemoveSettings(point="deletion.settings-removed", topic=topic), end)
 
 
-def _is_due(context: Context, topic: str, now_ms: int, rules: Rules) -> bool:
+def _is_due(context: Context, topic: str, now_ms: int) -> bool:
     """Whether there is anything to do about a deletion now."""
-    deletion, faults = context.deletions[topic], rules.faults
+    deletion = context.deletions[topic]
     if topic in context.unreadable:
         return False
     if topic not in context.topic_versions:
-        return "unknown-deletion-kept" not in faults
-    if context.find_moving(topic) and "deletion-under-a-move" not in faults:
+        return True
+    if context.find_moving(topic):
         return False
-    if _is_answered(context, topic, faults):
+    if _is_answered(context, topic):
         return True
     replicas = _list_logs(context, topic)
     away = [one for _, one in replicas if not context.is_live(one)]
-    if away and "deletion-without-a-broker" not in faults:
+    if away:
         return False
     left = {each for each in replicas - deletion.answered if context.is_live(each[1])}
     lives = {(number, one, context.brokers[one].epoch) for number, one in left}
     return not lives <= deletion.told or now_ms - deletion.told_ms >= RETRY_MS
 
 
-def _is_answered(context: Context, topic: str, faults: frozenset[str]) -> bool:
+def _is_answered(context: Context, topic: str) -> bool:
     """Whether every replica has answered that its log is deleted."""
-    keys, deletion = context.keys_of([topic]), context.deletions[topic]
-    if "deletion-not-sent" in faults and deletion.told_ms:
-        return True
-    if "deletion-resumed" in faults:
-        # What an earlier controller has stopped is taken for deleted.
-        states = [context.partitions[key].state for key in keys]
-        if not deletion.told and all(s is not None and s.leader == -1 for s in states):
-            return True
+    deletion = context.deletions[topic]
     replicas = _list_logs(context, topic)
-    if "deletion-without-a-broker" in faults and deletion.told:
-        replicas = {(number, one) for number, one in replicas if context.is_live(one)}
     return replicas <= deletion.answered
 
 

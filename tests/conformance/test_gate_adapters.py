@@ -29,7 +29,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import parse_story
-from reassure_controller.faults import UnknownFault
+from reassure_conformance.mutants import UnknownFault
 
 
 class Idle:

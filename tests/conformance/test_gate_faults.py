@@ -7,14 +7,12 @@ import pytest
 
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
-from reassure_conformance.gate.faultmatrix import GONE, KILLED, plant
+from reassure_conformance.gate.faultmatrix import GONE, KILLED
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Settings
 from reassure_conformance.gate.story import shipped_stories
+from reassure_conformance.mutants import OF_BROKERS, Mutant, load_mutants
+from reassure_conformance.mutants.exchange import Patch
 from reassure_conformance.report.document import read_result
-from reassure_controller.faults import FAULTS, REPLICATION_FAULTS, check_faults, watch_faults
-from reassure_zookeeper.server import Server
 
 CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "answer-lost": (
@@ -214,44 +212,35 @@ def test_every_fault_has_a_story() -> None:
 
     Those of brokers with logs and of the first reassignment have tables of their own.
     """
-    elsewhere = REPLICATION_FAULTS.keys() | {f for f in FAULTS if PROFILES.get(f) == "kafka-42"}
-    assert sorted(fault for fault, _ in CASES) == sorted(FAULTS.keys() - elsewhere)
-    assert len(FAULTS) >= 60
+    here = [n for n, one in load_mutants().items() if one.profile not in (OF_BROKERS, "kafka-42")]
+    assert sorted(fault for fault, _ in CASES) == sorted(here)
+    assert len(load_mutants()) >= 60
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "name"), CASES)
 def test_story_catches_fault(fault: str, name: str, make_harness: Callable[..., Harness]) -> None:
     """The story breaks a clause that is made for the fault, and breaks it first."""
-    profile = PROFILES.get(fault, "kip-236")
-    bundled = Bundled(profile=profile, readings=READINGS.get(fault), faults=(fault,))
+    mutant = load_mutants()[fault]
+    profile = mutant.profile or "kip-236"
+    bundled = Bundled(profile=profile, readings=mutant.readings, faults=(fault,))
     harness = make_harness(bundled, strict=True)
     story = next(story for story in shipped_stories() if story.name == name)
     example = harness.tell(story)
     harness.close()
     assert example.violations, f"{fault} survives {name}"
-    assert example.violations[0].clause in EXPECTED[fault]
-
-
-def test_it_is_noticed_which_faults_are_asked_about() -> None:
-    """A switch that is on and was asked about is noticed, one that is off or was not is not."""
-    planted = check_faults(["drop-skipped", "parent-left-empty", "topic-id-lost"])
-    with watch_faults() as asked:
-        assert "drop-skipped" in planted
-        assert "child-recreated" not in planted
-        assert planted & {"parent-left-empty", "child-recreated"} == {"parent-left-empty"}
-        assert asked == {"drop-skipped", "parent-left-empty"}
-    with watch_faults() as asked:
-        assert not asked
+    assert example.violations[0].clause in mutant.clauses
 
 
 def test_fault_that_no_longer_applies_is_an_error(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A switch that nothing asks about ends with 78 and says what to do, whatever is killed."""
-    more = {**FAULTS, "forgotten": "Nothing in the code is about this one any more."}
-    monkeypatch.setattr("reassure_controller.faults.FAULTS", more)
-    monkeypatch.setattr("reassure_conformance.adapter.bundled.FAULTS", more)
+    """A fault whose text has gone ends with 78 and says what to do, whatever is killed."""
+    patch = Patch("plan", "nothing in the code reads like this", "")
+    forgotten = Mutant("forgotten", "Its text has gone.", ("top.once-per-chain",), patches=(patch,))
+    more = {**load_mutants(), "forgotten": forgotten}
+    monkeypatch.setattr("reassure_conformance.mutants.load_mutants", lambda: more)
+    monkeypatch.setattr("reassure_conformance.gate.faultmatrix.load_mutants", lambda: more)
     out = tmp_path / "run"
     plain = ["--examples", "1", "--no-stories", "--seed", "1", "--out", str(out)]
     code = run_command(["mutants", "forgotten", "registration-stays", *plain])
@@ -261,18 +250,4 @@ def test_fault_that_no_longer_applies_is_an_error(
     assert (code, document["exit_code"], document["verdict"]) == (78, 78, "unknown")
     assert outcomes == {"forgotten": GONE, "registration-stays": KILLED}
     assert (document["counts"]["gone"], document["counts"]["killed"]) == (1, 1)
-    assert "ERROR forgotten: nothing asks about it any more: plant it anew, or take it out" in said
-
-
-def test_kill_of_a_fault_that_is_not_asked_about_is_none(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, zookeeper_server: Server
-) -> None:
-    """What is broken without the fault is no merit of the gate: the fault counts as gone."""
-    more = {**FAULTS, "forgotten": "Nothing in the code is about this one any more."}
-    monkeypatch.setattr("reassure_controller.faults.FAULTS", more)
-    broken = "reassure_conformance.adapter.bundled.Bundled.settle"
-    monkeypatch.setattr(broken, lambda self, timeout_s: True)
-    settings = Settings(seed=1, examples=30, with_stories=False, shrink_s=0.0)
-    kill = plant("forgotten", settings, tmp_path / "run", zookeeper_server)
-    assert kill.story
-    assert kill.outcome == GONE
+    assert "ERROR forgotten: reassure_controller.plan has 0 times and not once: 'nothing" in said

@@ -8,16 +8,16 @@ import pytest
 
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.kafka_42 import UNCLAIMED
 from reassure_conformance.gate.story import shipped_stories
+from reassure_conformance.mutants import load_mutants
 from reassure_spec.clauses import clauses_of_profile
 
 PROFILE: Final = "kafka-42"
 STORIES: Final = tuple(story for story in shipped_stories() if PROFILE in story.profiles)
-FAULTS: Final = tuple(fault for fault in EXPECTED if PROFILES.get(fault) == PROFILE)
-REPAIRED: Final = READINGS["dead-target-taken"]
+MUTANTS: Final = tuple(one for one in load_mutants().values() if one.profile == PROFILE)
+REPAIRED: Final = load_mutants()["dead-target-taken"].readings
 CHOICES: Final[Mapping[str, Mapping[str, str]]] = {"as written": {}, "repaired": REPAIRED}
 
 MakeHarness = Callable[..., Harness]
@@ -59,16 +59,16 @@ def test_what_is_not_claimed_is_of_the_profile() -> None:
 @pytest.mark.slow
 def test_every_fault_is_caught_by_its_clause_in_a_short_story(make_harness: MakeHarness) -> None:
     """Each planted fault breaks the clause that is made for it, in a story of few steps."""
-    assert len(FAULTS) >= 6
+    assert len(MUTANTS) >= 6
     lengths = []
-    for fault in FAULTS:
-        harness = make_harness(_bundle(READINGS[fault], fault), strict=True)
+    for mutant in MUTANTS:
+        harness = make_harness(_bundle(mutant.readings, mutant.name), strict=True)
         found = [
             (len(example.done), example.violations[0].clause)
             for story in STORIES
             if (example := harness.tell(story)).violations
         ]
-        named = [length for length, clause in found if clause in EXPECTED[fault]]
-        assert named, f"{fault}: {found}"
+        named = [length for length, clause in found if clause in mutant.clauses]
+        assert named, f"{mutant.name}: {found}"
         lengths.append(min(named))
     assert median(lengths) <= 5

@@ -21,6 +21,7 @@ from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import shipped_stories
+from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document
 from reassure_controller.client import Client
 from reassure_zookeeper.log_follower import LogFollower
@@ -65,10 +66,11 @@ def start(tmp_path: Path) -> Iterator[Start]:
         client.create(CHROOT, b"")
         processes = []
 
-        def go(*flags: str) -> Running:
+        def go(*faults: str) -> Running:
             command = [sys.executable, "-m", "reassure_controller", "controller", "--id", "1001"]
-            command += ["--zookeeper", server.hosts + CHROOT, "--log-level", "WARNING", *flags]
-            processes.append(subprocess.Popen(command, stdout=subprocess.DEVNULL))
+            command += ["--zookeeper", server.hosts + CHROOT, "--log-level", "WARNING"]
+            started = start_with(faults, command)
+            processes.append(subprocess.Popen(started, stdout=subprocess.DEVNULL))
             while client.exists(f"{CHROOT}/controller") is None:
                 assert processes[-1].poll() is None
                 time.sleep(0.05)
@@ -109,7 +111,7 @@ def test_running_controller_is_judged_and_left_as_found(start: Start, tmp_path: 
 
 def test_fault_of_a_running_controller_is_found(start: Start, tmp_path: Path) -> None:
     """A planted fault is told by its clause, and what was written is removed even then."""
-    running = start("--fault", "delete-request-before-child")
+    running = start("delete-request-before-child")
     before = running.list_znodes()
     document = _smoke(running.name(), tmp_path)
     amiss = document.body["amiss"]
@@ -119,7 +121,7 @@ def test_fault_of_a_running_controller_is_found(start: Start, tmp_path: Path) ->
 
 def test_without_a_log_what_stands_there_is_judged(start: Start, tmp_path: Path) -> None:
     """Only what holds at rest is put to the test, and that is owed is still found."""
-    running = start("--fault", "completion-keeps-child")
+    running = start("completion-keeps-child")
     settings = Settings(0, connectable=running.name(log=False), hang_s=60.0)
     document = tell_document(settings, "a-move", tmp_path)
     assert document.verdict == "violated"

@@ -7,14 +7,13 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.answers.replaying import replay
-from reassure_conformance.gate.expected import EXPECTED
 from reassure_conformance.gate.replication.campaign import Campaign, Result, _Stop
 from reassure_conformance.gate.replication.drawing import LAYOUTS
 from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
 from reassure_conformance.gate.replication.trial import Setting
 from reassure_conformance.gate.running import Settings
-from reassure_controller.faults import REPLICATION_FAULTS
+from reassure_conformance.mutants import load_mutants
 
 CAUGHT_IN: dict[str, tuple[str, ...]] = {
     "a-record-is-committed": ("leader-not-counted", "acks-all-early", "follow-untold"),
@@ -101,7 +100,9 @@ def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
 
 def test_every_fault_has_a_tale() -> None:
     """Each mistake that can be planted in brokers is caught in exactly one tale of the table."""
-    assert sorted(fault for fault, _ in CASES) == sorted(REPLICATION_FAULTS)
+    assert sorted(fault for fault, _ in CASES) == sorted(
+        name for name, mutant in load_mutants().items() if mutant.of_brokers
+    )
 
 
 def test_shipped_tales_hold(tmp_path: Path) -> None:
@@ -119,7 +120,7 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     """The tale breaks a clause that is made for the fault, and breaks it first."""
     failure = tell(tmp_path, fault, name).failure
     assert failure is not None, f"{fault} survives {name}"
-    assert failure.violation.clause in EXPECTED[fault]
+    assert failure.violation.clause in load_mutants()[fault].clauses
 
 
 class Approaching(Campaign):
@@ -152,7 +153,7 @@ def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: P
         assert result.failure is None and result.reached[situation.name]
         return
     failure = result.failure
-    assert failure is not None and failure.violation.clause in EXPECTED[fault]
+    assert failure is not None and failure.violation.clause in load_mutants()[fault].clauses
     assert len(failure.lines()) <= 12
 
 

@@ -68,7 +68,7 @@ def _no_vectors(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 
 def _no_faults(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.adapter.bundled.list_faults", dict)
+    monkeypatch.setattr("reassure_conformance.mutants.load_mutants", dict)
     return ["mutants", "--out", str(folder / "run")]
 
 

@@ -115,7 +115,6 @@ class Cluster(Hands):
 
     def controller(
         self,
-        faults: Iterable[str] = (),
         readings: Readings | None = None,
         client: KazooClient | None = None,
         *,
@@ -127,7 +126,7 @@ class Cluster(Hands):
         number = 100 + len(self.controllers)
         try:
             controller = Controller(
-                used, number, self.transport, readings, faults, profile=profile, on_point=on_point
+                used, number, self.transport, readings, profile=profile, on_point=on_point
             )
         except BaseException:
             used.stop()

@@ -17,7 +17,6 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
-from reassure_controller.faults import FAULTS, UnknownFault, check_faults
 from reassure_controller.plan import (
     plan_broker_failure,
     plan_change,
@@ -302,17 +301,6 @@ def test_drop_rule_keeps_the_best_top(
 ) -> None:
     """The leader ranks first, then the in-sync replicas, then the others; readings change it."""
     assert choose_drop(assigned, leader, isr, top, target, readings) == expected
-
-
-def test_unknown_fault_is_refused_by_name() -> None:
-    """A fault that does not exist is an error that names those that are nearly so called."""
-    with pytest.raises(UnknownFault, match=r"fault: drop-skiped; did you mean drop-skipped.*\?"):
-        check_faults(["drop-skiped"])
-    with pytest.raises(UnknownFault, match=r"no such fault: epoch; did .*no-epoch-check"):
-        check_faults(["epoch"])
-    with pytest.raises(UnknownFault, match=r"no such fault: typo; there are: .*drop-skipped"):
-        check_faults(["typo"])
-    assert check_faults(FAULTS) == set(FAULTS)
 
 
 def test_unsupported_reading_is_refused() -> None:

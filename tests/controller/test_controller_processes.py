@@ -109,10 +109,10 @@ def test_wrong_usage_is_64(argv: list[str], capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(
     "extra",
-    [["--fault", "typo"], ["--profile", "typo"], ["--reading", "drop.slice=typo"]],
+    [["--profile", "typo"], ["--reading", "drop.slice=typo"]],
 )
 def test_unknown_names_are_64(extra: list[str], cluster: Any) -> None:
-    """A fault, profile or reading that does not exist ends with 64 before anything is done."""
+    """A profile or reading that does not exist ends with 64 before anything is done."""
     assert main(["controller", "--id", "1", "--zookeeper", cluster.hosts, *extra]) == 64
     assert cluster.admin.exists("/controller") is None
 

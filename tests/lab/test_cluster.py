@@ -117,8 +117,8 @@ def test_a_cluster_needs_one_of_each(tmp_path: Path) -> None:
 
 def test_nothing_is_left_of_a_failed_start(tmp_path: Path) -> None:
     """Where a member does not start, it is said why, and the others are ended."""
-    with pytest.raises(MemberFailed, match=r"controller-101 ended.*(?s:.*)no-such-fault"):
-        Cluster.start(tmp_path / "c", 1, 1, 1, controller_options=["--fault", "no-such-fault"])
+    with pytest.raises(MemberFailed, match=r"controller-101 ended.*(?s:.*)no-such-profile"):
+        Cluster.start(tmp_path / "c", 1, 1, 1, controller_options=["--profile", "no-such-profile"])
     assert find_processes(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
 

@@ -4,7 +4,6 @@ import argparse
 
 import pytest
 
-from reassure_controller.faults import UnknownFault
 from reassure_controller.replication.quota import Quotas
 from reassure_lab.__main__ import main
 from reassure_lab.node.settings import (
@@ -28,15 +27,15 @@ def test_usual_settings_are_those_of_the_profile() -> None:
     settings = read()
     assert settings.rules.readings == get_profile("kip-236-amended")
     assert settings.rules.readings.follower_truncation == "common-prefix"
-    assert (settings.rules.rule, settings.rules.faults) == ("lag", frozenset())
+    assert settings.rules.rule == "lag"
     assert settings.make_quotas() == Quotas()
 
 
 def test_options_reach_the_rules() -> None:
-    """Profile, readings, rule, faults, limits and quota are taken over."""
+    """Profile, readings, rule, limits and quota are taken over."""
     settings = read(
         *("--profile", "kafka-4485", "--reading", "lag.initial=now", "--rule", "before"),
-        *("--fault", "entry-refused", "--lag-ms", "7", "--min-insync", "2"),
+        *("--lag-ms", "7", "--min-insync", "2"),
         *("--segment-bytes", "100", "--quota", "50"),
         *("--message-max-bytes", "60", "--request-max-bytes", "70"),
     )
@@ -45,7 +44,7 @@ def test_options_reach_the_rules() -> None:
         "own-high-watermark",
         "now",
     )
-    assert (rules.rule, rules.faults) == ("before", {"entry-refused"})
+    assert rules.rule == "before"
     assert (rules.lag_ms_max, rules.min_insync_replicas, settings.segment_bytes) == (7, 2, 100)
     assert (rules.batch_bytes_max, settings.request_bytes_max) == (60, 70)
     quotas.as_leader.note(("t", 0), 50, 0)
@@ -58,7 +57,6 @@ def test_options_reach_the_rules() -> None:
     [
         (["--reading", "follower.truncation=leader-end"], NotOnTheWire, "take own-high-watermark"),
         (["--reading", "no.such=x"], UnknownReading, "no.such"),
-        (["--fault", "no-such"], UnknownFault, "no such fault: no-such; "),
     ],
 )
 def test_what_cannot_be_carried_out_is_refused(

@@ -4,17 +4,18 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import pytest
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.cli import run_command
 from reassure_controller import plan
+from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.soak.checker import check_logs, check_marks
 from reassure_lab.soak.judging import merge_logs
 from reassure_lab.soak.leaks import check_files, check_znodes, expect_znodes
-from reassure_lab.soak.members import LAG_MS, SESSION_S
+from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
 from reassure_lab.soak.operations import Mark, Value
 from reassure_lab.soak.resting import FIND_S, Rest
 from reassure_lab.soak.schedule import (
@@ -118,6 +119,22 @@ def test_too_many_kills_are_refused() -> None:
     """A plan that does not fit into its time says so."""
     with pytest.raises(NoRoom, match="give more --seconds"):
         draw(1, 10, 200, MEMBERS)
+
+
+def test_members_are_started_with_faults_of_their_role() -> None:
+    """A broker's process has the faults of brokers, a controller's its own, ZooKeeper none."""
+    shape = Shape(
+        broker_faults=["laggard-kept"], controller_faults=["drop-skipped", "no-epoch-check"]
+    )
+    program = ("python", "-P", "-m", "module", "--id", "1")
+    found = {
+        role: plant(MemberState("m", role, 1, None, program), shape).command[3:-2]
+        for role in get_args(Role)
+    }
+    planting = "reassure_conformance.mutants"
+    assert found["broker"] == (planting, "laggard-kept", "--", "module")
+    assert found["controller"] == (planting, "drop-skipped", "no-epoch-check", "--", "module")
+    assert found["zookeeper"] == ("module",)
 
 
 def test_points_are_those_of_effects() -> None:

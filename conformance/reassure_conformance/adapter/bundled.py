@@ -14,6 +14,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Final
 
 from reassure_conformance.adapter import (
@@ -25,6 +26,7 @@ from reassure_conformance.adapter import (
     Reply,
 )
 from reassure_conformance.adapter.losing import keep_writes, lose_write
+from reassure_conformance.mutants import check_faults, plants
 from reassure_conformance.report.document import get_version
 from reassure_controller.broker import Broker
 from reassure_controller.client import Client
@@ -33,7 +35,6 @@ from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.direct import DirectClient
 from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica, Step
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
-from reassure_controller.faults import FAULTS, check_faults
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
 from reassure_controller.protocols.kip_46 import HealingSettings
@@ -61,11 +62,6 @@ FIRST_CONTROLLER: Final = 1001
 SESSION_TIMEOUT_S: Final = 30.0
 RECONNECT_S: Final = 5.0
 HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=2)
-
-
-def list_faults() -> Mapping[str, str]:
-    """Return the faults that can be planted, each with its sentence."""
-    return FAULTS
 
 
 def list_capabilities(profile: str) -> frozenset[str]:
@@ -133,12 +129,13 @@ def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -
     return Told(*where, state, message.replicas, zxid=zxid)
 
 
+@plants(attrgetter("_faults"))
 class Bundled:
     """Adapter of the bundled controller, with every capability.
 
     `healing` and `racks` (by broker) are what an operator sets. `faults` are names of planted
-    faults; one comma-separated text is accepted as well, so that they
-    can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
+    faults, which are there while the adapter is called; one comma-separated text is accepted, so
+    that they can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
     """
 
     def __init__(
@@ -272,7 +269,6 @@ class Bundled:
             self._transport,
             rack=self._racks.get(broker),
             owns_client=False,
-            faults=self._faults,
         )
         agent.register()
         self._brokers[broker] = agent
@@ -443,7 +439,6 @@ class Bundled:
             self._next_id,
             self._transport,
             self._readings,
-            self._faults,
             lambda: self._now_ms,
             profile=self._profile,
             healing=self._healing,

@@ -47,7 +47,6 @@ class ReplicatingCluster:
         self._controllers: list[Controller] = []
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
-        self._faults: frozenset[str] = frozenset()
         self._profile, self._readings = DEFAULT_PROFILE, Readings()
         self.last_effect: Effect | None = None
         """What the acting controller carried out last, or tried to."""
@@ -84,7 +83,6 @@ class ReplicatingCluster:
         self._stepped = stepped = StepCluster(machines, rules, chroot, lead)
         for broker in brokers:
             stepped.start(broker)
-        self._faults = rules.faults
         self._profile, self._readings = profile, readings or Readings()
         self._elect(CONTROLLERS[0])
         return stepped
@@ -97,7 +95,6 @@ class ReplicatingCluster:
             number,
             transport,
             self._readings,
-            self._faults,
             profile=self._profile,
             on_point=self._note_effect,
         )

@@ -229,24 +229,23 @@ def _describe_theorem(name: str) -> Iterator[str]:
 
 
 def _list_faults() -> Iterable[str]:
-    from reassure_controller.faults import FAULTS
+    from reassure_conformance.mutants import load_mutants
 
-    return FAULTS
+    return load_mutants()
 
 
 def _describe_fault(name: str) -> Iterator[str]:
-    from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
-    from reassure_controller.faults import FAULTS, REPLICATION_FAULTS
+    from reassure_conformance.mutants import load_mutants
 
-    readings = READINGS.get(name, {}).items()
-    yield f"  {FAULTS[name]}"
+    mutant = load_mutants()[name]
+    yield f"  {mutant.sentence}"
     yield ""
     yield from _tell(
         {
-            "Planted in": "brokers" if name in REPLICATION_FAULTS else "the controller",
-            "Caught by": sorted(EXPECTED.get(name, ())),
-            "Profile": PROFILES.get(name, ""),
-            "Readings": [f"{reading}={value}" for reading, value in readings],
+            "Planted in": "brokers" if mutant.of_brokers else "the controller",
+            "Caught by": sorted(mutant.clauses),
+            "Profile": mutant.profile,
+            "Readings": [f"{reading}={value}" for reading, value in mutant.readings.items()],
             "Plant it": f"reassure mutants {name}",
         }
     )

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.answers.mentions import find_mentions, find_tests_of
-from reassure_conformance.gate.expected import EXPECTED
+from reassure_conformance.mutants import load_mutants
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
 from reassure_explorer.promises import list_tales
@@ -116,7 +116,8 @@ def find_stories() -> Places:
 
 def find_faults() -> Places:
     """Return the planted faults that each clause is made for."""
-    return _group((clause_id, fault) for fault, ids in EXPECTED.items() for clause_id in ids)
+    mutants = load_mutants().values()
+    return _group((clause_id, one.name) for one in mutants for clause_id in one.clauses)
 
 
 def find_tests(folder: Path) -> Places:

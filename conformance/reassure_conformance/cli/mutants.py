@@ -67,11 +67,10 @@ def mutants(
     """
     from dataclasses import replace
 
-    from reassure_conformance.adapter.bundled import list_faults
     from reassure_conformance.gate.faultmatrix import matrix_document, render_matrix
     from reassure_conformance.gate.running import make_directory
+    from reassure_conformance.mutants import load_mutants
 
-    known = list_faults()
     check_planted(None, names)
     settings = replace(
         make_settings(options),
@@ -83,7 +82,12 @@ def mutants(
     directory = make_directory(out, settings.seed)
     with Progress() as progress:
         document = matrix_document(
-            names or tuple(known), settings, directory, progress, seeds=seeds, workers=workers
+            names or tuple(load_mutants()),
+            settings,
+            directory,
+            progress,
+            seeds=seeds,
+            workers=workers,
         )
     return emit(
         document, form, lambda: render_matrix(document, form, verbose=verbose or bool(names))

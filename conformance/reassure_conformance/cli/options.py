@@ -177,7 +177,7 @@ def check_planted(connectable: str | None, names: Sequence[str]) -> None:
     Another implementation has names of its own.
     """
     from reassure_conformance.gate.running import BUNDLED
-    from reassure_controller.faults import check_faults
+    from reassure_conformance.mutants import check_faults
 
     if connectable in (None, BUNDLED):
         check_faults(names)

@@ -1,11 +1,11 @@
 """The kill matrix: every planted fault against the gate, and which clause caught it.
 
 A gate that never fails proves nothing. Each fault of the bundled controller, or of its brokers, is
-switched on by itself, and stories and generated examples run until a clause is violated. The fault
-is *killed* then; one that nothing catches *survives*, and so fails the matrix. A switch that nobody
-asks about any more changes nothing, whatever comes of the run: the fault is *gone*, which is an
-error of the catalogue. `EXPECTED` says which clauses are made for which fault; a kill by another
-clause counts, but is shown as unexpected.
+planted by itself, and stories and generated examples run until a clause is violated. The fault is
+*killed* then; one that nothing catches *survives*, and so fails the matrix. One whose text does not
+stand in the controller any more cannot be planted: it is *gone*, which is an error of the
+catalogue. The catalogue (`reassure_conformance.mutants`) says which clauses are made for which
+fault; a kill by another clause counts, but is shown as unexpected.
 Every clause binds here, a SHOULD as well: the question is whether the fault is seen, not how bad it
 is.
 """
@@ -20,11 +20,11 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, Final
 
-from reassure_conformance.gate.expected import EXPECTED, PROFILES, READINGS
 from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
+from reassure_conformance.mutants import load_mutants
+from reassure_conformance.mutants.exchange import StalePatch, prepare
 from reassure_conformance.report.display import paint, render_table, say_counts
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
-from reassure_controller.faults import watch_faults
 from reassure_spec.errors import BadConfiguration
 from reassure_zookeeper.server import Server
 
@@ -47,12 +47,12 @@ class Kill:
     fault: str
     seed: int
     outcome: str
-    """`killed`, `survived`, `unknown` where the run could not say, or `gone` where nobody asked
-    whether the fault is switched on."""
+    """`killed`, `survived`, `unknown` where the run could not say, or `gone` where the
+    fault cannot be planted any more."""
     clause: str = ""
     """The clause that caught it."""
     expected: bool = False
-    """Whether that is one of `EXPECTED`."""
+    """Whether that is one that is made for the fault."""
     story: tuple[str, ...] = ()
     seconds: float = 0.0
     examples: int = 0
@@ -90,7 +90,7 @@ def summarise_kill(fault: str, seed: int, result: Outcome, seconds: float) -> Ki
         seed,
         KILLED,
         clause,
-        clause in EXPECTED.get(fault, ()),
+        clause in load_mutants()[fault].clauses,
         failure.lines(),
         seconds,
         result.examples,
@@ -105,28 +105,28 @@ def _measure_processor_s() -> float:
 
 
 def plant(fault: str, settings: Settings, directory: Path, server: Server | None = None) -> Kill:
-    """Switch on one fault and run until it is caught or the budget ends.
+    """Plant one fault and run until it is caught or the budget ends.
 
     The run has the server for itself meanwhile, or starts one.
     """
     start = time.monotonic()
+    mutant = load_mutants()[fault]
+    try:
+        prepare(mutant.patches)
+    except StalePatch as stale:
+        return Kill(fault, settings.seed, GONE, why=str(stale))
     chosen = replace(
         settings,
         connectable=BUNDLED,
-        profile=PROFILES.get(fault, settings.profile),
-        readings={**settings.readings, **READINGS.get(fault, {})},
+        profile=mutant.profile or settings.profile,
+        readings={**settings.readings, **mutant.readings},
         faults=(fault,),
         strict=True,
     )
     directory.mkdir(parents=True)
-    with watch_faults() as asked:
-        result = run(chosen, directory, server=server)
+    result = run(chosen, directory, server=server)
     result.as_document().write(directory)
-    kill = summarise_kill(fault, settings.seed, result, time.monotonic() - start)
-    if fault not in asked and kill.outcome != UNSETTLED:
-        why = "nothing asks about it any more: plant it anew, or take it out of the catalogue"
-        kill = replace(kill, outcome=GONE, why=why)
-    return kill
+    return summarise_kill(fault, settings.seed, result, time.monotonic() - start)
 
 
 def _plant_several(plantings: Sequence[Planting]) -> list[Kill]:

@@ -33,7 +33,6 @@ class Listener:
     """What the entries of the old znode are judged by."""
 
     readings: Readings
-    faults: frozenset[str]
     find_bad_target: Callable[[ReplicaList], str | None]
     """Says what is wrong with a target by itself, who is alive included."""
 
@@ -56,7 +55,7 @@ def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
     for entry in old.entries:
         content = context.partitions.get(entry.key)
         reason = None
-        if not is_passed_over(old, entry, content, listener.faults):
+        if not is_passed_over(entry, content):
             reason = find_refusal(content, entry.target, listener)
             if reason is None:
                 steps.append(RememberMove(*entry.key, entry.target))
@@ -72,17 +71,9 @@ def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
     return tuple(steps)
 
 
-def is_passed_over(
-    old: OldZnode, entry: LegacyEntry, content: PartitionContext | None, faults: frozenset[str]
-) -> bool:
-    """Whether an entry is left alone because its partition is in flight, or by a fault."""
-    if content is None:
-        return "missing-entry-kept" in faults
-    if "entries-not-resumed" in faults and (entry.key, entry.target) in (old.translated or ()):
-        return True
-    if content.child is None:
-        return False
-    return "entry-in-flight-begun" not in faults or content.child.target == entry.target
+def is_passed_over(entry: LegacyEntry, content: PartitionContext | None) -> bool:
+    """Whether an entry is left alone because its partition is in flight."""
+    return content is not None and content.child is not None
 
 
 def find_refusal(
@@ -110,16 +101,13 @@ def is_in_sync(content: PartitionContext, target: ReplicaList) -> bool:
     return content.state is not None and set(target) <= set(content.state.isr)
 
 
-def find_nearly_done(
-    context: Context, readings: Readings, faults: frozenset[str]
-) -> tuple[RememberMove, ...]:
+def find_nearly_done(context: Context, readings: Readings) -> tuple[RememberMove, ...]:
     """Return the moves to take up before anybody looks at deaths (failure case 3).
 
     A controller that takes office finds their targets in sync as they are stored: whoever died
     since does not give the move up.
     """
-    given_up = faults & {"found-move-given-up", "entries-not-resumed"}
-    if context.old is None or given_up or readings.move_dead_at_failover != "re-elect":
+    if context.old is None or readings.move_dead_at_failover != "re-elect":
         return ()
     return tuple(
         RememberMove(*entry.key, entry.target)
@@ -148,15 +136,13 @@ def is_over(context: Context, key: PartitionKey, target: ReplicaList) -> bool:
     return context.partitions[key].assigned == target and all(e.key != key for e in asked)
 
 
-def plan_end(context: Context, key: PartitionKey, faults: frozenset[str]) -> tuple[Step, ...]:
+def plan_end(context: Context, key: PartitionKey) -> tuple[Step, ...]:
     """Return step 7: whatever the entry holds by now goes, and the memory of the move."""
     forget = RememberMove(*key, None)
     old = context.old
     left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
     if old is None or left == old.entries:
         return (forget,)
-    if "path-removed-whole" in faults:
-        left = ()
     return (*_write("entry-removed", old, left), forget)
 
 

@@ -15,7 +15,6 @@ from dataclasses import replace
 
 from reassure_controller.context import Context, OldZnode
 from reassure_controller.effects import (
-    DeleteReassignment,
     Step,
     TranslateEntries,
     Warn,
@@ -27,7 +26,7 @@ from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey,
 Entries = tuple[LegacyEntry, ...]
 
 
-def plan_entries(context: Context, readings: Readings, faults: frozenset[str]) -> tuple[Step, ...]:
+def plan_entries(context: Context, readings: Readings) -> tuple[Step, ...]:
     """Return the steps that translate what is new, or else remove what nothing is in flight for.
 
     To be asked when no request waits: whatever was translated has been carried out by then.
@@ -37,62 +36,42 @@ def plan_entries(context: Context, readings: Readings, faults: frozenset[str]) -
         return ()
     if old.bad:
         warning = Warn(REASSIGN_PARTITIONS, f"{old.bad}; deleted")
-        kept = "malformed-old-znode-kept" in faults
-        return () if kept else (warning, *_write("old-znode.deleted", old, ()))
-    new = _find_new(old, readings, faults)
+        return (warning, *_write("old-znode.deleted", old, ()))
+    new = _find_new(old, readings)
     if new:
-        return _translate(context, old, new, readings, faults)
+        return _translate(context, old, new, readings)
     left = tuple(e for e in old.entries if not _is_translated(old, e) or _is_wanted(context, e))
-    if "refused-entry-kept" in faults or (left == old.entries and left):
+    if left == old.entries and left:
         return ()
-    return _write("old-znode.entries-removed", old, left, faults)
+    return _write("old-znode.entries-removed", old, left)
 
 
-def plan_entry_done(
-    context: Context, key: PartitionKey, target: ReplicaList, faults: frozenset[str]
-) -> tuple[Step, ...]:
+def plan_entry_done(context: Context, key: PartitionKey, target: ReplicaList) -> tuple[Step, ...]:
     """Return the step that takes out the entry of a reassignment which is complete, if any.
 
     An entry that names another target stays: a client has written it meanwhile (KAFKA-9089).
     """
     old = context.old
-    if old is None or "entry-kept-when-done" in faults:
+    if old is None:
         return ()
-    whatever = "newer-entry-removed" in faults
-    left = tuple(e for e in old.entries if e.key != key or not (whatever or e.target == target))
-    return () if left == old.entries else _write("old-znode.entry-removed", old, left, faults)
+    left = tuple(e for e in old.entries if e.key != key or e.target != target)
+    return () if left == old.entries else _write("old-znode.entry-removed", old, left)
 
 
-def plan_forgetting(context: Context) -> tuple[Step, ...]:
-    """Return the steps that end what came by the old znode (fault `old-znode-gone-cancels`)."""
-    return tuple(
-        DeleteReassignment(
-            point="completion.child-deleted",
-            topic=key[0],
-            partition=key[1],
-            version=content.child_version,
-            with_parent=not context.has_other_children(key),
-        )
-        for key in context.in_flight()
-        if (content := context.partitions[key]).child is not None and content.child.legacy
-    )
-
-
-def _find_new(old: OldZnode, readings: Readings, faults: frozenset[str]) -> Entries:
+def _find_new(old: OldZnode, readings: Readings) -> Entries:
     """Return the entries to make a request of.
 
     The protocol begins with the creation of the znode: what a client adds later is looked at where
     the reading `legacy.rewrite` says so, and by the next controller.
     """
-    again = readings.legacy_rewrite == "taken-up" and "added-entries-ignored" not in faults
-    if "old-znode-ignored" in faults or not (again or old.translated is None):
+    again = readings.legacy_rewrite == "taken-up"
+    if not (again or old.translated is None):
         return ()
-    new = tuple(entry for entry in old.entries if not _is_translated(old, entry))
-    return new[:1] if "first-entry-translated" in faults else new
+    return tuple(entry for entry in old.entries if not _is_translated(old, entry))
 
 
 def _translate(
-    context: Context, old: OldZnode, new: Entries, readings: Readings, faults: frozenset[str]
+    context: Context, old: OldZnode, new: Entries, readings: Readings
 ) -> tuple[Step, ...]:
     steps: tuple[Step, ...] = ()
     if readings.legacy_original_replicas == "controller":
@@ -100,9 +79,6 @@ def _translate(
         if filled != old.entries:
             steps = _write("old-znode.originals-recorded", old, filled)
             old = old.holding(filled, old.version + 1)
-    if "entry-removed-early" in faults:
-        early = tuple(entry for entry in old.entries if entry not in new)
-        steps = (*steps, *_write("old-znode.entries-removed", old, early))
     return (
         *steps,
         TranslateEntries(point="old-znode.translated", entries=new, version=old.version),
@@ -131,10 +107,5 @@ def _is_wanted(context: Context, entry: LegacyEntry) -> bool:
     return child is not None and child.legacy and child.target == entry.target
 
 
-def _write(
-    point: str, old: OldZnode, entries: Entries, faults: frozenset[str] = frozenset()
-) -> tuple[Step, ...]:
-    left = "old-znode-left-empty" in faults
-    if left and not old.entries:
-        return ()
-    return (WriteOldZnode(point=point, entries=entries, version=old.version, left_empty=left),)
+def _write(point: str, old: OldZnode, entries: Entries) -> tuple[Step, ...]:
+    return (WriteOldZnode(point=point, entries=entries, version=old.version),)

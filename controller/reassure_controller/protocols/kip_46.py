@@ -10,7 +10,7 @@ Source: KIP-46; what the extract does not say is as the clauses `heal.*` have it
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from reassure_controller.context import Context, PartitionContext
@@ -62,7 +62,6 @@ class Healer:
 
     settings: HealingSettings
     readings: Readings
-    faults: frozenset[str] = frozenset()
     is_refused: Callable[[PartitionKey, ReplicaList], bool] = field(default=lambda *_: False)
     """Whether a reassignment that an operator asks for would be refused."""
 
@@ -110,12 +109,9 @@ def _find_left(context: Context, task: TaskZnode) -> Targets:
 
 def _plan_records(context: Context, plan: Planned, now_ms: int, healer: Healer) -> tuple[Step, ...]:
     """Remove the records of those who are back, and write those that lack."""
-    faults = healer.faults
     back = [broker for broker in sorted(context.failed) if context.is_live(broker)]
-    if back and "record-kept-on-return" not in faults:
+    if back:
         return tuple(DeleteRecord(point="failure.forgotten", broker=broker) for broker in back)
-    if "failure-not-recorded" in faults:
-        return ()
     wanted = {replica for replicas in plan.values() for replica in replicas}
     missed = sorted(wanted - context.brokers.keys() - context.failed.keys())
     return tuple(
@@ -136,23 +132,17 @@ def _plan_generation(
     due = _find_due(context, now_ms, healer)
     for broker in due:
         planned = any(broker in replicas for replicas in plan.values())
-        if "record-kept-when-scheduled" in healer.faults and not planned:
-            continue
         targets = _choose_targets(context, plan, broker, due, healer)
         tasks = _divide(targets, healer)
         forget: tuple[Step, ...] = (DeleteRecord(point="failure.scheduled", broker=broker),)
-        if "record-kept-when-scheduled" in healer.faults:
-            forget = ()
         create: tuple[Step, ...] = tuple(
             CreateTask(
                 point="task.persisted",
                 targets=each,
-                automatic="task-unmarked" not in healer.faults,
+                automatic=True,
             )
             for each in tasks
         )
-        if "record-deleted-first" in healer.faults:
-            return (*forget, *create)
         if create:
             return (*create, *forget)
         if not planned:
@@ -163,8 +153,6 @@ def _plan_generation(
 def _find_due(context: Context, now_ms: int, healer: Healer) -> tuple[int, ...]:
     """Return the brokers that have been away for the interval, by the time in their records."""
     interval = healer.settings.failure_interval_ms
-    if "interval-not-awaited" in healer.faults:
-        interval //= 4
     return tuple(b for b, since in sorted(context.failed.items()) if now_ms - since >= interval)
 
 
@@ -182,7 +170,7 @@ def _choose_targets(
         for failed in replaced if broker in before else ():
             if failed not in replicas:
                 continue
-            chosen = _choose_replacement(context, replicas, failed, load, healer.faults)
+            chosen = _choose_replacement(context, replicas, failed, load)
             if chosen is not None:
                 load[chosen] += 1
                 replicas = tuple(chosen if one == failed else one for one in replicas)
@@ -196,7 +184,6 @@ def _choose_replacement(
     replicas: ReplicaList,
     broker: int,
     load: Mapping[int, int],
-    faults: frozenset[str],
 ) -> int | None:
     """Return who takes the failed broker's place, None where nobody can.
 
@@ -206,13 +193,7 @@ def _choose_replacement(
     racks = context.racks
     others = {racks.get(one) for one in replicas if one != broker}
     aware = all(racks.get(one) is not None for one in {*context.known_brokers, *replicas})
-    candidates: Iterable[int] = sorted(context.brokers.keys() - context.failed.keys())
-    if "replacement-dead" in faults:
-        candidates = sorted(context.failed.keys() - {broker, *replicas}) or candidates
-    if "replacement-twice" not in faults:
-        candidates = [one for one in candidates if one not in replicas]
-    if "replacement-not-spread" in faults:
-        load = {}
+    candidates = sorted(context.brokers.keys() - context.failed.keys() - {*replicas})
     return min(
         candidates,
         key=lambda one: (aware and racks.get(one) in others, load.get(one, 0), one),
@@ -222,8 +203,6 @@ def _choose_replacement(
 
 def _divide(targets: Targets, healer: Healer) -> tuple[Targets, ...]:
     size = healer.settings.partitions_per_task
-    if "task-of-any-size" in healer.faults:
-        size = len(targets) or 1
     return tuple(targets[at : at + size] for at in range(0, len(targets), size))
 
 
@@ -236,28 +215,22 @@ def _plan_tasks(context: Context, healer: Healer) -> tuple[Step, ...]:
     A task runs while one of its partitions is being moved; nothing else says so, and a failover
     does not change it.
     """
-    faults = healer.faults
     for number, task in sorted(context.tasks.items()):
         senseless = _find_senseless(task)
-        if senseless is not None and "senseless-task-kept" not in faults:
+        if senseless is not None:
             return (Warn(task_path(number), f"{senseless}; removed"), *_remove(number, "refused"))
-    for number in sorted(context.tasks, reverse="newest-task-first" in faults):
+    for number in sorted(context.tasks):
         task = context.tasks[number]
         running = any(
             key in context.partitions and context.partitions[key].child is not None
             for key in task.assignments
         )
-        if running and "running-task-cancelled" in faults:
-            return _remove(number, "cancelled")
-        if running and "tasks-together" in faults:
-            continue
         if running:
             return ()
         left = _find_left(context, task)
         if not left:
             return _remove(number, "satisfied")
-        automatic = task.automatic or "operator-task-cancelled" in faults
-        if automatic and _is_pointless(context, task, healer):
+        if task.automatic and _is_pointless(context, task, healer):
             return _remove(number, "cancelled")
         if all(healer.is_refused(key, target) for key, target in left):
             reason = "each of its reassignments is refused"
@@ -280,8 +253,6 @@ def _find_senseless(task: TaskZnode) -> str | None:
 
 def _is_pointless(context: Context, task: TaskZnode, healer: Healer) -> bool:
     """Whether a generated task is to be cancelled before it starts."""
-    if "needless-task-started" in healer.faults:
-        return False
     contents = [context.partitions[key] for key in task.assignments if key in context.partitions]
     if all(_is_redundant(context, content, healer.readings) for content in contents):
         return True

@@ -56,18 +56,12 @@ def note_fetch(
     before: Follower, offset: int, leader_end: int, now_ms: int, rules: ReplicationRules
 ) -> Follower:
     """Return the four values after a fetch from `offset`: compared with the old, then replaced."""
-    if "credit-compares-itself" in rules.faults:
-        before = Follower(offset, now_ms, leader_end, before.last_caught_up_ms)
-        leader_end_then, time_then = offset, now_ms
-    else:
-        leader_end_then, time_then = before.last_fetch_leader_end, before.last_fetch_ms
+    leader_end_then, time_then = before.last_fetch_leader_end, before.last_fetch_ms
     caught_up_ms = before.last_caught_up_ms
     by_both = rules.rule == "before" or rules.readings.lag_credit == "two-cases"
-    by_last = rules.rule == "lag" and "credit-without-last-fetch" not in rules.faults
+    by_last = rules.rule == "lag"
     if offset >= leader_end and by_both:
         caught_up_ms = now_ms
     elif offset >= leader_end_then and by_last:
         caught_up_ms = time_then
-    if "credit-any-fetch" in rules.faults:
-        caught_up_ms = now_ms
     return Follower(offset, now_ms, leader_end, caught_up_ms)

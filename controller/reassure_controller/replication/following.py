@@ -68,8 +68,7 @@ class Following:
             replica.log.truncate_to(step.end)
         end = replica.log.end_offset
         replica.high_watermark = min(replica.high_watermark, end)
-        if "follow-untold" not in self._host.rules.faults:
-            self._replica.say(Follow(end, replica.high_watermark))
+        self._replica.say(Follow(end, replica.high_watermark))
 
     def _start_over(self, start: int) -> None:
         """Go on from where the leader's log begins: what is missing before it is deleted there.
@@ -153,8 +152,7 @@ class Following:
         if not self._is_in_sync():
             host.quotas.as_follower.note(replica.key, len(answer.records), now_ms)
         end, mark = replica.log.end_offset, answer.high_watermark
-        if "follower-mark-uncapped" not in host.rules.faults:
-            mark = min(mark, end)
+        mark = min(mark, end)
         mark = max(mark, replica.high_watermark)
         if answer.records or mark != replica.high_watermark:
             replica.high_watermark = mark

@@ -4,7 +4,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
-from dataclasses import replace
 from itertools import count
 from typing import Final, assert_never
 
@@ -34,7 +33,6 @@ from reassure_controller.replication.serving import Leading, ReplyTo
 from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, DiskFailed
-from reassure_controller.storage.log import Log
 from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey
 
@@ -87,8 +85,6 @@ class Replicas:
         self._unready: set[PartitionKey] = set()
         """Partitions of which a replica could not become what the broker was told."""
         self._upkeep = Upkeep(self, disk, upkeep or UpkeepSettings(), self.clock.now_ms())
-        self._last_mark = 0
-        """The largest mark in an answer (fault `mark-of-another`)."""
         marks = disk.high_watermarks
         self._replicas = {
             key: Replica(self, key, log, marks.get(key, 0)) for key, log in disk.logs.items()
@@ -128,19 +124,12 @@ class Replicas:
                 replica = self._replicas.get(key)
                 if replica is None:
                     self.quotas.catch_up()
-                    replica = self._replicas[key] = Replica(self, key, self._make_log(key), 0)
+                    replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
                 replica.become()
             except (DiskFailed, CorruptLog) as failed:
                 log.warning("%s-%d neither leads nor follows: %s", *key, failed)
             else:
                 self._unready.discard(key)
-
-    def _make_log(self, key: PartitionKey) -> Log:
-        others = [replica.log for replica in self]
-        made = self._disk.log(*key)
-        if others and "epochs-shared" in self.rules.faults:
-            made.epochs = others[0].epochs
-        return made
 
     def begin_again(self, broker_epoch: int) -> None:
         """Go by another broker epoch; replicas neither lead nor follow before they are told to."""
@@ -163,7 +152,7 @@ class Replicas:
             if replica is None:
                 return
             replica.stop(controller_epoch, leader_epoch, is_deleted=delete)
-            if delete and not self.rules.faults & {"deleted-kept", "answered-when-deleted"}:
+            if delete:
                 del self._replicas[key]
                 try:
                     self._disk.delete(*key)
@@ -214,9 +203,6 @@ class Replicas:
 
     def take(self, answer: Fetched | EpochEndTold) -> None:
         """Take an answer to a request of a replica."""
-        if "mark-of-another" in self.rules.faults and isinstance(answer, Fetched):
-            mark = self._last_mark = max(answer.high_watermark, self._last_mark)
-            answer = replace(answer, high_watermark=mark)
         key = answer.key
         with self.guard(key), about(topic=key[0], partition=key[1]):
             role = self._find_role(key)

@@ -87,13 +87,11 @@ def evaluate(leader: Leadership, end: int, now_ms: int, rules: ReplicationRules)
 @clause("isr.pseudo.by-lag", "lag.leader-none", "lag.estimate-never-short")
 def _close(leader: Leadership, end: int, now_ms: int, rules: ReplicationRules) -> ReplicaList:
     """Return the pseudo-ISR: whoever lags no more than the limit, and the leader itself."""
-    limit = rules.lag_ms_max * (2 if "limit-doubled" in rules.faults else 1)
-    left_out = leader.broker if "leader-not-counted" in rules.faults else None
+    limit = rules.lag_ms_max
     return tuple(
         one
         for one in leader.replicas
-        if (one == leader.broker or leader.followers[one].lag_ms(now_ms) <= limit)
-        and one != left_out
+        if one == leader.broker or leader.followers[one].lag_ms(now_ms) <= limit
     )
 
 
@@ -117,18 +115,10 @@ def _close_before(
 def _advance(leader: Leadership, end: int, rules: ReplicationRules) -> int:
     """Return the high watermark: as far as everybody has come who is waited for, never back."""
     waited = {*leader.pseudo_isr, leader.broker}
-    if "mark-of-in-sync-only" in rules.faults:
-        waited = {leader.broker, *leader.isr}
-    elif rules.readings.hw_over_stored_isr == "yes" and "mark-not-of-stored" not in rules.faults:
+    if rules.readings.hw_over_stored_isr == "yes":
         waited |= {*leader.isr, *leader.attempted}
-    if "mark-of-all-assigned" in rules.faults:
-        waited = set(leader.replicas)
     ends = [leader.followers[one].offset for one in waited if one in leader.followers]
     reached = min([end, *ends])
-    if "mark-of-any-follower" in rules.faults:
-        reached = max(ends, default=end)
-    if "mark-goes-back" in rules.faults:
-        return reached
     return max(leader.high_watermark, reached)
 
 
@@ -141,15 +131,9 @@ def propose_isr(leader: Leadership, rules: ReplicationRules) -> ReplicaList:
     what the leader had at its election: its high watermark may be older than what was shown before.
     """
     least = leader.high_watermark
-    if rules.readings.isr_entry == "end-at-election" and "entry-before-start" not in rules.faults:
+    if rules.readings.isr_entry == "end-at-election":
         least = max(least, leader.start)
-    if "entry-below-mark" in rules.faults:
-        least = 0
-    stay = tuple(
-        one
-        for one in leader.isr
-        if one == leader.broker or one in leader.pseudo_isr or "laggard-kept" in rules.faults
-    )
+    stay = tuple(one for one in leader.isr if one == leader.broker or one in leader.pseudo_isr)
     come = tuple(
         one
         for one in leader.replicas
@@ -158,7 +142,7 @@ def propose_isr(leader: Leadership, rules: ReplicationRules) -> ReplicaList:
         and one in leader.heard
         and leader.followers[one].offset >= least
     )
-    return stay if "entry-refused" in rules.faults else (*stay, *come)
+    return (*stay, *come)
 
 
 def may_enter(leader: Leadership, follower: int, offset: int, rules: ReplicationRules) -> bool:
@@ -174,8 +158,4 @@ def find_shown(leader: Leadership, end: int, rules: ReplicationRules) -> int | N
     never more than it had at its election.
     """
     from_start = rules.readings.hw_served_from == "end-at-election"
-    if "served-beyond-mark" in rules.faults:
-        return end
-    if "served-at-once" in rules.faults:
-        from_start = False
     return None if from_start and leader.high_watermark < leader.start else leader.high_watermark

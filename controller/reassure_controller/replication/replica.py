@@ -23,11 +23,10 @@ class Replica:
         self.host = host
         self.key = key
         self.log = log
-        if "checkpoint-uncapped" not in host.rules.faults:
-            if high_watermark > log.end_offset:
-                what = "%s-%d: %s: the log ends at %d, before its high watermark %d"
-                logger.warning(what, *key, log.directory, log.end_offset, high_watermark)
-            high_watermark = min(high_watermark, log.end_offset)
+        if high_watermark > log.end_offset:
+            what = "%s-%d: %s: the log ends at %d, before its high watermark %d"
+            logger.warning(what, *key, log.directory, log.end_offset, high_watermark)
+        high_watermark = min(high_watermark, log.end_offset)
         self.high_watermark = max(high_watermark, log.start_offset)
         self.role: Leading | Following | None = None
         self._order = (0, max(0, log.epochs.latest))
@@ -62,9 +61,7 @@ class Replica:
 
     def stop(self, controller_epoch: int, leader_epoch: int, *, is_deleted: bool) -> None:
         """Neither lead nor follow any more, by an order of these epochs."""
-        in_vain = "answered-when-deleted" if is_deleted else "stopped-leads-on"
-        if in_vain not in self.host.rules.faults:
-            self.rest()
+        self.rest()
         self._order = controller_epoch, leader_epoch if leader_epoch >= 0 else self._order[1]
         self.say(Stopped(is_deleted))
 

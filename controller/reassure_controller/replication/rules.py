@@ -34,8 +34,6 @@ class ReplicationRules:
     """How large a batch may be that a producer sends: message.max.bytes."""
     fetch_bytes: int = FETCH_BYTES
     """How much a follower asks for at a time."""
-    faults: frozenset[str] = frozenset()
-    """Planted mistakes, by name."""
 
     def __post_init__(self) -> None:
         refuse_readings(BROKER, self.readings)

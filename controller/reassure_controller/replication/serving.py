@@ -85,7 +85,6 @@ class Leading:
             self._rules,
         )
         self._due_ms = now_ms
-        self._end_noted = end
         line = Lead(
             end,
             replica.high_watermark,
@@ -143,15 +142,11 @@ class Leading:
             end = log.end_offset
             return clock.now_ms(), end
         now_ms, end = clock.now_ms(), log.end_offset
-        if "end-read-early" in self._rules.faults:
-            end, self._end_noted = self._end_noted, end
         return now_ms, end
 
     @clause("fetch.epoch-fenced")
     def _refuse_fetch(self, request: Fetch) -> str:
         error = self.check_epoch(request.leader_epoch)
-        if error == errors.FENCED_LEADER_EPOCH and "stale-fetch-noted" in self._rules.faults:
-            error = errors.NONE
         if error != errors.NONE:
             return error
         replica, follower = self._replica, request.replica
@@ -159,7 +154,7 @@ class Leading:
             return errors.NOT_LEADER_OR_FOLLOWER
         if not replica.log.start_offset <= request.offset <= replica.log.end_offset:
             return errors.OFFSET_OUT_OF_RANGE
-        if "dead-life-noted" not in self._rules.faults and self._is_of_dead_life(request):
+        if self._is_of_dead_life(request):
             return errors.STALE_BROKER_EPOCH
         return errors.NONE
 
@@ -225,8 +220,6 @@ class Leading:
     @clause("lag.evaluated-in-time")
     def tick(self) -> None:
         """Evaluate if it is time to: a follower that stops fetching causes no event."""
-        if "evaluates-only-fetches" in self._rules.faults:
-            return
         if self._host.clock.now_ms() >= self._due_ms:
             self.evaluate()
 
@@ -251,8 +244,7 @@ class Leading:
         mark = self.view.high_watermark
         replica.say(Evaluate(self.view.pseudo_isr, mark, time_ms=now_ms))
         replica.high_watermark = mark
-        if "answers-forgotten" not in self._rules.faults:
-            self._answer_up_to(mark)
+        self._answer_up_to(mark)
 
     @clause("isr.write.conditional", "isr.lagging-leaves")
     def store_isr(self) -> bool:
@@ -268,7 +260,7 @@ class Leading:
         outcome = states.write_isr(key, wanted)
         version = self._replica.hosted.state_version if outcome == "ok" else None
         self._replica.say(IsrWrite(wanted, expected, version))
-        if outcome == "unknown" and "unanswered-taken-for-made" not in self._rules.faults:
+        if outcome == "unknown":
             self.view = replace(self.view, attempted=wanted)
             return False
         if outcome != "refused":
@@ -307,8 +299,6 @@ class Leading:
         if request.acks == -1:
             replica.say(ProduceLine(end))
             self._waiting.append(Waiting(end, request.correlation, reply))
-            if "acks-all-early" in self._rules.faults:
-                self._answer_up_to(end)
         elif request.acks == 1:
             reply(Produced(request.key, request.correlation, errors.NONE, end))
         self.evaluate()

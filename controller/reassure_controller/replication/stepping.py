@@ -132,7 +132,6 @@ class StepCluster:
             machine.client,
             broker,
             owns_client=False,
-            faults=self._rules.faults,
             clock_ms=machine.clock.now_ms,
             replication=replicate,
         )

@@ -37,10 +37,10 @@ def begin_truncation(
     epochs: LeaderEpochs, log_end: int, high_watermark: int, rules: ReplicationRules
 ) -> Ask | Cut:
     """Return what a follower does first; an empty log has nothing to cut."""
-    if log_end == 0 or "truncation-skipped" in rules.faults:
+    if log_end == 0:
         return Cut(log_end)
     at_mark = rules.readings.follower_truncation == "own-high-watermark"
-    if at_mark or "truncates-to-mark" in rules.faults:
+    if at_mark:
         return Cut(high_watermark)
     return Ask(epochs.latest)
 
@@ -54,7 +54,7 @@ def go_on(
     rules: ReplicationRules,
 ) -> Ask | Cut:
     """Return what a follower does with the leader's answer."""
-    if rules.readings.follower_truncation == "leader-end" or "truncates-to-end" in rules.faults:
+    if rules.readings.follower_truncation == "leader-end":
         return Cut(min(log_end, told.start))
     if told.epoch == UNDEFINED:
         # The leader has never heard of so late an epoch, as after an unclean election.

@@ -6,9 +6,9 @@ from dataclasses import asdict
 from pathlib import Path
 
 from reassure_conformance.gate.running import make_directory
+from reassure_conformance.mutants import check_faults, load_mutants
 from reassure_conformance.report import display
 from reassure_conformance.report.document import Document
-from reassure_controller.faults import REPLICATION_FAULTS, check_faults
 from reassure_lab.soak.checker import PROMISES
 from reassure_lab.soak.conduct import Outcome, Progress, Settings, Soak
 from reassure_lab.soak.members import Shape
@@ -33,8 +33,8 @@ def run_soak(
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # lost connections are what this is about
     shape = Shape(
         *counts,
-        broker_faults=tuple(one for one in faults if one in REPLICATION_FAULTS),
-        controller_faults=tuple(one for one in faults if one not in REPLICATION_FAULTS),
+        broker_faults=tuple(one for one in faults if load_mutants()[one].of_brokers),
+        controller_faults=tuple(one for one in faults if not load_mutants()[one].of_brokers),
     )
     kills = default_kills(seconds) if kills is None else kills
     directory = make_directory(out, seed)

@@ -60,9 +60,7 @@ class Node:
         """Held by who changes what the broker is told to be: orders, and another registration."""
         self._cluster = Cluster(client)
         self._throttling = Throttling(client, broker_id, settings.make_quotas())
-        self._broker = Broker(
-            client, broker_id, faults=settings.rules.faults, replication=self._replicate
-        )
+        self._broker = Broker(client, broker_id, replication=self._replicate)
         self._limits = Limits(client, broker_id, settings.rules)
         self._door = Door(self._broker, self._cluster, self._lock, self._limits.learn)
         self._fetchers = Fetchers(self._broker, self._cluster)

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reassure_controller.faults import REPLICATION_FAULTS, check_faults
 from reassure_controller.replication.quota import Quota, Quotas
 from reassure_controller.replication.rules import (
     BATCH_BYTES_MAX,
@@ -98,13 +97,6 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
         help="settle one disputed point differently; may be repeated",
     )
     add(
-        "--fault",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help=f"plant a mistake; may be repeated ({', '.join(REPLICATION_FAULTS)})",
-    )
-    add(
         "--rule",
         choices=("lag", "before"),
         default="lag",
@@ -117,7 +109,7 @@ def add_node_options(parser: argparse.ArgumentParser) -> None:
 def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
     """Return what was asked for.
 
-    Raises UnknownFault, UnknownReading, RefusedReading, NotOnTheWire.
+    Raises UnknownReading, RefusedReading, NotOnTheWire.
     """
     changes = dict(pair.split("=", 1) if "=" in pair else (pair, "") for pair in arguments.reading)
     readings = choose_readings(BROKER, arguments.profile, changes)
@@ -133,7 +125,6 @@ def read_node_settings(arguments: argparse.Namespace) -> NodeSettings:
         lag_ms_max=arguments.lag_ms,
         min_insync_replicas=arguments.min_insync,
         batch_bytes_max=arguments.message_max_bytes,
-        faults=check_faults(arguments.fault),
     )
     upkeep = UpkeepSettings(
         checkpoint_ms=arguments.checkpoint_ms,

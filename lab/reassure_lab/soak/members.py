@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.replication.campaign import SHIPPED
+from reassure_conformance.mutants import start_with
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, Cluster
 from reassure_lab.soak.proxies import Address, Network
@@ -50,13 +51,12 @@ def start_cluster(directory: Path, shape: Shape, network: Network) -> Cluster:
     """
 
     def arrange(members: Sequence[MemberState]) -> Sequence[MemberState]:
-        return [_arrange(member, members, network) for member in members]
+        return [plant(_arrange(member, members, network), shape) for member in members]
 
     readings = [f"{name}={value}" for name, value in SHIPPED.items() if name != "hw.scope"]
     broker_options = [
         *("--lag-ms", str(LAG_MS), "--min-insync", str(MIN_INSYNC)),
         *_repeat("--reading", readings),
-        *_repeat("--fault", shape.broker_faults),
     ]
     return Cluster.start(
         directory,
@@ -66,7 +66,6 @@ def start_cluster(directory: Path, shape: Shape, network: Network) -> Cluster:
         profile=shape.profile,
         session_timeout_s=SESSION_S,
         broker_options=broker_options,
-        controller_options=_repeat("--fault", shape.controller_faults),
         arrange=arrange,
     )
 
@@ -87,6 +86,12 @@ def _arrange(member: MemberState, members: Sequence[MemberState], network: Netwo
         host, port = network.open(member.name, member.address)
         command = (*command, "--advertise", f"{host}:{port}")
     return replace(member, command=command)
+
+
+def plant(member: MemberState, shape: Shape) -> MemberState:
+    """Return a member whose process has the mistakes that are asked for in its role."""
+    faults = {"broker": shape.broker_faults, "controller": shape.controller_faults}
+    return replace(member, command=start_with(faults.get(member.role, ()), member.command))
 
 
 def _repeat(option: str, values: Sequence[str]) -> list[str]:

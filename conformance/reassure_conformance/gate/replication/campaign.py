@@ -50,6 +50,7 @@ from reassure_conformance.gate.running import (
     tell_missing,
 )
 from reassure_conformance.gate.situations import find_unreached
+from reassure_conformance.mutants import check_faults, planted
 from reassure_conformance.report.document import (
     Document,
     get_version,
@@ -57,7 +58,6 @@ from reassure_conformance.report.document import (
 )
 from reassure_conformance.report.supervise import note_alive
 from reassure_conformance.script import SUFFIX
-from reassure_controller.faults import check_faults
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.protocols import get_observing
@@ -239,7 +239,7 @@ class Campaign:
         self._directory = directory
         self._progress = progress
         self._server = server
-        self._faults = check_faults(settings.faults)
+        check_faults(settings.faults)
         self._readings = override_readings(get_profile(PROFILE), {**SHIPPED, **settings.readings})
         ReplicationRules(self._readings)  # refused at the door, or not at all
         self._made = 0
@@ -273,6 +273,7 @@ class Campaign:
         with (
             open_server(settings.connectable, data_dir, self._server) as (hosts, log_dir, _),
             Driver(hosts, log_dir, make_prefix("/brokers", settings, self._server)) as driver,
+            planted(settings.faults),
             ReplicatingCluster(hosts, BROKERS) as cluster,
         ):
             self._driver, self._cluster = driver, cluster
@@ -326,7 +327,6 @@ class Campaign:
             lag_ms_max=LAG_MS_MAX,
             min_insync_replicas=setting.min_insync_replicas,
             fetch_bytes=setting.fetch_bytes,
-            faults=self._faults,
         )
         directory = self._directory / "trials" / str(self._made)
         return Trial(self._driver, self._cluster, directory, setting, rules, self._note_event)

@@ -128,8 +128,8 @@ class LiveMoveWorld(MachineWorld):
         self._is_online = False
         self._died_in_plan = False
         self._raises = 0
-        make, faults = self._make_stage, self._make_stage.faults
-        rules = ReplicationRules(get_profile("kip-236-amended"), faults=faults)
+        make = self._make_stage
+        rules = ReplicationRules(get_profile("kip-236-amended"))
         self._adapter = Stepped(make.find_cluster(), self._profile, self._readings, rules)
         self._stage: Stage = make(self._adapter)
         self._stage.begin(tuple(sorted(opening.live)), ())

@@ -88,7 +88,7 @@ class LiveElectionsWorld(MachineWorld):
         super().__init__(MACHINE, profile, readings, arguments)
         opening: Replication = self._blank
         self._ids: Final = tuple(range(len(opening.replicas)))
-        self._rules = ReplicationRules(readings, lag_ms_max=LIMIT_MS, faults=make_stage.faults)
+        self._rules = ReplicationRules(readings, lag_ms_max=LIMIT_MS)
         self._adapter = Stepped(make_stage.find_cluster(), DEFAULT_PROFILE, Readings(), self._rules)
         self._stage = make_stage(self._adapter, DEFAULT_PROFILE)
         self._stage.begin(self._ids, ())

@@ -44,9 +44,7 @@ class LiveClockWorld(MachineWorld):
     ) -> None:
         super().__init__(MACHINE, profile, readings, arguments)
         rule: Rule = "before" if arguments.get("rule") == "before" else "lag"
-        self._rules = ReplicationRules(
-            readings, rule, int(arguments[LIMIT]), faults=make_stage.faults
-        )
+        self._rules = ReplicationRules(readings, rule, int(arguments[LIMIT]))
         (name,) = self._states
         begun: clock.Watched = self._states[name]
         leader = begun.leader

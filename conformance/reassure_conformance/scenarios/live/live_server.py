@@ -10,11 +10,11 @@ from typing import Any, Final, Self
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
+from reassure_conformance.mutants import check_faults, planted
 from reassure_conformance.scenarios.live.stage import LiveAdapter, MakeStage, NotLive, Stage
 from reassure_conformance.scenarios.scenario import Scenario, compare, run_scenario
 from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.scenarios.worlds import World, list_worlds
-from reassure_controller.faults import check_faults
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
@@ -60,8 +60,8 @@ class LiveServer:
     def __init__(
         self, server: Server, faults: tuple[str, ...] = (), *, chroot_prefix: str = "/live"
     ) -> None:
-        """Use a server that somebody else ends. Raises ServerGone; see `start`."""
-        self._faults = faults
+        """Use a server that somebody else ends. Raises ServerGone, UnknownFault; see `start`."""
+        self._faults = check_faults(faults)
         self._adapters: dict[tuple[str, tuple[tuple[str, str], ...], str], LiveAdapter] = {}
         self._cluster: ReplicatingCluster | None = None
         self._owned: Server | None = None
@@ -69,7 +69,10 @@ class LiveServer:
 
     @classmethod
     def start(cls, faults: tuple[str, ...] = ()) -> Self:
-        """Start an embedded server, which ends with this object. Raises ServerError, JavaError."""
+        """Start an embedded server, which ends with this object.
+
+        Raises ServerError, JavaError, UnknownFault.
+        """
         server = Server.start()
         try:
             live = cls(server, faults)
@@ -87,11 +90,12 @@ class LiveServer:
 
     def close(self) -> None:
         """End the adapters, the client, and the server where it was started here."""
-        for adapter in self._adapters.values():
-            with contextlib.suppress(Exception):  # an adapter that died has said so before
-                adapter.close()
-        if self._cluster is not None:
-            self._cluster.close()
+        with planted(self._faults):
+            for adapter in self._adapters.values():
+                with contextlib.suppress(Exception):  # an adapter that died has said so before
+                    adapter.close()
+            if self._cluster is not None:
+                self._cluster.close()
         self._driver.close()
         if self._owned is not None:
             self._owned.stop()
@@ -115,16 +119,18 @@ class LiveServer:
         """
         key = (profile, tuple(sorted(overrides.items())), str(sorted(settings.items())))
         if key not in self._adapters:
-            self._adapters[key] = Bundled(
-                profile=profile, readings=overrides, faults=self._faults, **settings
-            )
+            self._adapters[key] = Bundled(profile=profile, readings=overrides, **settings)
         return Stage(self._driver, self._adapters[key], profile, readings)
 
     def tell(self, scenario: Scenario) -> Outcome:
         """Tell a scenario to the controller; skip it, with the reason, where that cannot be.
 
-        Raises AdapterDied, ServerGone, UnknownFault.
+        Raises AdapterDied, ServerGone.
         """
+        with planted(self._faults):
+            return self._tell(scenario)
+
+    def _tell(self, scenario: Scenario) -> Outcome:
         reason = find_reason_to_skip(scenario)
         if reason:
             return Outcome(scenario, reason)
@@ -169,7 +175,7 @@ class LiveServer:
 
         arguments = dict(scenario.blocks[0].arguments)
         arguments.pop(scenario.world, None)
-        begin = MakeStage(make_stage, check_faults(self._faults), self.find_cluster)
+        begin = MakeStage(make_stage, self.find_cluster)
         make: Make = find_live_worlds()[scenario.world].make_world
         return make(begin, scenario.profile, scenario.readings, arguments)
 

@@ -524,10 +524,9 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class MakeStage:
-    """Begins another cluster, of controllers and brokers with these faults."""
+    """Begins another cluster."""
 
     begin: Callable[[LiveAdapter | None, str, Mapping[str, Any]], Stage]
-    faults: frozenset[str]
     find_cluster: Callable[[], ReplicatingCluster]
     """Returns what makes brokers with logs."""
 
