@@ -17,9 +17,13 @@ from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_judge.history import written_paths
+from reassure_judge.judge import Judge
+from reassure_judge.live import LiveCluster
 from reassure_judge.verdicts import Violation
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.clauses import load_clauses
+from reassure_spec.profiles import DEFAULT_PROFILE
+from reassure_spec.readings import get_profile
 from reassure_spec.znodes import PartitionKey
 from reassure_zookeeper.transactions import Transaction
 
@@ -164,9 +168,10 @@ def _violation(clause: str) -> Violation:
 
 def _tell_when(breaks: Callable[[list[str]], bool]) -> Callable[[Story], Example]:
     """Make a teller whose stories break a clause when the predicate says so."""
+    live = LiveCluster(Judge(DEFAULT_PROFILE, get_profile(DEFAULT_PROFILE)), "")
 
     def tell(story: Story) -> Example:
-        example = Example(story, "", _situation())
+        example = Example(story, "", _situation(), live)
         for step in story.steps:
             example.done.append(Done(step, "ok", "", 0, 0))
             if breaks([s.format_step(done.step) for done in example.done]):
