@@ -84,9 +84,9 @@ COMMIT = (
 def test_producer_is_answered_when_the_mark_passes(begin: Begin) -> None:
     """A producer that waits for all hears nothing until every member has its records."""
     trial = begin(*COMMIT[:-1])
-    assert trial.clients[KEY].promised == {}
+    assert trial.witness.clients[KEY].promised == {}
     do(trial, COMMIT[-1])
-    assert trial.clients[KEY].promised == {0: b"0.0"}
+    assert trial.witness.clients[KEY].promised == {0: b"0.0"}
     assert ends(trial, 1) == (1, 1)
 
 
@@ -107,9 +107,9 @@ def test_minimum_is_asked_before_and_after(begin: Begin) -> None:
     trial = begin("produce 1 with acks -1 to 1", "deliver all", "wait 1500 ms", minimum=2)
     assert trial.read()[KEY].state.isr == (1,)
     do(trial, "deliver all")
-    assert trial.clients[KEY].errors == {errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 1}
+    assert trial.errors == {errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: 1}
     do(trial, "produce 1 with acks -1 to 1", "deliver all")
-    assert trial.clients[KEY].errors[errors.NOT_ENOUGH_REPLICAS] == 1
+    assert trial.errors[errors.NOT_ENOUGH_REPLICAS] == 1
     assert ends(trial, 1) == (1, 1)
 
 

@@ -14,6 +14,7 @@ anything else happens. A process that is killed loses no record: the operating s
 """
 
 import shutil
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -220,7 +221,9 @@ class Trial:
         self._directory = directory
         self._chunk_ms = max(1, rules.evaluate_ms // 5)
         self.chroot = driver.make_cluster(setting.encode_topics().items())
-        self._witness = Witness(self.chroot)
+        self.witness = Witness(self.chroot)
+        self.errors = Counter[str]()
+        """How often clients were refused, by the error's name."""
         with driver.calling("start"):
             self.stepped: StepCluster = cluster.begin(
                 self.chroot, directory, rules, setting.brokers
@@ -299,13 +302,14 @@ class Trial:
         while self.stepped.answers:
             answer = self.stepped.answers.popleft()
             if answer.error:
+                self.errors[answer.error] += 1
                 continue
             if isinstance(answer, Consumed):
-                self._witness.read(answer.key, _read_records(answer), answer.high_watermark)
+                self.witness.read(answer.key, _read_records(answer), answer.high_watermark)
                 continue
             values = self._sent.pop((answer.key, answer.correlation[1]), ())
             first = answer.end - len(values)
-            self._witness.promise(answer.key, dict(enumerate(values, start=first)))
+            self.witness.promise(answer.key, dict(enumerate(values, start=first)))
 
     def _is_up(self, broker: int) -> bool:
         return broker in self.stepped.live
@@ -325,7 +329,7 @@ class Trial:
         """Ask a broker for what comes after the records that were read."""
         if not self._is_up(broker):
             return False
-        self.stepped.consume(broker, key, max(self._witness.clients[key].read, default=-1) + 1)
+        self.stepped.consume(broker, key, max(self.witness.clients[key].read, default=-1) + 1)
         return True
 
     def move(self, key: PartitionKey, *target: int) -> bool:
@@ -570,7 +574,7 @@ class Trial:
                 is_told = broker in stored.assigned and stored.state.leader != NO_LEADER
                 wanted = stored.state.leader_epoch if is_told else None
                 found = None if role is None else role.leader_epoch
-                self._witness.judge_obedience(key, broker, wanted, found)
+                self.witness.judge_obedience(key, broker, wanted, found)
 
     def _read_everything(self, key: PartitionKey) -> None:
         leader = self.leader(format_partition(key))
@@ -579,7 +583,7 @@ class Trial:
         self.stepped.network.deliver_all()
         answer = self.stepped.answers.pop()
         assert isinstance(answer, Consumed) and answer.error == errors.NONE, answer
-        self._witness.read_whole(key, _read_records(answer), answer.high_watermark)
+        self.witness.read_whole(key, _read_records(answer), answer.high_watermark)
 
     def _judge(self, unrest: str) -> Told:
         judge = ObservationJudge(self.rules.readings)
@@ -593,13 +597,13 @@ class Trial:
         with self._driver.section("judge"):
             states.hand_on(judge)
             tally = judge.finish(is_over=True)
-        self._witness.count(tally)
-        clients = self._witness.clients.values()
+        self.witness.count(tally)
+        clients = self.witness.clients.values()
         return Told(
             self.setting,
             tuple(self.done),
             tally,
-            (*tally.violations, *self._witness.violations),
+            (*tally.violations, *self.witness.violations),
             judge.lines,
             sum(len(client.read) for client in clients),
             sum(len(client.promised) for client in clients),
