@@ -12,6 +12,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reassure_conformance.answers.proving import FACTOR, Say
+from reassure_conformance.mutants import planted
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document
 from reassure_conformance.scenarios.live.live_server import LiveServer
@@ -71,7 +72,8 @@ def replay_counterexamples(
     rows = []
     with LiveServer.start(faults) as live:
         for item, replay in zip(needed, replays, strict=True):
-            rows.append(ReplayRow(replay, SAME, _compare(live, item, replay)))
+            with planted(faults):
+                rows.append(ReplayRow(replay, SAME, _compare(live, item, replay)))
             if progress is not None:
                 progress(len(rows), len(needed))
     return rows
