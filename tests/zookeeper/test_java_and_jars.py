@@ -136,6 +136,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (tmp_path / place / "__init__.py").touch()
         for artifact in SERVER_JARS:
             (tmp_path / place / folder / f"{artifact}-1.2.jar").touch()
+    for name in PLACES:  # what was imported before is found without looking
+        monkeypatch.delitem(sys.modules, name, raising=False)
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     monkeypatch.setattr(sys, "meta_path", [PathFinder])
     importlib.invalidate_caches()
