@@ -32,9 +32,10 @@ $(STAMP): requirements.lock pyproject.toml
 check: env ## run the gate: proofs and conformance of the bundled controller (SEED=7 repeats one)
 	$(BIN)/reassure check $(if $(SEED),--seed $(SEED))
 
-# Each file of tests is run by one process: what its tests share is made once. The files come in
-# their order, which has short ones at its end, so that no process waits long for the other.
-PYTEST = $(BIN)/python -m pytest -q --numprocesses 2 --dist loadfile --no-loadscope-reorder
+# Each file of tests is run by one process: what its tests share is made once. Three processes keep
+# two cores busy, as many tests wait for a server. The files come in their order, which has short
+# ones at its end, so that no process waits long for the others.
+PYTEST = $(BIN)/python -m pytest -q --numprocesses 3 --dist loadfile --no-loadscope-reorder
 
 test: env ## run the tests but the slow ones, which are counted at its end
 	$(PYTEST) -m "not slow"
