@@ -335,9 +335,7 @@ class Broker:
     def _take_role(self, message: LeaderAndIsr) -> str:
         key = (message.topic, message.partition)
         known = self.find_obeyed(key)
-        earlier = message.leader_epoch < known
-        is_old = earlier or message.leader_epoch == known
-        if is_old and not self._is_made_anew(message, known):
+        if message.leader_epoch <= known and not self._is_made_anew(message, known):
             return "ignored"
         state = StateZnode(
             leader=message.leader,

@@ -120,10 +120,9 @@ class Plan:
         """Add a state write; the leader epoch goes up with every one of them."""
         content = self.partition(key)
         assert content.state is not None
-        leader_epoch = content.state.leader_epoch + 1
         state = StateZnode(
             leader=leader,
-            leader_epoch=leader_epoch,
+            leader_epoch=content.state.leader_epoch + 1,
             controller_epoch=self.context.epoch,
             isr=isr,
         )
@@ -474,7 +473,7 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
     plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=new)
 
 
-def _is_in_sync(plan: Plan, content: PartitionContext) -> bool:
+def _is_in_sync(content: PartitionContext) -> bool:
     """Whether every replica of the target is in sync."""
     if content.state is None or content.child is None:
         return False
@@ -489,7 +488,7 @@ def _complete(plan: Plan, key: PartitionKey) -> None:
     if not plan.rules.keeps_records and is_over(plan.context, key, child.target):
         plan.add(*plan_end(plan.context, key))
         return
-    if not _is_in_sync(plan, content):
+    if not _is_in_sync(content):
         return
     leader = _choose_leader(plan, state, child.target)
     if leader is None:
@@ -531,8 +530,7 @@ def _stop_old(
         plan.stop(key, "completion.replica-stopped", (replica,), delete=False)
         state = plan.partition(key).state
         assert state is not None
-        kept = plan.readings.move_cut_isr == "no"
-        if replica not in state.isr or kept:
+        if replica not in state.isr or plan.readings.move_cut_isr == "no":
             continue
         shrink(plan, key, replica, "completion.isr-shrunk")
         plan.send(key, "completion.isr-sent", target, replicas=target)
@@ -672,7 +670,7 @@ def _resume(plan: Plan, key: PartitionKey) -> None:
     again = plan.readings.drop_reevaluated_on_failover == "yes"
     if again or _is_change_unfinished(content):
         plan.enter(key, Phase.DROP)
-    elif _is_in_sync(plan, content) and set(child.target) <= set(content.assigned):
+    elif _is_in_sync(content) and set(child.target) <= set(content.assigned):
         # Everything up to E4 was done before: the target could not be in sync otherwise.
         plan.enter(key, Phase.WAIT)
 

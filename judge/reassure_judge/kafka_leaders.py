@@ -24,13 +24,13 @@ from reassure_judge.kafka_partition import (
 )
 from reassure_model.outcome import Checks, accept
 from reassure_model.partition import Environment, LeaderAndIsr, is_leader_live
+from reassure_model.protocols.kip_236.assignment_rules import has_duplicates
 from reassure_model.protocols.kip_236.rules import (
     check_controller_epoch,
     check_distinct,
     check_leader_epoch,
     check_leader_in_sync,
     check_not_empty,
-    has_duplicates,
 )
 from reassure_model.selectors import select_offline, select_reassigned
 from reassure_model.writes import ChangeIsr, WriteState

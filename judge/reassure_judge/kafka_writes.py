@@ -39,10 +39,12 @@ from reassure_model.protocols.kafka_zk import (
     plan_for_deaths,
     reassign_to,
 )
-from reassure_model.protocols.kip_236.rules import (
+from reassure_model.protocols.kip_236.assignment_rules import (
     check_assigned_distinct,
-    check_first_state,
     has_duplicates,
+)
+from reassure_model.protocols.kip_236.rules import (
+    check_first_state,
 )
 from reassure_model.selectors import select_new
 from reassure_model.writes import ChangeIsr, CreateState, WriteState

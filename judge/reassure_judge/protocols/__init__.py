@@ -7,17 +7,16 @@ protocol that no profile is named for has that alone. Nothing else has to know o
 that is asked for only the files of the protocols that it names are loaded.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from importlib import import_module
-from pkgutil import iter_modules
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 from reassure_judge.monitors import Monitor
 from reassure_judge.rules import AnyRules, ObservationRules, Rules
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.profiles import PROTOCOLS
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import PROFILES, Readings
 
 
@@ -25,35 +24,29 @@ class NoRules(BadConfiguration):
     """A profile that the judge has no rules for, so that a verdict would mean nothing."""
 
 
-def _load(name: str) -> type[AnyRules] | None:
-    rules: type[AnyRules] | None = getattr(import_module(f"{__name__}.{name}"), "RULES", None)
-    return rules
+def _import_parts(profile: str, part: str = "") -> Iterator[ModuleType]:
+    """Yield the modules of a profile's protocols, each loaded when it is asked for."""
+    for name in PROTOCOLS.get(profile, ()):
+        yield from import_parts("reassure_judge", part, {name}).values()
 
 
-@cache
-def _list_names() -> tuple[str, ...]:
-    return tuple(module.name for module in iter_modules(__path__))
-
-
-def _list_protocols(profile: str) -> list[str]:
-    """Return the names of the modules of a profile's protocols, as far as there are any."""
-    named = (protocol.replace("-", "_") for protocol in PROTOCOLS.get(profile, ()))
-    return [name for name in named if name in _list_names()]
+def _list_rules(modules: Iterable[ModuleType]) -> Iterator[type[AnyRules]]:
+    return (module.RULES for module in modules if hasattr(module, "RULES"))
 
 
 @cache
 def find_protocols() -> Mapping[str, type[AnyRules]]:
     """Return the rules by profile, in the order of the profiles; all files are loaded."""
     found: dict[str, type[AnyRules]] = {}
-    for rules in filter(None, map(_load, _list_names())):
+    for rules in _list_rules(import_parts("reassure_judge").values()):
         found.update(dict.fromkeys(rules.profiles, rules))
     return MappingProxyType({profile: found[profile] for profile in PROFILES if profile in found})
 
 
 def get_rules(profile: str) -> type[AnyRules]:
     """Return the rules of a profile; raises NoRules where there are none."""
-    for rules in map(_load, _list_protocols(profile)):
-        if rules is not None and profile in rules.profiles:
+    for rules in _list_rules(_import_parts(profile)):
+        if profile in rules.profiles:
             return rules
     raise NoRules(
         f"histories are not judged under profile {profile!r}: there are rules for "
@@ -63,14 +56,7 @@ def get_rules(profile: str) -> type[AnyRules]:
 
 def find_monitors(profile: str) -> list[type[Monitor]]:
     """Return what judges the part of a profile's protocols that logs do not show."""
-    modules = (f"{__name__}.{name}.monitor" for name in _list_protocols(profile))
-    return [import_module(name).MONITOR for name in modules if _is_there(name)]
-
-
-def _is_there(module: str) -> bool:
-    folder, _, name = module.rpartition(".")
-    within = getattr(import_module(folder), "__path__", ())
-    return any(found.name == name for found in iter_modules(within))
+    return [module.MONITOR for module in _import_parts(profile, "monitor")]
 
 
 def get_observing() -> type[ObservationRules]:

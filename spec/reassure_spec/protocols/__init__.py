@@ -13,7 +13,7 @@ protocol: it holds what all of them rest upon.
 """
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -74,20 +74,25 @@ def read_profiles() -> tuple[tuple[str, Mapping[str, Any]], ...]:
     return tuple(sorted(found, key=lambda each: int(each[1]["order"])))
 
 
-def import_parts(room: str, part: str = "") -> Mapping[str, ModuleType]:
+def import_parts(
+    room: str, part: str = "", only: Collection[str] | None = None
+) -> Mapping[str, ModuleType]:
     """Return what a room has of each protocol, by the protocol's name and in the usual order.
 
     It is the module `ROOM.protocols.NAME.PART`, or without a part the file or folder
-    `ROOM.protocols.NAME`. A protocol of which the room has no such part is left out.
+    `ROOM.protocols.NAME`. A protocol of which the room has no such part is left out. Where `only`
+    names protocols nothing of any other is loaded.
     """
     folder = import_module(f"{room}.protocols")
     order = [each.name for each in list_folders()]
     found: dict[str, ModuleType] = {}
     for place in iter_modules(folder.__path__):
-        module = f"{folder.__name__}.{place.name}"
+        module, name = f"{folder.__name__}.{place.name}", place.name.replace("_", "-")
+        if only is not None and name not in only:
+            continue
         if part and not (place.ispkg and find_spec(f"{module}.{part}")):
             continue
-        found[place.name.replace("_", "-")] = import_module(f"{module}.{part}" if part else module)
+        found[name] = import_module(f"{module}.{part}" if part else module)
     known = sorted(found, key=lambda name: order.index(name) if name in order else len(order))
     return {name: found[name] for name in known}
 

@@ -75,10 +75,6 @@ from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
-__all__ = ["accept_write", "apply_failover", "check_assigned_distinct", "has_duplicates"]
-"""What others ask of this module, whichever module of the rules it stands in."""
-
-
 # Checks that several kinds of write are put to ----------------------------------------------------
 
 
