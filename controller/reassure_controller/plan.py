@@ -120,9 +120,10 @@ class Plan:
         """Add a state write; the leader epoch goes up with every one of them."""
         content = self.partition(key)
         assert content.state is not None
+        leader_epoch = content.state.leader_epoch + 1
         state = StateZnode(
             leader=leader,
-            leader_epoch=content.state.leader_epoch + 1,
+            leader_epoch=leader_epoch,
             controller_epoch=self.context.epoch,
             isr=isr,
         )
