@@ -8,7 +8,7 @@ STAMP := $(VENV)/.stamp
 INSTALL = $(BIN)/python -m pip install --disable-pip-version-check $$(test -t 2 || echo --quiet)
 
 .DEFAULT_GOAL := help
-.PHONY: help env check test test-all browser lint format docs lock clean
+.PHONY: help env check test test-all coverage browser lint format docs lock clean
 
 help: ## say what there is to make
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,11 @@ test: env ## run the tests but the slow ones, which are counted at its end
 
 test-all: env ## run all tests, the slow ones too
 	$(PYTEST)
+
+coverage: env ## fail where a branch of spec, model or judge is taken by none of their quick tests
+	@mkdir -p build
+	$(BIN)/coverage run -m pytest -q -m "not slow" tests/spec tests/model tests/judge tests/scenario
+	$(BIN)/coverage report
 
 browser: ## install the browser that tests open the explorer's page in, where that is allowed
 	@if command -v chromium chromium-browser google-chrome >/dev/null; then exit 0; fi; \
