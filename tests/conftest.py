@@ -1,6 +1,7 @@
 """Fixtures every room may use: one real ZooKeeper for the whole run."""
 
 import shutil
+import signal
 import subprocess
 import threading
 from collections import Counter
@@ -31,6 +32,12 @@ def no_client_is_left() -> Iterator[None]:
     yield
     left = [one.name for one in set(threading.enumerate()) - before if "zk_loop" in one.name]
     assert not left, f"ZooKeeper clients that nobody closed: {left}"
+
+
+def pytest_configure() -> None:
+    """Let interrupts reach what tests start, also where a shell began the tests in the background."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 SLOW_LEFT_OUT = pytest.StashKey[int]()
