@@ -69,7 +69,7 @@ class Partition:
     """The acting controller saw the whole target in sync and began to complete."""
     taken: Reassignment | None = None
     """The reassignment that the acting controller makes of the lowest request, recorded or not yet;
-    kept only under the readings that need it (`requests.is_remembered`)."""
+    kept only under the readings that need it (`is_remembered`)."""
 
 
 @dataclass(frozen=True, slots=True)

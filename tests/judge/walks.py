@@ -32,8 +32,8 @@ from reassure_model.protocols.kip_46 import (
 )
 from reassure_model.protocols.kip_46 import moves as healing
 from reassure_model.protocols.kip_46.moves import Healed, make_healed
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.batch import Batch, WriteOwed
-from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236_legacy import (
     Ask,
     DeleteLegacy,

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassure_model.protocols.kafka_4485.insync import (
+from reassure_model.protocols.kafka_4485 import (
     compute_high_watermark,
     compute_isr,
     compute_pseudo_isr,
 )
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.protocols.kip_236 import compute_drop, compute_existing, compute_kept
 from reassure_spec.readings import Readings
 
 WRITTEN = Readings()

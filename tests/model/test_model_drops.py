@@ -5,7 +5,8 @@ from itertools import permutations, product
 import pytest
 
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_drops
+from reassure_model.protocols.kip_236 import compute_drop
+from reassure_model.protocols.kip_236.assignment_rules import compute_drops
 from reassure_spec.readings import Readings, get_profile, override_readings
 
 CHOICES = {

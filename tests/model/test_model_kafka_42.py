@@ -28,8 +28,7 @@ from reassure_model.protocols.kafka_42 import (
     next_effect,
     start_replica_states,
 )
-from reassure_model.protocols.kafka_42.properties import is_at_rest
-from reassure_model.protocols.kafka_42.world import step
+from reassure_model.protocols.kafka_42.machine import is_at_rest, step
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_model.state_machines import PartitionState, ReplicaState, move_partition
 from reassure_spec.readings import Readings, get_profile, override_readings

@@ -6,23 +6,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassure_model.protocols.kafka_4485.lag import (
+from reassure_model.protocols.kafka_4485 import (
+    NEVER_MS,
     EndHistory,
+    Follower,
+    Leader,
     compute_replica_lag,
     compute_views,
     end_at,
-    matching_lags,
-    read_clock_and_end,
-)
-from reassure_model.protocols.kafka_4485.leader import (
-    NEVER_MS,
-    Follower,
-    Leader,
     enter_before,
     estimate_lag,
     evaluate,
     evaluate_before,
     fetch,
+    matching_lags,
+    read_clock_and_end,
     record_fetch,
     start_leader,
 )

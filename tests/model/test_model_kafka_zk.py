@@ -20,13 +20,13 @@ from reassure_model.protocols.kafka_zk import (
     next_effect,
     reassign_to,
 )
-from reassure_model.protocols.kafka_zk.properties import (
+from reassure_model.protocols.kafka_zk.machine import (
     find_bad_lists,
     find_leaderless,
     find_offline_for_good,
     is_at_rest,
+    step,
 )
-from reassure_model.protocols.kafka_zk.world import step
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 

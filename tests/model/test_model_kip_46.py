@@ -31,8 +31,7 @@ from reassure_model.protocols.kip_46 import (
     make_cluster,
     next_effect,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE
-from reassure_model.protocols.kip_46.world import step
+from reassure_model.protocols.kip_46.machine import MACHINE, step
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,

@@ -19,6 +19,11 @@ from reassure_model.protocols.kip_46 import (
     apply_effect,
     get_hosted,
 )
+from reassure_model.protocols.kip_46.machine import (
+    find_duplicate,
+    find_factor_changed,
+    find_two_running,
+)
 from reassure_model.protocols.kip_46.moves import (
     Action,
     Healed,
@@ -26,11 +31,6 @@ from reassure_model.protocols.kip_46.moves import (
     make_healed,
     next_step,
     step,
-)
-from reassure_model.protocols.kip_46.properties import (
-    find_duplicate,
-    find_factor_changed,
-    find_two_running,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
 

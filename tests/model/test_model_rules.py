@@ -17,12 +17,14 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236 import assignment_rules, record_rules, rules
-from reassure_model.protocols.kip_236.drop import is_change_unfinished
-from reassure_model.protocols.kip_236.rules import (
-    accept_write,
+from reassure_model.protocols.kip_236 import (
     apply_failover,
+    assignment_rules,
+    is_change_unfinished,
+    record_rules,
+    rules,
 )
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

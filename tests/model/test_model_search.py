@@ -14,12 +14,13 @@ from reassure_model.environment import Controller, Die, Failover, Join, Leave, N
 from reassure_model.invariants import GOALS, INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, Partition, is_leader_live
-from reassure_model.protocols.kip_236.obligations import compute_plan, next_write
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import apply_failover, next_write
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import (
     Action,
     Submit,
     System,
+    compute_plan,
     enabled,
     make_system,
     step,

@@ -24,7 +24,7 @@ from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236_legacy import OldZnodeWritten
 from reassure_model.environment import Failover, Join, Leave, On
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236_legacy import (
     Action,
     Ask,

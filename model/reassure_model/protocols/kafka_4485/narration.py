@@ -5,9 +5,14 @@ from functools import partial
 from typing import Final
 
 from reassure_model.narration import Vocabulary
+from reassure_model.protocols.kafka_4485 import (
+    NEVER_MS,
+    compute_replica_lag,
+    estimate_lag,
+    is_answered,
+    matching_lags,
+)
 from reassure_model.protocols.kafka_4485 import leader_clock as clock
-from reassure_model.protocols.kafka_4485.lag import compute_replica_lag, matching_lags
-from reassure_model.protocols.kafka_4485.leader import NEVER_MS, estimate_lag, is_answered
 from reassure_model.protocols.kafka_4485.leader_clock import Watched
 from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,

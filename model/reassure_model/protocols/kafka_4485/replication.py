@@ -20,7 +20,7 @@ from typing import Final
 
 from reassure_model.environment import NotPossible
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.protocols.kafka_4485.insync import compute_high_watermark, compute_isr
+from reassure_model.protocols.kafka_4485 import compute_high_watermark, compute_isr
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 

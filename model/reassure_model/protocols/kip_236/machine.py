@@ -36,14 +36,13 @@ from reassure_model.machine import (
 )
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.drop import find_drop
+from reassure_model.protocols.kip_236 import apply_failover, find_drop, is_remembered, next_write
 from reassure_model.protocols.kip_236.narration import VOCABULARY
-from reassure_model.protocols.kip_236.obligations import Obligation, next_write
 from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
-from reassure_model.protocols.kip_236.requests import is_remembered
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import Submit, System, enabled, step
 from reassure_model.writes import (
+    Obligation,
     Write,
 )
 from reassure_spec.readings import Readings

@@ -5,7 +5,6 @@ from typing import Final
 
 from reassure_model.narration import Vocabulary
 from reassure_model.partition import Partition, Reassignment
-from reassure_model.protocols.kip_236.obligations import Obligation
 from reassure_model.protocols.kip_236.system import System
 from reassure_model.writes import (
     ChangeIsr,
@@ -13,6 +12,7 @@ from reassure_model.writes import (
     CreateState,
     DeleteReassignment,
     DeleteRequest,
+    Obligation,
     UpdateReassignment,
     Write,
     WriteAssigned,

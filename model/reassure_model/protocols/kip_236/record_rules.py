@@ -10,12 +10,9 @@ from reassure_model.partition import (
     Request,
     is_done,
 )
-from reassure_model.protocols.kip_236.assignment_rules import CARRIED_OUT
-from reassure_model.protocols.kip_236.drop import (
+from reassure_model.protocols.kip_236 import (
+    CARRIED_OUT,
     SKIP_OFFLINE,
-    is_drop_forbidden,
-)
-from reassure_model.protocols.kip_236.requests import (
     Change,
     NothingToDo,
     Refusal,
@@ -23,6 +20,7 @@ from reassure_model.protocols.kip_236.requests import (
     decide_request,
     take_up,
 )
+from reassure_model.protocols.kip_236.assignment_rules import is_drop_forbidden
 from reassure_model.writes import (
     DeleteRequest,
 )

@@ -27,7 +27,8 @@ from reassure_model.protocols.kip_46 import (
     apply_effect,
     next_effect,
 )
-from reassure_model.protocols.kip_46.world import submit
+from reassure_model.protocols.kip_46.machine import submit
+from reassure_model.protocols.kip_236 import Refusal, decide_request
 from reassure_model.protocols.kip_236.batch import (
     Batch,
     WriteOwed,
@@ -39,7 +40,6 @@ from reassure_model.protocols.kip_236.batch import (
     next_owed,
     regain_broker,
 )
-from reassure_model.protocols.kip_236.requests import Refusal, decide_request
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
