@@ -94,10 +94,7 @@ DROP_PATH: Final = (R.OFFLINE, R.DELETION_STARTED, R.DELETION_SUCCESSFUL, R.NON_
 
 
 def _move(
-    previous: Machine,
-    state: Machine,
-    table: Mapping[Machine, frozenset[Machine]],
-    clause_id: str,
+    previous: Machine, state: Machine, table: Mapping[Machine, frozenset[Machine]], clause_id: str
 ) -> Accepted[Machine] | Rejected:
     if state not in table:
         return Rejected(clause_id, f"{state.name} does not exist in this profile")

@@ -15,8 +15,9 @@ import pytest
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, On
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
+from reassure_model.protocols import kip_236 as requests
 from reassure_model.protocols import kip_236_legacy
-from reassure_model.protocols.kip_236 import batch, requests
+from reassure_model.protocols.kip_236 import batch
 from reassure_model.protocols.kip_236 import system as model
 from reassure_model.protocols.kip_236.system import System, make_system, step
 from reassure_model.protocols.kip_236_legacy import DeleteLegacy, Legacy, WriteLegacy, make_legacy
@@ -96,9 +97,7 @@ def follow(system: System, action: Any, readings: Readings) -> System | Rejected
 
 
 def find_contradiction(
-    first: Any,
-    actions: Callable[[Any], Iterable[Any]],
-    follow: Callable[[Any, Any], Any],
+    first: Any, actions: Callable[[Any], Iterable[Any]], follow: Callable[[Any, Any], Any]
 ) -> str | None:
     """Say where an owed write is rejected, or where the controller alone goes round for ever."""
     start = (first, tuple(BUDGET.values()))

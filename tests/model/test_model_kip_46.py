@@ -45,12 +45,7 @@ from reassure_spec.znodes import (
 CONFIG: Final = HealingConfig()
 WRITTEN: Final = get_profile("kip-46")
 REPAIRED: Final = override_readings(
-    WRITTEN,
-    {
-        "heal.regenerate": "from-plan",
-        "heal.replaces": "all-due",
-        "heal.stale-task": "skip",
-    },
+    WRITTEN, {"heal.regenerate": "from-plan", "heal.replaces": "all-due", "heal.stale-task": "skip"}
 )
 T0: Final = ("t", 0)
 T1: Final = ("t", 1)
@@ -266,8 +261,7 @@ def test_records_and_tasks_survive_encoding() -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
-    [b"", b"[]", b'{"version":1}', b'{"version":1,"assignments":{"t":{"x":[1]}}}'],
+    "content", [b"", b"[]", b'{"version":1}', b'{"version":1,"assignments":{"t":{"x":[1]}}}']
 )
 def test_malformed_tasks_are_refused(content: bytes) -> None:
     """Content that is no task is refused with the path and the reason."""

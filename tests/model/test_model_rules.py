@@ -10,13 +10,7 @@ from _pytest.mark import ParameterSet
 
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236 import (
     apply_failover,
     assignment_rules,
@@ -271,12 +265,7 @@ CASES = (
         "complete.child-last", SHRUNK, DeleteReassignment(), DeleteReassignment(), good_before=DONE
     ),
     # Assignment
-    Case(
-        "assigned.no-duplicates",
-        RECORDED,
-        WriteAssigned((1, 2, 3)),
-        WriteAssigned((1, 2, 3, 3)),
-    ),
+    Case("assigned.no-duplicates", RECORDED, WriteAssigned((1, 2, 3)), WriteAssigned((1, 2, 3, 3))),
     Case(
         "assigned.change.only-as-due",
         CALM,

@@ -64,7 +64,6 @@ WRITTEN_TWICE: Mapping[str, str] = {
     "protocols.kip_236_legacy.__init__": _TWO_SIDES,
     "protocols.kip_236_legacy.entries": _TWO_SIDES,
     "protocols.kip_46.__init__": _TWO_SIDES,
-    "protocols.kip_46.moves": _TWO_SIDES,
     "protocols.kip_46.machine": _TABLE,
     "protocols.kip_46.writes": _TWO_SIDES,
     "protocols.topics.__init__": _TWO_SIDES,

@@ -179,11 +179,7 @@ ACTS: Final = (
     RETURN,
     FAILOVER,
     Act(
-        "interrupt",
-        Interrupt,
-        words="the command is interrupted",
-        counted="interrupts",
-        fault=True,
+        "interrupt", Interrupt, words="the command is interrupted", counted="interrupts", fault=True
     ),
     Act("observe", Observe, fair=True),
     Act("others-end", OthersEnd),

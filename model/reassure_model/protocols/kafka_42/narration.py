@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.environment import Die
-from reassure_model.narration import Vocabulary
+from reassure_model.narration import Vocabulary, parse_set, spell_leader
 from reassure_model.protocols.kafka_42 import (
     Effect,
     Listen,
@@ -30,13 +30,12 @@ from reassure_spec.words import (
     parse_replicas,
     spell_replicas,
 )
-from reassure_spec.znodes import NO_LEADER
 
 
 def _open(arguments: Arguments) -> Move:
     check_arguments(arguments, ("assigned", "brokers"))
-    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
-    return make_move(parse_replicas("assigned", arguments["assigned"]), brokers)
+    assigned = parse_replicas("assigned", arguments["assigned"])
+    return make_move(assigned, parse_set(arguments, "brokers"))
 
 
 def _say_opening(move: Move) -> tuple[str, ...]:
@@ -48,9 +47,8 @@ def say_effect(effect: Effect, _: Move, __: Move) -> str:
     """Return an effect as scenarios show it."""
     match effect:
         case WriteLeader(leader, isr, at):
-            who = "nobody" if leader == NO_LEADER else f"{leader}"
             place = f"step {at}" if at else "between steps"
-            return f"{place}: leader {who} isr {format_replicas(isr)}"
+            return f"{place}: leader {spell_leader(leader)} isr {format_replicas(isr)}"
         case Refuse(clause, reason):
             return f"refused by {clause}: {reason}; path removed"
         case Listen(target):
@@ -69,7 +67,7 @@ def say_effect(effect: Effect, _: Move, __: Move) -> str:
 
 def show(move: Move) -> str:
     """Return where the partition and its copies are, in two lines."""
-    who = "nobody" if move.leader == NO_LEADER else f"{move.leader}"
+    who = spell_leader(move.leader)
     path = "" if move.path is None else f" path {format_replicas(move.path)}"
     path += " and others" if move.beside and path else " path others" if move.beside else ""
     assigned, isr = format_replicas(move.assigned), format_replicas(move.isr)
@@ -90,7 +88,7 @@ def _report(before: Move, after: Move) -> str:
 def _shut_down(move: Move, arguments: Arguments) -> str:
     """Say who would take over from brokers that are about to stop."""
     check_arguments(arguments, ("brokers",))
-    stopping = frozenset(parse_replicas("brokers", arguments["brokers"]))
+    stopping = parse_set(arguments, "brokers")
     elected = select_controlled_shutdown(move.assigned, move.isr, move.live, stopping)
     if elected is None:
         return "nobody can take over; the broker keeps leading"

@@ -198,10 +198,7 @@ class View:
 
 @clause("isr.pseudo.close-follower", "isr.lagging-leaves", "hw.stall-bounded")
 def compute_views(
-    replicas: ReplicaList,
-    histories: Sequence[EndHistory],
-    times_ms: Sequence[int],
-    lag_ms_max: int,
+    replicas: ReplicaList, histories: Sequence[EndHistory], times_ms: Sequence[int], lag_ms_max: int
 ) -> tuple[View, ...]:
     """Evaluate the three definitions at each time in turn, as the high watermark has a past.
 

@@ -53,16 +53,9 @@ from reassure_model.protocols.kafka_zk import (
     write_leader,
 )
 from reassure_model.protocols.kafka_zk.narration import VOCABULARY
-from reassure_model.selectors import (
-    select_controlled_shutdown,
-    select_offline,
-    select_preferred,
-)
+from reassure_model.selectors import select_controlled_shutdown, select_offline, select_preferred
 from reassure_spec.clauses import checks, clause
-from reassure_spec.words import (
-    format_replicas,
-    spell_replicas,
-)
+from reassure_spec.words import format_replicas, spell_replicas
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 
@@ -279,12 +272,7 @@ ACTS: Final = (
 PROPERTIES: Final[tuple[Property[Shipped], ...]] = (
     Property("shipped.isr.without-deleted", always(find_deleted_in_sync), "deleted-in-sync"),
     Property("shipped.leader.holds-committed", always(find_empty_leader), "empty-leader"),
-    Property(
-        "shipped.isr.within-assigned",
-        always(find_outside),
-        "outside-assigned",
-        at_rest=True,
-    ),
+    Property("shipped.isr.within-assigned", always(find_outside), "outside-assigned", at_rest=True),
     Property(
         "shipped.assigned.holds-committed",
         always(find_nothing_held),
@@ -303,8 +291,7 @@ PROPERTIES: Final[tuple[Property[Shipped], ...]] = (
 GOALS: Final[tuple[Goal[Shipped], ...]] = (
     Goal("added-replica-leads", reached(lambda s: s.leader in s.adding)),
     Goal(
-        "nobody-leads-while-in-flight",
-        reached(lambda s: s.leader == NO_LEADER and bool(s.adding)),
+        "nobody-leads-while-in-flight", reached(lambda s: s.leader == NO_LEADER and bool(s.adding))
     ),
     Goal(
         "target-in-sync", reached(lambda s: bool(s.adding) and is_in_sync(s, s.assignment.target))

@@ -3,10 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from reassure_model.machine import (
-    ONLY,
-)
-from reassure_model.narration import Vocabulary
+from reassure_model.machine import ONLY
+from reassure_model.narration import Vocabulary, parse_set, spell_leader, to_each
 from reassure_model.protocols.kafka_zk import (
     Alter,
     Announce,
@@ -43,8 +41,7 @@ Shippeds = Mapping[str, Shipped]
 
 def _open(arguments: Arguments) -> Shipped:
     check_arguments(arguments, ("brokers",), ("dead",))
-    dead = frozenset(parse_replicas("dead", arguments.get("dead", "none")))
-    live = frozenset(parse_replicas("brokers", arguments["brokers"])) - dead
+    live = parse_set(arguments, "brokers") - parse_set(arguments, "dead")
     return Shipped((), NO_LEADER, (), live, frozenset(), frozenset())
 
 
@@ -81,11 +78,9 @@ def _write_znode(partitions: Shippeds, arguments: Arguments) -> Iterator[tuple[s
         yield name, WriteEntry(target, created and target is not None)
 
 
-def _shut_down(partitions: Shippeds, arguments: Arguments) -> Iterator[tuple[str, Any]]:
+def _read_shutdown(arguments: Arguments) -> ShutDown:
     check_arguments(arguments, ("broker",), ("others",))
-    others = frozenset(parse_replicas("others", arguments.get("others", "none")))
-    for name in partitions:
-        yield name, ShutDown(parse_number("broker", arguments["broker"]), others)
+    return ShutDown(parse_number("broker", arguments["broker"]), parse_set(arguments, "others"))
 
 
 def format_assignment(assignment: Assignment) -> str:
@@ -99,7 +94,7 @@ def format_assignment(assignment: Assignment) -> str:
 
 
 def _format_leader(shipped: Shipped) -> str:
-    who = "nobody" if shipped.leader == NO_LEADER else f"{shipped.leader}"
+    who = spell_leader(shipped.leader)
     return f"leader {who} isr {format_replicas(shipped.isr)} epoch {shipped.leader_epoch}"
 
 
@@ -161,7 +156,7 @@ VOCABULARY: Final = Vocabulary(
         "alter": _alter,
         "cancel": _cancel,
         "znode": _write_znode,
-        "shut-down": _shut_down,
+        "shut-down": to_each(_read_shutdown),
     },
     answers={"join": lambda _, after: _format_leader(after)},
     shows=("die", "return", "prefer", "shut-down", "run"),

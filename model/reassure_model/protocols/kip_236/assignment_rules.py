@@ -5,10 +5,7 @@ from itertools import combinations
 from typing import Final
 
 from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
-from reassure_model.partition import (
-    Partition,
-    is_target_in_sync,
-)
+from reassure_model.partition import Partition, is_target_in_sync
 from reassure_model.protocols.kip_236 import (
     CARRIED_OUT,
     DROPPED,

@@ -277,10 +277,7 @@ def check_removals(
     assert old is not None
     removed = [r for r in old.isr if r not in new.isr]
     if new.leader == NO_LEADER and not due:
-        yield (
-            "isr.kept-without-leader",
-            not removed or f"{removed[0]} could lead when it returns",
-        )
+        yield ("isr.kept-without-leader", not removed or f"{removed[0]} could lead when it returns")
         return
     alive = [r for r in removed if r in around.live]
     if removed:

@@ -41,7 +41,7 @@ LIVES: Final[Mapping[str, Life]] = {
             "legacy.entry.matching-target",
             "legacy.translate.request",
         ),
-    ),
+    )
 }
 """What a controller may do to the znode; clients do as they like."""
 

@@ -31,7 +31,9 @@ from reassure_model.machine import (
     always,
     reached,
 )
+from reassure_model.narration import parse_key
 from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import spell_key
 from reassure_model.protocols.kip_46 import (
     Action,
     Assignments,
@@ -58,14 +60,10 @@ from reassure_model.protocols.kip_46 import (
     is_redundant,
     next_effect,
 )
-from reassure_model.protocols.kip_46.narration import make_vocabulary, parse_key, spell_key
+from reassure_model.protocols.kip_46.narration import make_vocabulary
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings, override_readings
-from reassure_spec.words import (
-    Arguments,
-    parse_number,
-    spell_replicas,
-)
+from reassure_spec.words import Arguments, parse_number, spell_replicas
 
 
 def step(
@@ -110,7 +108,7 @@ def submit(cluster: Cluster, assignments: Assignments) -> Accepted[Cluster] | Re
     """Persist a task of an operator, unless it names a replica twice or none at all."""
     for key, target in assignments:
         if len(target) == 0 or len(set(target)) != len(target):
-            return Rejected("heal.task.refuse-duplicate", f"{key[0]}-{key[1]}: {list(target)}")
+            return Rejected("heal.task.refuse-duplicate", f"{spell_key(key)}: {list(target)}")
     return Accepted(add_task(cluster, assignments, automatic=False))
 
 
@@ -167,7 +165,7 @@ def find_factor_changed(cluster: Cluster) -> str | None:
         for key, target in task.assignments:
             hosted = get_hosted(cluster, key)
             if task.automatic and hosted is not None and len(hosted.assigned) != len(target):
-                return f"{key[0]}-{key[1]} from {list(hosted.assigned)} to {list(target)}"
+                return f"{spell_key(key)} from {list(hosted.assigned)} to {list(target)}"
     return None
 
 
@@ -314,8 +312,7 @@ def list_properties(config: HealingConfig) -> tuple[Property[Cluster], ...]:
             lambda cluster, readings: find_stopped_queue(cluster, config, readings),
         ),
         Property(
-            "heal.target.live",
-            lambda cluster, readings: find_dead_named(cluster, config, readings),
+            "heal.target.live", lambda cluster, readings: find_dead_named(cluster, config, readings)
         ),
         Property("heal.failover.generated-again", always(find_made_twice)),
         Property("heal.cancel.enough-replicas", find_two_meanings),

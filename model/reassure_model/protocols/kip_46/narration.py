@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from reassure_model.narration import Vocabulary
+from reassure_model.narration import Vocabulary, parse_key, to_each
 from reassure_model.outcome import Rejected
+from reassure_model.partition import spell_key
 from reassure_model.protocols.kip_46 import (
     Assignments,
     Cluster,
@@ -34,7 +35,6 @@ from reassure_spec.words import (
 )
 from reassure_spec.znodes import (
     BadZnode,
-    PartitionKey,
     TaskZnode,
     decode_task,
     encode_failed_broker,
@@ -44,19 +44,6 @@ from reassure_spec.znodes import (
 )
 
 Clusters = Mapping[str, Cluster]
-
-
-def spell_key(key: PartitionKey) -> str:
-    """Return the name of a partition."""
-    return f"{key[0]}-{key[1]}"
-
-
-def parse_key(text: str) -> PartitionKey:
-    """Return the partition of a name. Raises ScenarioError."""
-    topic, dash, number = text.rpartition("-")
-    if not dash:
-        raise ScenarioError(f"{text!r} is no partition; write topic-number")
-    return topic, parse_number("partition", number)
 
 
 def _open(arguments: Arguments) -> Cluster:
@@ -87,12 +74,11 @@ def _add_partition(cluster: Cluster, arguments: Arguments) -> Cluster:
     return replace(cluster, partitions=tuple(partitions))
 
 
-def _submit(clusters: Clusters, arguments: Arguments) -> Iterator[tuple[str, Any]]:
-    """Persist an operator's task for one partition."""
+def _read_task(arguments: Arguments) -> Submit:
+    """Read an operator's task for one partition."""
     check_arguments(arguments, ("partition", "target"))
     target = parse_replicas("target", arguments["target"])
-    for name in clusters:
-        yield name, Submit(((parse_key(arguments["partition"]), target),))
+    return Submit(((parse_key(arguments["partition"]), target),))
 
 
 def _write_task(clusters: Clusters, arguments: Arguments) -> Iterator[tuple[str, Any]]:
@@ -166,7 +152,7 @@ def make_vocabulary(config: HealingConfig) -> Vocabulary[Cluster]:
         say_opening=_say_opening,
         show=show,
         say_effect=say_effect,
-        commands={"submit": _submit, "write-task": _write_task},
+        commands={"submit": to_each(_read_task), "write-task": _write_task},
         answers={"tick": lambda _, after: f"{after.now_ms} ms"},
         questions={"quota": lambda _, arguments: _say_quota(arguments, config)},
         changes={"partition": _add_partition},

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_model.narration import Vocabulary
+from reassure_model.narration import Vocabulary, parse_set
 from reassure_model.protocols.topics import (
     Answer,
     Effect,
@@ -29,9 +29,9 @@ from reassure_spec.words import (
 
 def _open(arguments: Arguments) -> Topic:
     check_arguments(arguments, ("partitions", "brokers"), ("off",))
-    text, brokers = arguments["partitions"], parse_replicas("brokers", arguments["brokers"])
+    text, brokers = arguments["partitions"], parse_set(arguments, "brokers")
     lists = () if text == "none" else tuple(parse_replicas("", t) for t in text.split("/"))
-    return replace(make_topic(lists, frozenset(brokers)), may_delete="off" not in arguments)
+    return replace(make_topic(lists, brokers), may_delete="off" not in arguments)
 
 
 def _say_opening(topic: Topic) -> tuple[str, ...]:
