@@ -374,17 +374,6 @@ STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcom
     Follow: _follow,
 }
 ACTIONS: Final[Mapping[str, type[Action]]] = {
-    "append": Append,
-    "serve": Serve,
-    "answer": Answer,
-    "lag": Lag,
-    "catch-up": CatchUp,
-    "advance": Advance,
-    "join": Join,
-    "leave": Leave,
-    "remove": Remove,
-    "refresh": Refresh,
-    "elect": Elect,
-    "follow": Follow,
+    "catch-up" if kind is CatchUp else kind.__name__.lower(): kind for kind in STEPS
 }
 """By name, in the order in which they are looked at."""
