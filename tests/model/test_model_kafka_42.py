@@ -1,9 +1,11 @@
 """The first reassignment: its steps, its failure cases, and which repairs it needs."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Final
 
 import pytest
+import steps
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append
@@ -12,7 +14,6 @@ from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.protocols.kafka_42 import (
     Command,
-    Effect,
     Interrupt,
     Listen,
     Move,
@@ -42,6 +43,8 @@ REPAIRED: Final = override_readings(WRITTEN, REPAIRS)
 MOVES: Final = (((1,), (2,)), ((1, 2), (2, 3)), ((1, 2), (3, 4)), ((1,), (1, 2)))
 MACHINE: Final = find_machines()["kafka-42"]
 FAULTS: Final = ({"deaths": 1, "failovers": 1}, {"interrupts": 1, "failovers": 1})
+take = partial(steps.take, MACHINE, readings=WRITTEN)
+run = partial(steps.run, MACHINE, readings=WRITTEN)
 
 
 def begin(assigned: tuple[int, ...], target: tuple[int, ...]) -> Move:
@@ -50,15 +53,6 @@ def begin(assigned: tuple[int, ...], target: tuple[int, ...]) -> Move:
     outcome = step(move, Command(target), WRITTEN)
     assert isinstance(outcome, Accepted)
     return outcome.state
-
-
-def take(move: Move, *actions: object, readings: object = WRITTEN) -> Move:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(move, action, readings)  # type: ignore[arg-type]
-        assert isinstance(outcome, Accepted)
-        move = outcome.state
-    return move
 
 
 def find_problem(
@@ -74,42 +68,6 @@ def find_problem(
         times,
         {},
     )
-
-
-def run(move: Move, readings: object = WRITTEN) -> tuple[Move, list[Effect]]:
-    """Let the controller act until it waits."""
-    effects: list[Effect] = []
-    while (effect := next_effect(move, readings)) is not None:  # type: ignore[arg-type]
-        move = apply_effect(move, effect)
-        effects.append(effect)
-        assert len(effects) < 50
-    return move, effects
-
-
-@pytest.mark.parametrize(
-    ("assigned", "target", "problem", "faults", "length"),
-    [
-        ((1,), (2,), "deleted-in-sync", {}, 6),
-        ((1, 2), (2, 3), "empty-leader", {"deaths": 1}, 8),
-        ((1, 2), (3, 4), "stopped-leader", {"deaths": 1}, 10),
-        ((1,), (2,), "empty-leader", {"deaths": 1}, 8),
-        ((1,), (2,), "outside-assigned", {}, 3),
-        ((1, 2), (3, 4), "emptied-assignment", {"deaths": 1, "failovers": 1}, 13),
-        ((1, 2), (3, 4), "stray", {"interrupts": 1, "failovers": 1}, 4),
-        ((1,), (2,), "emptied-assignment", {"interrupts": 1, "failovers": 1}, 8),
-    ],
-)
-def test_problem_as_written_is_reachable(
-    assigned: tuple[int, ...],
-    target: tuple[int, ...],
-    problem: str,
-    faults: dict[str, int],
-    length: int,
-) -> None:
-    """Each problem is reachable as written, and the shortest story to it is this long."""
-    story = find_problem(begin(assigned, target), WRITTEN, (problem,), faults)
-    assert story is not None
-    assert len(story) == length
 
 
 @pytest.mark.parametrize("faults", FAULTS)
@@ -160,17 +118,17 @@ def cut_anywhere(
 
     With each cut one of these brokers dies, if any, and the next controller acts until it waits.
     """
-    waiting, _ = run(begin(assigned, target), readings)
+    waiting, _ = run(begin(assigned, target), readings=readings)
     joins = [Join(replica) for replica in target if replica not in assigned]
     synced = take(waiting, *joins, readings=readings)
-    _, effects = run(synced, readings)
+    _, effects = run(synced, readings=readings)
     for cut in range(len(effects) + 1):
         move = synced
         for effect in effects[:cut]:
             move = apply_effect(move, effect)
         for dead in deaths or (None,):
             died = () if dead is None else (Die(dead),)
-            yield run(take(move, *died, Failover(), readings=readings), readings)[0]
+            yield run(take(move, *died, Failover(), readings=readings), readings=readings)[0]
 
 
 @pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])

@@ -15,6 +15,7 @@ from reassure_model.invariants import GOALS, INVARIANTS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, Partition, is_leader_live
 from reassure_model.protocols.kip_236 import apply_failover, next_write
+from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import (
     Action,
@@ -72,21 +73,6 @@ EACH = pytest.mark.parametrize(
 )
 
 
-def normalise(system: System) -> System:
-    """Return the system with epochs and sequence numbers counted from the start."""
-    partition = system.partition
-    state = partition.state
-    if state is not None:
-        state = replace(state, leader_epoch=0, controller_epoch=1)
-    requests = tuple(replace(r, sequence=n) for n, r in enumerate(partition.requests))
-    return replace(
-        system,
-        partition=replace(partition, state=state, requests=requests),
-        controller_epoch=1,
-        next_sequence=len(requests),
-    )
-
-
 def actions_within(system: System, scope: Scope, readings: Readings) -> Iterator[Action]:
     """Yield the actions that the scope leaves possible."""
     pending = len(system.partition.requests)
@@ -111,7 +97,7 @@ def search(scope: Scope, profile: str) -> frozenset[System]:
             for action in actions_within(system, scope, readings):
                 outcome = step(system, action, readings)
                 assert isinstance(outcome, Accepted), f"{outcome} for {action} in {system}"
-                after = normalise(outcome.state)
+                after = MACHINE.normalise(outcome.state)
                 if after not in found:
                     found.add(after)
                     following.append(after)
@@ -216,7 +202,9 @@ def count_longest(system: System, readings: Readings, known: dict[System, int]) 
             if isinstance(action, Controller | Join):
                 outcome = step(system, action, readings)
                 if not isinstance(outcome, Rejected):
-                    steps.append(1 + count_longest(normalise(outcome.state), readings, known))
+                    steps.append(
+                        1 + count_longest(MACHINE.normalise(outcome.state), readings, known)
+                    )
         known[system] = max(steps)
     assert known[system] >= 0, f"a replica joins and is taken out again without end: {system}"
     return known[system]
