@@ -291,7 +291,7 @@ def is_redundant(cluster: Cluster, task: Task, readings: Readings) -> bool:
 
 
 @clause("heal.record.first-failure", "heal.record.deleted-on-return", "heal.record.complete")
-def next_for_records(cluster: Cluster) -> Effect | None:
+def next_for_records(cluster: Cluster) -> RecordFailure | DeleteRecord | None:
     """Keep the failure records: delete those of brokers that are back, write those that lack.
 
     A broker is missed when it is not alive and a partition is to have a replica on it after all
@@ -355,7 +355,7 @@ def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaL
     "heal.task.started",
 )
 @checks
-def next_for_tasks(cluster: Cluster, readings: Readings) -> Effect | None:
+def next_for_tasks(cluster: Cluster, readings: Readings) -> StartTask | RemoveTask | None:
     """Execute the first task, or remove it when it is complete, satisfied or pointless."""
     if not cluster.tasks or find_running(cluster) is not None:
         return None

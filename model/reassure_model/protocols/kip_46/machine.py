@@ -1,6 +1,6 @@
 """KIP-46 as a machine: what may happen to a cluster and what must never be."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -219,6 +219,7 @@ def find_two_meanings(cluster: Cluster, readings: Readings) -> str | None:
     return None
 
 
+Find = Callable[[Cluster, Readings], str | None]
 _REPLICAS: Final = ListOf("brokers", "places")
 
 
@@ -298,22 +299,17 @@ GOALS: Final[tuple[Goal[Cluster], ...]] = (
 
 def list_properties(config: HealingConfig) -> tuple[Property[Cluster], ...]:
     """Return what must never be, and what a reader takes for granted besides."""
+
+    def under(find: Callable[[Cluster, HealingConfig, Readings], str | None]) -> Find:
+        return lambda cluster, readings: find(cluster, config, readings)
+
     return (
-        Property(
-            "heal.task.no-live-replica-removed",
-            lambda cluster, readings: find_live_removed(cluster, config, readings),
-            "live-removed",
-        ),
+        Property("heal.task.no-live-replica-removed", under(find_live_removed), "live-removed"),
         Property("heal.task.one-at-a-time", always(find_two_running), "two-running"),
         Property("heal.target.no-duplicate", always(find_duplicate), "duplicate-replica"),
         Property("heal.generate.replaces-failed", always(find_factor_changed), "factor-changed"),
-        Property(
-            "heal.cancel.never-running",
-            lambda cluster, readings: find_stopped_queue(cluster, config, readings),
-        ),
-        Property(
-            "heal.target.live", lambda cluster, readings: find_dead_named(cluster, config, readings)
-        ),
+        Property("heal.cancel.never-running", under(find_stopped_queue)),
+        Property("heal.target.live", under(find_dead_named)),
         Property("heal.failover.generated-again", always(find_made_twice)),
         Property("heal.cancel.enough-replicas", find_two_meanings),
     )

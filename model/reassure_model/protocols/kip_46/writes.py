@@ -27,8 +27,6 @@ from reassure_model.protocols.kip_46 import (
     Cluster,
     DeleteRecord,
     Hosted,
-    RecordFailure,
-    RemoveTask,
     StartTask,
     Task,
     choose_replacement,
@@ -173,15 +171,15 @@ def find_record_debts(
     """
     found: list[tuple[int, Rejected]] = []
     while (effect := next_for_records(cluster)) is not None:
-        match effect:
-            case DeleteRecord(broker):
-                why = f"broker {broker} is back"
-                found.append((broker, Rejected("heal.record.deleted-on-return", why)))
-                left = tuple(each for each in cluster.failed if each[0] != broker)
-            case RecordFailure(broker):
-                why = f"broker {broker} is away and is to have a replica"
-                found.append((broker, Rejected("heal.record.complete", why)))
-                left = (*cluster.failed, (broker, 0))
+        broker = effect.broker
+        if isinstance(effect, DeleteRecord):
+            why = f"broker {broker} is back"
+            found.append((broker, Rejected("heal.record.deleted-on-return", why)))
+            left = tuple(each for each in cluster.failed if each[0] != broker)
+        else:
+            why = f"broker {broker} is away and is to have a replica"
+            found.append((broker, Rejected("heal.record.complete", why)))
+            left = (*cluster.failed, (broker, 0))
         cluster = replace(cluster, failed=left)
     told = {broker for broker, _ in found}
     for broker, _ in cluster.failed:
@@ -401,11 +399,9 @@ def find_task_debt(cluster: Cluster, readings: Readings) -> tuple[Task, Rejected
     if effect is None:
         return None
     task = cluster.tasks[0]
-    match effect:
-        case StartTask(number):
-            return task, Rejected("heal.task.started", f"task {number} is not started")
-        case RemoveTask(number, clause_id, why):
-            if clause_id == "heal.cancel.automatic-only":
-                clause_id = "heal.cancel.enough-replicas"
-            return task, Rejected(clause_id, f"task {number} is still there: {why}")
-    return None
+    if isinstance(effect, StartTask):
+        return task, Rejected("heal.task.started", f"task {task.number} is not started")
+    clause_id = effect.clause
+    if clause_id == "heal.cancel.automatic-only":
+        clause_id = "heal.cancel.enough-replicas"
+    return task, Rejected(clause_id, f"task {task.number} is still there: {effect.why}")
