@@ -43,10 +43,9 @@ from reassure_model.machine import find_machines
 from reassure_model.outcome import Accepted
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols import kafka_42, kafka_zk
-from reassure_model.protocols.kafka_zk import world
-from reassure_model.protocols.kip_236 import system
+from reassure_model.protocols.kafka_zk.machine import step as step_shipped
+from reassure_model.protocols.kip_236 import next_write, system
 from reassure_model.protocols.kip_236.narration import format_write
-from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.state_machines import (
     DROP_PATH,
     PARTITION_TABLES,
@@ -311,7 +310,7 @@ def _goals(modules: Iterable[str]) -> Iterator[str]:
 
 def _properties(system: System) -> Iterator[str]:
     wrong = sorted(set(_predicates(system)))
-    refused = [row for row in wrong if ".requests." in row[2]]
+    refused = [row for row in wrong if row[2].endswith(".find_refusal`")]
     never = [row for row in wrong if row not in refused]
     goals = list(_goals(sorted({place.strip("`").rpartition(".")[0] for _, _, place in never})))
     if refused:
@@ -404,7 +403,7 @@ def _state_machines(system: System) -> Iterator[str]:
         replicas, partitions = REPLICA_TABLES[profile], PARTITION_TABLES[profile]
         yield from _machines("Replica", {profile: replicas})
         yield from _machines("Partition", {profile: partitions})
-    if "protocols.kip_236.drop" in system.modules:
+    if "drop" in system.areas:
         yield from _dropped_replica()
     for protocol in system.lives:
         yield from _lifecycle(protocol)
@@ -528,7 +527,7 @@ def _walk_shipped() -> Iterator[Step]:
     while True:
         effect, before = kafka_zk.next_effect(shipped), shipped
         if effect is not None:
-            outcome = world.step(shipped, Controller())
+            outcome = step_shipped(shipped, Controller())
             assert isinstance(outcome, Accepted)
             shipped = outcome.state
             what = say_effect(effect, before, shipped).partition(": leader")[0]

@@ -48,7 +48,7 @@ from reassure_model.partition import (
     from_znode,
 )
 from reassure_model.protocols.kafka_zk import Assignment
-from reassure_model.protocols.kafka_zk.properties import find_unelectable
+from reassure_model.protocols.kafka_zk.machine import find_unelectable
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec import znodes
 from reassure_spec.clauses import clause

@@ -44,11 +44,10 @@ def is_preferred(
     The in-sync set stays as it is. A completion that has begun elects in the target alone.
     """
     old = partition.state
+    assert old is not None and partition.assigned is not None
     if not around.preferred_asked and readings.election_preferred == "asked":
         return False
-    if old is None or partition.assigned is None or partition.completing:
-        return False
-    if not is_isr_without_more(old, new):
+    if partition.completing or not is_isr_without_more(old, new):
         return False
     elected = select_preferred(partition.assigned, old.isr, around.live)
     kept = len(new.isr) == len(old.isr)
@@ -61,8 +60,7 @@ def is_shutdown(partition: Partition, new: LeaderAndIsr, around: Environment) ->
     Where nobody can take over the leader stays, and with it the in-sync set.
     """
     old = partition.state
-    if old is None or partition.assigned is None:
-        return False
+    assert old is not None and partition.assigned is not None
     if not is_isr_without_more(old, new):
         return False
     removed = [r for r in old.isr if r not in new.isr]
@@ -81,7 +79,8 @@ def is_deletion(partition: Partition, new: LeaderAndIsr, around: Environment) ->
     The last in-sync replica stays in the set (KAFKA-5083).
     """
     old = partition.state
-    if not around.deleting or old is None or not is_isr_without_more(old, new):
+    assert old is not None
+    if not around.deleting or not is_isr_without_more(old, new):
         return False
     if new.leader == NO_LEADER:
         return True
@@ -96,9 +95,10 @@ def is_unclean(
     The topic has to allow it, or the default of all brokers, or the reading `election.unclean`.
     """
     old = partition.state
+    assert old is not None and partition.assigned is not None
     if not around.unclean_allowed and readings.election_unclean == "no":
         return False
-    if old is None or partition.assigned is None or is_leader_live(old, around):
+    if is_leader_live(old, around):
         return False
     if select_offline(partition.assigned, old.isr, around.live) is not None:
         return False

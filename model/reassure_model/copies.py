@@ -127,20 +127,23 @@ def find_empty_leader(copies: Copies) -> str | None:
     return f"leader {copies.leader} lacks committed records"
 
 
+@clause("move.isr.within-assigned", "shipped.isr.within-assigned")
 def find_outside(copies: Copies) -> str | None:
-    """Say so when a replica is in sync and not assigned."""
+    """Say so when a replica is in sync and not assigned (findings move-5, move-6, zk-2)."""
     outside = [replica for replica in copies.isr if replica not in copies.assigned]
     return f"in sync and not assigned: {outside}" if outside else None
 
 
+@clause("move.assigned.holds-committed", "shipped.assigned.holds-committed")
 def find_nothing_held(copies: Copies) -> str | None:
-    """Say so when no assigned replica has the committed records."""
+    """Say so when no assigned replica has the records (findings move-6, move-8, zk-1, zk-5)."""
     if any(replica in copies.holding for replica in copies.assigned):
         return None
     return f"no replica of {list(copies.assigned)} has the committed records"
 
 
+@clause("move.cancel.no-strays", "shipped.cancel.no-strays")
 def find_running_unassigned(copies: Copies) -> str | None:
-    """Say so when a replica runs that is not assigned."""
+    """Say so when a replica runs that is not assigned (findings move-7, zk-3)."""
     strays = sorted(copies.running - frozenset(copies.assigned))
     return f"running and not assigned: {strays}" if strays else None

@@ -4,7 +4,7 @@ An invariant answers the reason why it is broken, or None. Beside the invariants
 that must be reachable, or the invariants would hold of nothing.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, Generic, Protocol, TypeVar
 
@@ -32,14 +32,6 @@ class Invariant(Generic[S]):
     """Answers why it is broken, None where it holds."""
     at_rest: bool = False
     """Whether it need hold only when the controller owes nothing."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A state that must be reachable."""
-
-    name: str
-    reached: Callable[[Partition], bool]
 
 
 @clause("leader.in-isr")
@@ -102,18 +94,16 @@ INVARIANTS: Final[tuple[Invariant[Partition], ...]] = (
     Invariant("top.bounds-assigned", find_too_many_assigned, at_rest=True),
 )
 
-GOALS: Final = (
-    Goal("a reassignment waits for its target", lambda p: p.reassignment is not None),
-    Goal("the whole target is in sync", is_target_in_sync),
-    Goal("a change is due to drop something", lambda p: p.drop_due),
-    Goal(
-        "a replica of the target leads while old ones are in sync",
-        lambda p: (
-            p.reassignment is not None
-            and p.state is not None
-            and p.state.leader in p.reassignment.target
-            and any(r not in p.reassignment.target for r in p.state.isr)
-        ),
+GOALS: Final[Mapping[str, Callable[[Partition], bool]]] = {
+    "a reassignment waits for its target": lambda p: p.reassignment is not None,
+    "the whole target is in sync": is_target_in_sync,
+    "a change is due to drop something": lambda p: p.drop_due,
+    "a replica of the target leads while old ones are in sync": lambda p: (
+        p.reassignment is not None
+        and p.state is not None
+        and p.state.leader in p.reassignment.target
+        and any(r not in p.reassignment.target for r in p.state.isr)
     ),
-    Goal("no replica leads", lambda p: p.state is not None and p.state.leader == NO_LEADER),
-)
+    "no replica leads": lambda p: p.state is not None and p.state.leader == NO_LEADER,
+}
+"""By name."""

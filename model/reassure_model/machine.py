@@ -18,11 +18,11 @@ from reassure_model.environment import (
     Failover,
     Join,
     Leave,
-    NotPossible,
     On,
     Return,
 )
 from reassure_model.fields import Domain, RecordOf, normalise
+from reassure_model.invariants import Invariant
 from reassure_model.narration import Vocabulary
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment
@@ -35,7 +35,6 @@ M = TypeVar("M")
 State = TypeVar("State")
 Written = TypeVar("Written")
 Written_co = TypeVar("Written_co", covariant=True)
-State_contra = TypeVar("State_contra", contravariant=True)
 Sets = Mapping[str, tuple[Any, ...]]
 """What the names of sets stand for (`brokers`, `targets`): who looks at a machine says."""
 Within = Mapping[str, Callable[[S, S], bool]]
@@ -72,11 +71,6 @@ def read_number(name: str, text: str) -> tuple[Any, ...]:
     return (parse_number(name, text),)
 
 
-def spell_number(parameter: Any) -> str:
-    """Return a number, or whatever has a spelling of its own."""
-    return str(parameter)
-
-
 @dataclass(frozen=True, slots=True)
 class Act:
     """A kind of action."""
@@ -91,7 +85,7 @@ class Act:
     """What a scenario calls the parameter."""
     read: Callable[[str, str], tuple[Any, ...]] = read_number
     """From an argument's name and text to the parameters, an action for each."""
-    spell: Callable[[Any], str] = spell_number
+    spell: Callable[[Any], str] = str
     """The parameter as a scenario spells it."""
     command: str = ""
     """What a scenario calls it where that is not its name."""
@@ -161,41 +155,18 @@ def ask_for(name: str, kind: Callable[..., Any], counted: str, **more: Any) -> A
     return Act(name, kind, **{**asked, "spell": spell_replicas, "counted": counted, **more})
 
 
+def _on_broker(kind: type, argument: str, words: str, **more: Any) -> Act:
+    """Return what happens to a broker, or to the replica on it."""
+    name = kind.__name__.lower()
+    return Act(name, kind, "brokers", argument, parse_replicas, words=words, **more)
+
+
 CONTROLLER = Act("controller", Controller, command="step", fair=True)
-JOIN = Act(
-    "join", Join, "brokers", "replica", parse_replicas, words="{} joins the in-sync set", fair=True
-)
-LEAVE = Act(
-    "leave",
-    Leave,
-    "brokers",
-    "replica",
-    parse_replicas,
-    words="{} leaves the in-sync set",
-    counted="lags",
-    fault=True,
-)
-DIE = Act(
-    "die",
-    Die,
-    "brokers",
-    "broker",
-    parse_replicas,
-    words="broker {} dies",
-    counted="deaths",
-    fault=True,
-    shared=True,
-)
-RETURN = Act(
-    "return",
-    Return,
-    "brokers",
-    "broker",
-    parse_replicas,
-    words="broker {} returns",
-    counted="returns",
-    fair=True,
-    shared=True,
+JOIN = _on_broker(Join, "replica", "{} joins the in-sync set", fair=True)
+LEAVE = _on_broker(Leave, "replica", "{} leaves the in-sync set", counted="lags", fault=True)
+DIE = _on_broker(Die, "broker", "broker {} dies", counted="deaths", fault=True, shared=True)
+RETURN = _on_broker(
+    Return, "broker", "broker {} returns", counted="returns", fair=True, shared=True
 )
 FAILOVER = Act(
     "failover",
@@ -273,22 +244,6 @@ class Due(Protocol[Written_co]):
         """The clause that asks for it."""
 
 
-class Always(Protocol[State_contra]):
-    """What is true of a partition at every moment, or at rest."""
-
-    @property
-    def clause(self) -> str:
-        """The clause that says so."""
-
-    @property
-    def find(self) -> Callable[[State_contra], str | None]:
-        """Answers why it is broken, None where it holds."""
-
-    @property
-    def at_rest(self) -> bool:
-        """Whether it need hold only when the controller owes nothing."""
-
-
 def take_no_silent_step(state: State, around: Environment, readings: Readings) -> tuple[State, ...]:
     """Return nothing: whatever changes a controller's mind is written."""
     return ()
@@ -310,7 +265,7 @@ class Judgement(Generic[State, Written]):
     """The state as the next controller finds it, who remembers nothing."""
     owed: Callable[[State, Environment, Readings], Due[Written] | None]
     """What the controller has to write next; None where it may rest."""
-    invariants: tuple[Always[State], ...] = ()
+    invariants: tuple[Invariant[State], ...] = ()
     silent: Callable[[State, Environment, Readings], Iterable[State]] = take_no_silent_step
     """The states that a controller may come to without a write."""
 
@@ -435,23 +390,6 @@ class Machine(Generic[S]):
             return self.vocabulary.say_effect(self.next_effect(before, readings), before, after)
         act = self.find_act(action)
         return act.tell(act.get_parameter(action))
-
-    def iterate_cuts(self, state: S, readings: Readings, limit: int = 100) -> Iterator[S]:
-        """Yield the state after each prefix of what the controller does until it waits.
-
-        A crash can fall between any two effects, so that each of them is what a new controller may
-        find. Raises NotPossible where there are more effects than `limit`.
-        """
-        yield state
-        for _ in range(limit):
-            if self.next_effect(state, readings) is None:
-                return
-            outcome = self.step(state, Controller(), readings)
-            if isinstance(outcome, Rejected):
-                return
-            state = outcome.state
-            yield state
-        raise NotPossible(f"{self.name}: the controller does not come to rest in {limit} effects")
 
 
 _FOUND: dict[str, Machine[Any]] = {}

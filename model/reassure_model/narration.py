@@ -5,12 +5,13 @@ of a protocol's rules needs them: who reads the model beside its document can le
 `Machine` carries its `Vocabulary` for those who tell.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 from reassure_spec.readings import Readings
-from reassure_spec.words import Arguments
+from reassure_spec.words import Arguments, ScenarioError, parse_number, parse_replicas
+from reassure_spec.znodes import NO_LEADER, PartitionKey
 
 S = TypeVar("S")
 
@@ -64,3 +65,31 @@ class Vocabulary(Generic[S]):
     """What becomes of that memory by an effect or a death, and lines about it."""
     recall: Callable[[Any], str] | None = None
     """That memory, for the command `replicas`."""
+
+
+def parse_key(text: str) -> PartitionKey:
+    """Return the partition in `topic-number`. Raises ScenarioError."""
+    topic, dash, number = text.rpartition("-")
+    if not dash:
+        raise ScenarioError(f"{text!r} is no partition; write topic-number")
+    return topic, parse_number("partition", number)
+
+
+def parse_set(arguments: Arguments, name: str, default: str = "none") -> frozenset[int]:
+    """Return the brokers that an argument names."""
+    return frozenset(parse_replicas(name, arguments.get(name, default)))
+
+
+def spell_leader(leader: int, nobody: str = "nobody") -> str:
+    """Return who leads."""
+    return nobody if leader == NO_LEADER else str(leader)
+
+
+def to_each(read: Callable[[Arguments], Any]) -> Command[Any]:
+    """Return a command that has the same happen to each partition, whatever stands there."""
+
+    def take(states: Mapping[str, Any], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+        action = read(arguments)
+        yield from ((name, action) for name in states)
+
+    return take

@@ -7,7 +7,7 @@ to know of the rest of the cluster. All records are frozen; a step makes new one
 
 from dataclasses import dataclass
 
-from reassure_spec.znodes import NO_LEADER, ReplicaList, StateZnode
+from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList, StateZnode
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,11 @@ class LeaderAndIsr:
     leader_epoch: int
     controller_epoch: int
     isr: ReplicaList
+
+
+def spell_key(key: PartitionKey) -> str:
+    """Return the name of a partition."""
+    return f"{key[0]}-{key[1]}"
 
 
 def to_znode(state: LeaderAndIsr) -> StateZnode:
@@ -69,7 +74,7 @@ class Partition:
     """The acting controller saw the whole target in sync and began to complete."""
     taken: Reassignment | None = None
     """The reassignment that the acting controller makes of the lowest request, recorded or not yet;
-    kept only under the readings that need it (`requests.is_remembered`)."""
+    kept only under the readings that need it (`is_remembered`)."""
 
 
 @dataclass(frozen=True, slots=True)

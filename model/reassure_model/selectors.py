@@ -87,10 +87,7 @@ def select_new(assigned: ReplicaList, live: frozenset[int]) -> Elected | None:
 
 @clause("election.controlled-shutdown", "act.shutdown-handed-over")
 def select_controlled_shutdown(
-    assigned: ReplicaList,
-    isr: ReplicaList,
-    live: frozenset[int],
-    shutting_down: frozenset[int],
+    assigned: ReplicaList, isr: ReplicaList, live: frozenset[int], shutting_down: frozenset[int]
 ) -> Elected | None:
     """Select who takes over from a broker that is about to stop.
 

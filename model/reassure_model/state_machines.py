@@ -8,7 +8,6 @@ Where Kafka's prose and its tables disagree, the tables are followed.
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final, TypeVar
 
 from reassure_model.outcome import Accepted, Rejected
@@ -59,14 +58,9 @@ _REPLICA_LATER: Final = {
     R.NON_EXISTENT: frozenset({R.DELETION_SUCCESSFUL}),
 }
 
-REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]]]] = (
-    MappingProxyType(
-        {
-            name: MappingProxyType(_REPLICA_FIRST if name in FIRST_STATES else _REPLICA_LATER)
-            for name in PROFILES
-        }
-    )
-)
+REPLICA_TABLES: Final[Mapping[str, Mapping[ReplicaState, frozenset[ReplicaState]]]] = {
+    name: _REPLICA_FIRST if name in FIRST_STATES else _REPLICA_LATER for name in PROFILES
+}
 """By profile: valid previous states by state. A state that is not a key does not exist there."""
 
 
@@ -79,14 +73,9 @@ _PARTITION_LATER: Final = {
 
 _PARTITION_FIRST: Final = {**_PARTITION_LATER, P.OFFLINE: frozenset({P.NEW, P.ONLINE})}
 
-PARTITION_TABLES: Final[Mapping[str, Mapping[PartitionState, frozenset[PartitionState]]]] = (
-    MappingProxyType(
-        {
-            name: MappingProxyType(_PARTITION_FIRST if name in FIRST_STATES else _PARTITION_LATER)
-            for name in PROFILES
-        }
-    )
-)
+PARTITION_TABLES: Final[Mapping[str, Mapping[PartitionState, frozenset[PartitionState]]]] = {
+    name: _PARTITION_FIRST if name in FIRST_STATES else _PARTITION_LATER for name in PROFILES
+}
 """By profile: valid previous states by state."""
 
 DROP_PATH: Final = (R.OFFLINE, R.DELETION_STARTED, R.DELETION_SUCCESSFUL, R.NON_EXISTENT)
@@ -94,10 +83,7 @@ DROP_PATH: Final = (R.OFFLINE, R.DELETION_STARTED, R.DELETION_SUCCESSFUL, R.NON_
 
 
 def _move(
-    previous: Machine,
-    state: Machine,
-    table: Mapping[Machine, frozenset[Machine]],
-    clause_id: str,
+    previous: Machine, state: Machine, table: Mapping[Machine, frozenset[Machine]], clause_id: str
 ) -> Accepted[Machine] | Rejected:
     if state not in table:
         return Rejected(clause_id, f"{state.name} does not exist in this profile")

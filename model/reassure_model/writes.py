@@ -6,7 +6,7 @@ shows as a sequence of them, and a crash can fall between any two.
 
 from dataclasses import dataclass, replace
 
-from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_spec.znodes import ReplicaList
 
 
@@ -76,6 +76,21 @@ Write = (
     | DeleteReassignment
     | DeleteRequest
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Obligation:
+    """A write that is due, and the clause that asks for it."""
+
+    write: Write
+    clause: str
+
+
+def raise_epoch(
+    state: LeaderAndIsr, around: Environment, leader: int, isr: ReplicaList
+) -> WriteState:
+    """Return the write of leader and in-sync set with the next leader epoch."""
+    return WriteState(LeaderAndIsr(leader, state.leader_epoch + 1, around.controller_epoch, isr))
 
 
 def adopt(partition: Partition, write: Write) -> Partition:

@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-c", "from reassure_conformance.cli import main; mai
 @pytest.mark.parametrize(
     ("kind", "name", "words"),
     [
-        ("clause", "drop.keep-top", ("MUST", "KIP-236", "kip_236.drop.compute_drop")),
+        ("clause", "drop.keep-top", ("MUST", "KIP-236", "kip_236.compute_drop")),
         ("finding", "drop-4", ("drops in-sync replicas of its own target", "drop.protects")),
         ("theorem", "drop-leader-kept", ("proved", "reassure prove drop-leader-kept")),
         ("theorem", "drop-target-in-sync-kept", ("refuted", "shows finding drop-4")),

@@ -15,7 +15,7 @@ from reassure_controller.replication.leading import (
 )
 from reassure_controller.replication.quota import Quota
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_model.protocols.kafka_4485 import leader as model
+from reassure_model.protocols import kafka_4485 as model
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.rooms import RefusedReading
 

@@ -59,7 +59,7 @@ def test_other_rules_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """States kept under rules whose code has changed since are not gone on from."""
     explore_scope("small", directory=tmp_path, budget=Budget(states=100))
 
-    monkeypatch.setattr("reassure_model.protocols.kip_236.obligations.find_drop", lambda *_: ())
+    monkeypatch.setattr("reassure_model.protocols.kip_236.find_drop", lambda *_: ())
     with pytest.raises(ForeignCheckpoint, match="before its code or data changed"):
         explore_scope("small", directory=tmp_path)
 

@@ -15,7 +15,7 @@ from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
 from reassure_judge.rules import Rules
 from reassure_model.partition import LeaderAndIsr, to_znode
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.writes import (
     CreateReassignment,
     CreateState,

@@ -11,9 +11,8 @@ from random import Random
 from typing import Final
 
 from reassure_model.outcome import Rejected
-from reassure_model.protocols.kafka_4485 import leader as timed
-from reassure_model.protocols.kafka_4485 import replication
-from reassure_model.protocols.kafka_4485.insync import compute_isr
+from reassure_model.protocols import kafka_4485 as timed
+from reassure_model.protocols.kafka_4485 import compute_isr, replication
 from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,
     Action,

@@ -24,10 +24,16 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236.drop import find_drop, must_drop_wait
-from reassure_model.protocols.kip_236.obligations import next_write
-from reassure_model.protocols.kip_236.requests import NothingToDo, Refusal, decide_request
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import (
+    NothingToDo,
+    Refusal,
+    apply_failover,
+    decide_request,
+    find_drop,
+    must_drop_wait,
+    next_write,
+)
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

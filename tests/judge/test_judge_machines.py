@@ -12,6 +12,7 @@ from reassure_judge.kafka import find_nobody_electable, find_outside
 from reassure_judge.kafka_partition import AlterIsr, Hosted, WriteLists, Written
 from reassure_judge.kafka_writes import fail_over, next_obligation
 from reassure_judge.protocols.kafka_zk import accept
+from reassure_model import copies
 from reassure_model.copies import Append, can_join
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Rejected
@@ -35,12 +36,11 @@ from reassure_model.protocols.kafka_zk import (
     plan_phase,
     reassign_to,
 )
-from reassure_model.protocols.kafka_zk import world as happenings
-from reassure_model.protocols.kafka_zk.machine import MACHINE
-from reassure_model.protocols.kafka_zk.properties import (
+from reassure_model.protocols.kafka_zk import machine as happenings
+from reassure_model.protocols.kafka_zk.machine import (
+    MACHINE,
     find_leaderless,
     find_offline_for_good,
-    find_outside_assigned,
 )
 from reassure_model.selectors import Elected, select_reassigned
 from reassure_model.writes import ChangeIsr, WriteState
@@ -128,7 +128,7 @@ def look(hosted: Hosted, shipped: Shipped) -> Iterator[str]:
     owed = next_obligation(hosted, see(shipped, None), READINGS)
     if waits and owed is not None and find_leaderless(shipped) is None:
         yield f"owed while the controller waits: {owed}"
-    if bool(find_outside(hosted)) != bool(find_outside_assigned(shipped)):
+    if bool(find_outside(hosted)) != bool(copies.find_outside(shipped)):
         yield "outside the assignment"
     if waits and bool(find_nobody_electable(hosted)) != bool(find_offline_for_good(shipped)):
         yield "offline for good"

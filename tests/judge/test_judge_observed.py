@@ -19,7 +19,8 @@ from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.observed.lags import Past
 from reassure_judge.observed.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
-from reassure_model.protocols.kafka_4485 import invariants, lag, replication
+from reassure_model.protocols import kafka_4485 as lag
+from reassure_model.protocols.kafka_4485 import invariants, replication
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
     KINDS,

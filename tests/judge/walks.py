@@ -13,6 +13,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, Generic, TypeVar
 
+import healed
+from healed import Healed, make_healed
+
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.ops import Topic, list_ops
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
@@ -30,10 +33,9 @@ from reassure_model.protocols.kip_46 import (
     Submit,
     Tick,
 )
-from reassure_model.protocols.kip_46 import moves as healing
-from reassure_model.protocols.kip_46.moves import Healed, make_healed
+from reassure_model.protocols.kip_46.writes import find_left
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.batch import Batch, WriteOwed
-from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236_legacy import (
     Ask,
     DeleteLegacy,
@@ -303,21 +305,21 @@ class HealingWalk(Walk[Healed]):
     def find_step(self) -> WriteOwed | kip_46.Effect | None:
         """Return what the controller does next."""
         due = self.find_owed()
-        return due or healing.next_step(self.state, self.config, self.readings)
+        return due or healed.next_step(self.state, self.config, self.readings)
 
     def _step(self, action: object) -> None:
-        outcome = healing.step(self.state, action, self.config, self.readings)  # type: ignore[arg-type]
+        outcome = healed.step(self.state, action, self.config, self.readings)  # type: ignore[arg-type]
         if isinstance(outcome, Rejected):
             raise NotPossible(f"{action}: {outcome}")
         self.state = outcome.state
 
     def _carry_out(self, step: object) -> None:
-        outcome = healing.carry_out(self.state, step, self.readings)  # type: ignore[arg-type]
+        outcome = healed.carry_out(self.state, step, self.readings)  # type: ignore[arg-type]
         if isinstance(outcome, Rejected):
             raise NotPossible(f"{step}: {outcome}")
         before, self.state = self.state, outcome.state
         if isinstance(step, StartTask):
-            self._started = healing.find_left(healing.as_cluster(before), before.tasks[0])
+            self._started = find_left(healed.as_cluster(before), before.tasks[0])
 
     def _write_action(self, action: object) -> None:
         match action:

@@ -16,7 +16,8 @@ from reassure_model.partition import (
     Request,
     to_znode,
 )
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import apply_failover
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import ChangeIsr, WriteState
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import NO_LEADER, ReplicaList, encode_state

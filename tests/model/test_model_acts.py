@@ -6,7 +6,7 @@ import pytest
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import WriteState
 from reassure_spec.readings import Readings

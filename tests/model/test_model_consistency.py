@@ -15,11 +15,14 @@ import pytest
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, On
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
+from reassure_model.protocols import kip_236 as requests
 from reassure_model.protocols import kip_236_legacy
-from reassure_model.protocols.kip_236 import batch, requests
+from reassure_model.protocols.kip_236 import batch
 from reassure_model.protocols.kip_236 import system as model
+from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_model.protocols.kip_236.system import System, make_system, step
 from reassure_model.protocols.kip_236_legacy import DeleteLegacy, Legacy, WriteLegacy, make_legacy
+from reassure_model.protocols.kip_236_legacy.machine import MACHINE as LEGACY
 from reassure_model.writes import DeleteReassignment, UpdateReassignment, Write
 from reassure_spec.readings import PROFILES, READINGS, Readings, override_readings
 from reassure_spec.znodes import LegacyEntry
@@ -54,18 +57,6 @@ def name_choice(readings: Readings) -> str:
     return ",".join(f"{n}={v}" for n, v in told if first[n] != v) or "as first"
 
 
-def count_anew(system: System) -> System:
-    """Return the system with epochs and sequence numbers counted from 0."""
-    partition = system.partition
-    requests = tuple(replace(r, sequence=i) for i, r in enumerate(partition.requests))
-    state = partition.state
-    if state is not None:
-        state = replace(state, leader_epoch=0, controller_epoch=0)
-    partition = replace(partition, requests=requests, state=state)
-    sequence = len(requests)
-    return replace(system, partition=partition, controller_epoch=0, next_sequence=sequence)
-
-
 def start() -> System:
     """Return two replicas online on three brokers, with the requests waiting."""
     system = make_system((1, 2), (1, 2, 3))
@@ -73,7 +64,7 @@ def start() -> System:
         outcome = step(system, action, Readings())
         assert not isinstance(outcome, Rejected)
         system = outcome.state
-    return count_anew(system)
+    return MACHINE.normalise(system)
 
 
 def spend(left: tuple[int, ...], action: object) -> tuple[int, ...] | None:
@@ -92,13 +83,11 @@ def list_actions(system: System, readings: Readings) -> Iterator[model.Action]:
 def follow(system: System, action: Any, readings: Readings) -> System | Rejected:
     """Return what becomes of the system, epochs counted anew."""
     outcome = step(system, action, readings)
-    return outcome if isinstance(outcome, Rejected) else count_anew(outcome.state)
+    return outcome if isinstance(outcome, Rejected) else MACHINE.normalise(outcome.state)
 
 
 def find_contradiction(
-    first: Any,
-    actions: Callable[[Any], Iterable[Any]],
-    follow: Callable[[Any, Any], Any],
+    first: Any, actions: Callable[[Any], Iterable[Any]], follow: Callable[[Any, Any], Any]
 ) -> str | None:
     """Say where an owed write is rejected, or where the controller alone goes round for ever."""
     start = (first, tuple(BUDGET.values()))
@@ -162,10 +151,7 @@ def follow_legacy(state: Legacy, action: Any, readings: Readings) -> Any:
         return None
     if isinstance(outcome, Rejected):
         return outcome
-    after = outcome.state
-    system = count_anew(after.as_system(PARTITION))
-    after = after.having(PARTITION, system.partition)
-    return replace(after, controller_epoch=0, next_sequence=system.next_sequence)
+    return LEGACY.normalise(outcome.state)
 
 
 def judge_legacy(readings: Readings) -> str | None:

@@ -1,18 +1,16 @@
 """The drop rule in each reading: the documents' examples and the instances of the findings."""
 
 from dataclasses import dataclass
+from itertools import permutations, product
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassure_model.protocols.kafka_4485.insync import (
-    compute_high_watermark,
-    compute_isr,
-    compute_pseudo_isr,
-)
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_spec.readings import Readings
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
+from reassure_model.protocols.kip_236 import compute_drop, compute_existing, compute_kept
+from reassure_model.protocols.kip_236.assignment_rules import compute_drops
+from reassure_spec.readings import Readings, get_profile, override_readings
 
 WRITTEN = Readings()
 EXCLUSIVE = Readings(drop_slice="exclusive")
@@ -110,21 +108,37 @@ def _prefixes(replicas: list[int]) -> st.SearchStrategy[tuple[int, ...]]:
     return st.integers(1, len(replicas)).map(lambda n: tuple(replicas[:n]))
 
 
-@pytest.mark.clause("isr.pseudo.by-lag")
-@pytest.mark.clause("isr.member.at-or-above-hw")
-def test_in_sync_set_follows_lag_and_high_watermark() -> None:
-    """A replica at the limit of the lag is still in, one below the high watermark is not."""
-    pseudo = compute_pseudo_isr((1, 2, 3), (0, 10, 11), 10)
-    assert pseudo == (1, 2)
-    assert compute_isr((1, 2, 3), (9, 8, 9), pseudo, 8) == (1, 2)
-    assert compute_isr((1, 2, 3), (9, 7, 9), pseudo, 8) == (1,)
+# All drop sets that the open order allows --------------------------------------------------------
+
+CHOICES = {
+    "written": get_profile("kip-236"),
+    "amended": get_profile("kip-236-amended"),
+    "exclusive": override_readings(get_profile("kip-236"), {"drop.slice": "exclusive"}),
+}
 
 
-@pytest.mark.clause("hw.never-decreases")
-@pytest.mark.clause("hw.minimum-of-pseudo-isr")
-@pytest.mark.clause("hw.at-most-leader-end")
-def test_high_watermark_is_smallest_end_and_never_back() -> None:
-    """The high watermark goes up to the smallest pseudo-in-sync end and never comes down."""
-    assert compute_high_watermark(4, (1, 2, 3), (9, 7, 5), (1, 2)) == 7
-    assert compute_high_watermark(8, (1, 2, 3), (9, 7, 5), (1, 2)) == 8
-    assert compute_high_watermark(0, (1, 2), (3, 9), (1, 2)) == 3
+def every_order(partition: Partition, readings: Readings) -> set[frozenset[int]]:
+    """Evaluate the rule for every order of both groups."""
+    state, flight, assigned = partition.state, partition.reassignment, partition.assigned
+    assert state is not None and flight is not None and assigned is not None
+    others = [r for r in assigned if r not in state.isr]
+    return {
+        frozenset(
+            compute_drop(
+                assigned, state.leader, isr, flight.top, flight.target, readings, tuple(rest)
+            )
+        )
+        for isr, rest in product(permutations(state.isr), permutations(others))
+    }
+
+
+@pytest.mark.parametrize("readings", CHOICES.values(), ids=CHOICES)
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5])
+def test_allowed_drops_are_those_of_every_order(size: int, readings: Readings) -> None:
+    """Enumerating who comes first in each group finds the drop sets of all orders, and no other."""
+    assigned = tuple(range(1, size + 1))
+    for in_sync, top in product(range(1, size + 1), range(1, size + 2)):
+        for leader in (1, in_sync):
+            state = LeaderAndIsr(leader, 0, 1, assigned[:in_sync])
+            partition = Partition(assigned, state, Reassignment((size, 9), top), drop_due=True)
+            assert compute_drops(partition, readings) == every_order(partition, readings)

@@ -3,12 +3,7 @@
 import pytest
 
 from reassure_model.partition import Partition, Reassignment
-from reassure_model.protocols.kip_236.identity import (
-    Fate,
-    Identity,
-    compare_identity,
-    follow_record,
-)
+from reassure_model.protocols.kip_236 import Fate, Identity, compare_identity, follow_record
 
 IDLE = Partition((1, 2))
 FIRST = Partition((1, 2), reassignment=Reassignment((1, 3), 2))

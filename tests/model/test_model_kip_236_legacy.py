@@ -1,21 +1,21 @@
 """The old znode: what becomes of its entries, and what crashes and clients cannot spoil."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Final
 
 import pytest
+import steps
 
-from reassure_explorer.engine.search import find_shortest
+from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Accepted
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236.system import is_stopped
 from reassure_model.protocols.kip_236_legacy import (
     Action,
     Ask,
     DeleteLegacy,
-    Effect,
     Legacy,
     RewriteZnode,
     Translate,
@@ -26,7 +26,8 @@ from reassure_model.protocols.kip_236_legacy import (
     next_effect,
     step,
 )
-from reassure_model.writes import CreateReassignment, DeleteReassignment
+from reassure_model.protocols.kip_236_legacy.machine import MACHINE
+from reassure_model.writes import DeleteReassignment
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,
@@ -44,27 +45,8 @@ BROKERS: Final = frozenset({1, 2, 3, 4})
 MOVE: Final = LegacyEntry(T0, (2, 3))
 OTHER: Final = LegacyEntry(T0, (2, 4))
 SECOND: Final = LegacyEntry(T1, (3, 4))
-
-
-def take(legacy: Legacy, *actions: Action, readings: Readings = WRITTEN) -> Legacy:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(legacy, action, readings)
-        assert isinstance(outcome, Accepted)
-        legacy = outcome.state
-    return legacy
-
-
-def run(legacy: Legacy, readings: Readings = WRITTEN) -> tuple[Legacy, list[Effect]]:
-    """Let the controller act until it waits; the rules must accept whatever it writes."""
-    effects: list[Effect] = []
-    while (effect := next_effect(legacy, readings)) is not None:
-        outcome = apply_effect(legacy, effect, readings)
-        assert isinstance(outcome, Accepted)
-        legacy = outcome.state
-        effects.append(effect)
-        assert len(effects) < 60
-    return legacy, effects
+take = partial(steps.take, MACHINE, readings=WRITTEN)
+run = partial(steps.run, MACHINE, readings=WRITTEN)
 
 
 def online(*keys: tuple[str, int]) -> Legacy:
@@ -74,7 +56,7 @@ def online(*keys: tuple[str, int]) -> Legacy:
 
 def settle(legacy: Legacy, readings: Readings) -> Legacy:
     """Let the controller act and every target replica catch up until nothing is in flight."""
-    legacy, _ = run(legacy, readings)
+    legacy, _ = run(legacy, readings=readings)
     while moving := [(key, p) for key, p in legacy.partitions if p.reassignment is not None]:
         for key, partition in moving:
             assert partition.reassignment is not None
@@ -83,7 +65,7 @@ def settle(legacy: Legacy, readings: Readings) -> Legacy:
                 stopped = is_stopped(legacy.get(key), replica, readings)
                 if replica not in partition.state.isr and not stopped:
                     legacy = take(legacy, On(key, Join(replica)), readings=readings)
-        legacy, _ = run(legacy, readings)
+        legacy, _ = run(legacy, readings=readings)
     return legacy
 
 
@@ -131,23 +113,28 @@ def test_routes_do_not_mix(*, legacy_first: bool) -> None:
 
 @pytest.mark.parametrize("readings", [WRITTEN, TAKEN_UP, RECORDED])
 @pytest.mark.parametrize(
-    "actions",
+    ("actions", "caught_up"),
     [
-        (WriteLegacy((MOVE,)),),
-        (WriteLegacy((MOVE, SECOND)),),
-        (WriteLegacy((LegacyEntry(T0, (2, 1)),)),),
-        (WriteLegacy((LegacyEntry(("gone", 0), (1,)), MOVE)),),
-        (WriteLegacy((MOVE,)), Ask(((T0, (1, 4)), (T1, (3, 4))))),
-        (Ask(((T0, (1, 4)),)), WriteLegacy((MOVE, SECOND))),
-        (Ask(((T0, (1, 4)),)), Ask(((T0, (2, 3)), (T1, (1, 2))))),
-        (Ask(((T0, (2, 4)),), legacy=True), WriteLegacy((MOVE,))),
-        (WriteLegacy(()),),
+        ((WriteLegacy((MOVE,)),), False),
+        ((WriteLegacy((MOVE, SECOND)),), False),
+        ((WriteLegacy((LegacyEntry(T0, (2, 1)),)),), False),
+        ((WriteLegacy((LegacyEntry(("gone", 0), (1,)), MOVE)),), False),
+        ((WriteLegacy((MOVE,)), Ask(((T0, (1, 4)), (T1, (3, 4))))), False),
+        ((Ask(((T0, (1, 4)),)), WriteLegacy((MOVE, SECOND))), False),
+        ((Ask(((T0, (1, 4)),)), Ask(((T0, (2, 3)), (T1, (1, 2))))), False),
+        ((Ask(((T0, (2, 4)),), legacy=True), WriteLegacy((MOVE,))), False),
+        ((WriteLegacy(()),), False),
+        ((WriteLegacy((MOVE,)),), True),
     ],
 )
-def test_crash_anywhere_ends_the_same(actions: tuple[Action, ...], readings: Readings) -> None:
+def test_crash_anywhere_ends_the_same(
+    actions: tuple[Action, ...], caught_up: bool, readings: Readings
+) -> None:
     """Whatever effect was the last, the next controller ends where the first would have ended."""
     start = take(online(T0, T1), *actions, readings=readings)
-    waiting, effects = run(start, readings)
+    if caught_up:
+        start = take(run(start, readings=readings)[0], On(T0, Join(3)), readings=readings)
+    waiting, effects = run(start, readings=readings)
     end = settle(waiting, readings)
     for cut in range(len(effects) + 1):
         legacy = start
@@ -161,22 +148,6 @@ def test_crash_anywhere_ends_the_same(actions: tuple[Action, ...], readings: Rea
         ], cut
         assert after.entries == end.entries, cut
         assert all(p.reassignment is None and not p.requests for _, p in after.partitions)
-
-
-def test_crash_while_completing_ends_the_same() -> None:
-    """A failover after any effect of a completion leaves neither a record nor an entry."""
-    start = take(run(take(online(), WriteLegacy((MOVE,))))[0], On(T0, Join(3)))
-    _, effects = run(start)
-    for cut in range(len(effects) + 1):
-        legacy = start
-        for effect in effects[:cut]:
-            outcome = apply_effect(legacy, effect, WRITTEN)
-            assert isinstance(outcome, Accepted)
-            legacy = outcome.state
-        after = settle(take(legacy, Failover()), WRITTEN)
-        assert after.get(T0).assigned == (2, 3)
-        assert after.get(T0).reassignment is None
-        assert after.entries is None
 
 
 def test_top_survives_a_failover() -> None:
@@ -202,7 +173,7 @@ def test_rewrite_is_ignored_until_failover_or_taken_up() -> None:
     rewritten = take(legacy, WriteLegacy((MOVE, SECOND)))
     assert run(rewritten)[0].get(T1).reassignment is None
     assert run(take(rewritten, Failover()))[0].get(T1).reassignment is not None
-    assert run(rewritten, TAKEN_UP)[0].get(T1).reassignment is not None
+    assert run(rewritten, readings=TAKEN_UP)[0].get(T1).reassignment is not None
 
 
 def test_newer_entry_survives_the_completion_of_an_older() -> None:
@@ -219,7 +190,7 @@ def test_rollback_needs_original_replicas() -> None:
 
 def test_controller_records_original_replicas_before_it_starts() -> None:
     """Under that reading no request is made before the znode names the original replicas."""
-    _, effects = run(take(online(), WriteLegacy((MOVE,))), RECORDED)
+    _, effects = run(take(online(), WriteLegacy((MOVE,))), readings=RECORDED)
     assert effects[0] == RewriteZnode(
         (replace(MOVE, original=(1, 2)),), "original replicas recorded"
     )
@@ -239,52 +210,11 @@ def test_deleting_a_znode_that_is_not_there_is_impossible() -> None:
         step(online(), DeleteLegacy(), WRITTEN)
 
 
-@dataclass(frozen=True, slots=True)
-class Story:
-    """A state, what clients may still do, and what faults may come."""
-
-    legacy: Legacy
-    clients: tuple[Action, ...]
-    failovers: int = 1
-
-
-def iterate_successors(story: Story, readings: Readings) -> Iterator[tuple[Action, Story]]:
-    """Yield what can happen: the controller, the next client, a replica catching up, a failover."""
-    actions: list[Action] = []
-    if next_effect(story.legacy, readings) is not None:
-        actions.append(Controller())
-    actions += story.clients[:1]
-    for key, partition in story.legacy.partitions:
-        flight, state = partition.reassignment, partition.state
-        if flight is not None and state is not None:
-            assigned = [r for r in flight.target if r in (partition.assigned or ())]
-            out = (r for r in assigned if r not in state.isr)
-            waiting = (r for r in out if not is_stopped(partition, r, readings))
-            actions += [On(key, Join(replica)) for replica in waiting]
-    actions += [Failover()] if story.failovers else []
-    for action in actions:
-        if isinstance(action, DeleteLegacy) and story.legacy.entries is None:
-            yield action, replace(story, clients=story.clients[1:])
-            continue
-        outcome = step(story.legacy, action, readings)
-        assert not isinstance(outcome, Rejected), (action, outcome)
-        clients = story.clients[1:] if action in story.clients[:1] else story.clients
-        left = story.failovers - isinstance(action, Failover)
-        yield action, Story(outcome.state, clients, left)
-
-
-CLIENTS: Final = (
-    (WriteLegacy((MOVE,)), Ask(((T0, (1, 4)),)), DeleteLegacy(), WriteLegacy((OTHER,))),
-    (Ask(((T0, (1, 4)),)), WriteLegacy((MOVE,)), WriteLegacy((OTHER,))),
-)
-
-
-def is_stuck(story: Story, readings: Readings) -> bool:
+def is_stuck(legacy: Legacy, readings: Readings) -> bool:
     """Whether the controller rests on an entry that it has seen and that nothing is in flight for.
 
     A request that stays while the controller rests is stuck as well.
     """
-    legacy = story.legacy
     if next_effect(legacy, readings) is not None:
         return False
     flights = {key for key, p in legacy.partitions if p.reassignment and p.reassignment.legacy}
@@ -293,54 +223,32 @@ def is_stuck(story: Story, readings: Readings) -> bool:
     return waiting or any(entry.key not in flights for entry in seen)
 
 
-@pytest.mark.parametrize("clients", CLIENTS)
-@pytest.mark.parametrize("readings", [WRITTEN, TAKEN_UP], ids=["ignored", "taken-up"])
-def test_no_entry_and_no_request_is_ever_stuck(
-    clients: tuple[Action, ...], readings: Readings
-) -> None:
-    """In no interleaving of clients, copies and a failover does a seen entry wait for nothing.
+def is_unseen(legacy: Legacy, readings: Readings) -> bool:
+    """Whether the controller rests on the old znode with nothing in flight."""
+    flights = any(p.reassignment for _, p in legacy.partitions)
+    return next_effect(legacy, readings) is None and not flights and legacy.entries is not None
 
-    Every write of the controller on the way is one that the rules accept.
-    """
-    story = find_shortest(
-        Story(online(), clients),
-        lambda s: iterate_successors(s, readings),
-        lambda s: is_stuck(s, readings),
-    )
+
+SETS: Final = {"contents": ((MOVE,), (OTHER,)), "asked": (((T0, (1, 4)),),)}
+
+
+@pytest.mark.parametrize(
+    "times", [{"writes": 1, "requests": 1}, {"writes": 2}, {"writes": 1, "failovers": 1}]
+)
+@pytest.mark.parametrize("readings", [WRITTEN, TAKEN_UP], ids=["ignored", "taken-up"])
+def test_no_entry_and_no_request_is_ever_stuck(times: dict[str, int], readings: Readings) -> None:
+    """In no interleaving of clients, copies and a failover does a seen entry wait for nothing."""
+    story = search(MACHINE, online(), readings, lambda s: is_stuck(s, readings), times, SETS)
     assert story is None
 
 
-def test_goal_rewritten_entry_is_stuck_when_ignored() -> None:
-    """Goal: an entry that was written over another stays unseen for ever where that is ignored."""
-
-    def unseen(story: Story, readings: Readings) -> bool:
-        legacy = story.legacy
-        resting = next_effect(legacy, readings) is None and not story.failovers
-        flights = any(p.reassignment for _, p in legacy.partitions)
-        return resting and not flights and legacy.entries is not None
-
-    clients = (WriteLegacy((MOVE,)), WriteLegacy((OTHER,)))
-    for readings, expected in ((WRITTEN, True), (TAKEN_UP, False)):
-        story = find_shortest(
-            Story(online(), clients, failovers=0),
-            lambda s, r=readings: iterate_successors(s, r),  # type: ignore[misc]
-            lambda s, r=readings: unseen(s, r),  # type: ignore[misc]
-        )
-        assert (story is not None) == expected
-
-
-def test_goal_record_made_from_an_entry_is_reachable() -> None:
-    """Goal: a legacy record is made, so that what is said of its end is not vacuous."""
-    _, effects = run(take(online(), WriteLegacy((MOVE,))))
-    assert any(
-        isinstance(e, WriteOwed) and isinstance(e.owed.write, CreateReassignment) for e in effects
-    )
-
-
-def test_entries_survive_encoding() -> None:
-    """What is written to the old znode is read back as it was, original replicas included."""
-    entries = (replace(MOVE, original=(1, 2)), SECOND)
-    assert decode_reassign_partitions("p", encode_reassign_partitions(entries)) == entries
+@pytest.mark.parametrize(("readings", "reached"), [(WRITTEN, True), (TAKEN_UP, False)])
+def test_rewritten_entry_is_unseen_for_ever_when_ignored(readings: Readings, reached: bool) -> None:
+    """An entry that was written over another waits for nothing, only where that is ignored."""
+    sets = {**SETS, "contents": ((OTHER,),)}
+    start = run(take(online(), WriteLegacy((MOVE,))), readings=readings)[0]
+    story = search(MACHINE, start, readings, lambda s: is_unseen(s, readings), {"writes": 1}, sets)
+    assert (story is not None) == reached
 
 
 @pytest.mark.parametrize(
@@ -351,6 +259,7 @@ def test_entries_survive_encoding() -> None:
         b'{"version":1}',
         b'{"version":2,"partitions":[]}',
         b'{"version":1,"partitions":[7]}',
+        encode_reassign_partitions((MOVE, OTHER)),
         b'{"version":1,"partitions":[{"topic":"t","partition":"0","replicas":[1]}]}',
         b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":["1"]}]}',
         b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[],"original_replicas":1}]}',
@@ -360,9 +269,3 @@ def test_malformed_znodes_are_refused(content: bytes) -> None:
     """Content that is no list of partitions is refused with the path and the reason."""
     with pytest.raises(BadZnode, match="p: "):
         decode_reassign_partitions("p", content)
-
-
-def test_partition_twice_in_the_znode_is_refused() -> None:
-    """Two targets for one partition in one znode make no sense."""
-    with pytest.raises(BadZnode, match="t-0 stands twice"):
-        decode_reassign_partitions("p", encode_reassign_partitions((MOVE, OTHER)))

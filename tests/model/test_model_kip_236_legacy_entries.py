@@ -68,10 +68,7 @@ def test_entry_is_removed_in_time(entry: Entry, partition: Partition, clause: st
     ],
 )
 def test_entry_is_changed_by_the_controller(
-    before: Entry | None,
-    target: tuple[int, ...],
-    original: tuple[int, ...] | None,
-    clause: str,
+    before: Entry | None, target: tuple[int, ...], original: tuple[int, ...] | None, clause: str
 ) -> None:
     """A controller adds the original replicas at most, and the right ones."""
     found = judge_entry_change(before, LegacyEntry(KEY, target, original), IDLE)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from random import Random
 from typing import Any, Final
 
 import pytest
@@ -142,10 +143,7 @@ LAMP: Final = Machine(
         say_effect=lambda *_: "it is put out",
     ),
     judgement=Judgement(
-        begin=Lamp(),
-        accept=accept_write,
-        fail_over=lambda lamp, _: lamp,
-        owed=lambda *_: None,
+        begin=Lamp(), accept=accept_write, fail_over=lambda lamp, _: lamp, owed=lambda *_: None
     ),
 )
 BOUNDS: Final = Bounds(Lamp(), {}, {"breaks": 1})
@@ -272,13 +270,27 @@ ALL: Final = tuple(find_machines().values())
 EACH: Final = pytest.mark.parametrize("machine", ALL, ids=lambda machine: machine.name)
 
 
-BOUNDED: Final = {
+SOURCES: Final = {
     name: source
     for name, scope in SCOPES.items()
     if isinstance(source := scope.make_source(get_profile(scope.profile)), MachineScope)
-    and CONTROLLER in source.machine.acts[1:]
 }
+BOUNDED: Final = {n: s for n, s in SOURCES.items() if CONTROLLER in s.machine.acts[1:]}
 """The standard scopes whose machine has a client ask and a controller carry it out."""
+
+
+def iterate_cuts(machine: Machine[Any], state: Any, readings: Readings) -> Iterator[Any]:
+    """Yield the state after each prefix of what the controller does until it waits."""
+    yield state
+    for _ in range(100):
+        if machine.next_effect(state, readings) is None:
+            return
+        outcome = machine.step(state, Controller(), readings)
+        if isinstance(outcome, Rejected):
+            return
+        state = outcome.state
+        yield state
+    pytest.fail(f"{machine.name}: the controller does not come to rest")
 
 
 @pytest.mark.parametrize("source", BOUNDED.values(), ids=BOUNDED)
@@ -291,13 +303,41 @@ def test_controller_cut_between_any_two_effects_comes_to_rest(source: MachineSco
         outcome = machine.step(source.bounds.start, asked, readings)
         if isinstance(outcome, Rejected):
             continue
-        for found in machine.iterate_cuts(outcome.state, readings):
+        for found in iterate_cuts(machine, outcome.state, readings):
             taken = machine.step(found, Failover(), readings)
             assert isinstance(taken, Accepted)
-            *_, last = machine.iterate_cuts(taken.state, readings)
+            *_, last = iterate_cuts(machine, taken.state, readings)
             assert machine.next_effect(last, readings) is None
             cuts += 1
     assert cuts >= 3
+
+
+@pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
+def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -> None:
+    """On random ways each step of a machine is told, and what is asked of a state is answered."""
+    machine, readings, bounds = source.machine, source.readings, source.bounds
+    assert all(machine.vocabulary.say_opening(bounds.start))
+    chance, watch = Random(0), machine.watch
+    for _ in range(20):
+        state, mind = bounds.start, None if watch is None else watch.begin
+        for _ in range(30):
+            steps = machine.iterate_successors(state, readings, bounds.sets, bounds.without)
+            action, after = chance.choice([*steps, (None, None)])
+            if action is None:
+                break
+            act = machine.find_act(action)
+            parameter = act.get_parameter(action)
+            said = [machine.say(action), machine.tell(action, state, after, readings)]
+            said += [machine.vocabulary.show(after), act.brief(parameter) if act.brief else "-"]
+            assert all(said)
+            broken = [machine.find_broken(each, after, readings) for each in machine.properties]
+            if watch is not None:
+                mind = watch.follow(state, mind, action, after, readings)
+                broken += [find(after, mind, readings) for find in watch.properties.values()]
+            assert all(reason is None or reason for reason in broken)
+            assert {goal.reached(after, readings) for goal in machine.goals} <= {True, False}
+            assert machine.is_settled is None or machine.is_settled(after) in {True, False}
+            state = after
 
 
 @EACH

@@ -11,7 +11,7 @@ from reassure_model.environment import Controller, Join
 from reassure_model.messages import Message, StopReplica, is_needed, list_messages
 from reassure_model.outcome import Accepted
 from reassure_model.partition import LeaderAndIsr, Partition, to_znode
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.system import Submit, System, is_stopped, make_system, step
 from reassure_model.writes import DeleteRequest
 from reassure_spec.readings import get_profile

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from reassure_model.partition import Environment, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.requests import (
+from reassure_model.protocols.kip_236 import (
     Change,
     New,
     NothingToDo,

@@ -10,19 +10,15 @@ from _pytest.mark import ParameterSet
 
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
-from reassure_model.protocols.kip_236 import assignment_rules, record_rules, rules
-from reassure_model.protocols.kip_236.drop import is_change_unfinished
-from reassure_model.protocols.kip_236.rules import (
-    accept_write,
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
+from reassure_model.protocols.kip_236 import (
     apply_failover,
+    assignment_rules,
+    is_change_unfinished,
+    record_rules,
+    rules,
 )
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
@@ -58,6 +54,36 @@ def around(*live: int, least: int = 1) -> Environment:
     return replace(AROUND, live=frozenset(live), min_insync_replicas=least)
 
 
+def write(leader: int, *isr: int) -> WriteState:
+    """Return a controller's next write of leader and in-sync set."""
+    return WriteState(state(leader, *isr, epoch=6))
+
+
+def by_leader(leader: int, *isr: int) -> ChangeIsr:
+    """Return a change of the in-sync set by broker 1."""
+    return ChangeIsr(state(leader, *isr), 1)
+
+
+def born(leader: int, *isr: int) -> CreateState:
+    """Return the first state of a partition."""
+    return CreateState(state(leader, *isr, epoch=0))
+
+
+def assign(*replicas: int) -> WriteAssigned:
+    """Return a write of the assigned replicas."""
+    return WriteAssigned(replicas)
+
+
+def record(*target: int, top: int = 2, legacy: bool = False) -> CreateReassignment:
+    """Return the record of a first reassignment."""
+    return CreateReassignment(flight(*target, top=top, legacy=legacy))
+
+
+def change(*target: int, top: int = 2) -> UpdateReassignment:
+    """Return the change of a reassignment in flight."""
+    return UpdateReassignment(flight(*target, top=top))
+
+
 NEW = Partition((2, 1))
 CALM = Partition((1, 2), state(1, 1, 2))
 LEADERLESS = Partition((1, 2), state(-1, 1))
@@ -74,6 +100,11 @@ FULL = Partition((1, 2, 3), state(1, 1, 2, 3), flight(1, 4), drop_due=True)
 SHARED = Partition((1, 2, 3), state(1, 1, 2, 3), flight(4, 3), drop_due=True)
 OFFLINE = Partition((1, 2, 3), state(-1, 2), flight(1, 4), drop_due=True)
 CHANGING = replace(WAITING, requests=(Request(7, (1, 4)),))
+
+
+def asking(*target: int) -> Partition:
+    """Return a partition at rest with a request for a target."""
+    return replace(CALM, requests=(Request(7, target),))
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,232 +125,122 @@ class Case:
 
 CASES = (
     # The leader's write
-    Case(
-        "isr.change.keeps-leader",
-        CALM,
-        ChangeIsr(state(1, 1), 1),
-        ChangeIsr(state(1, 1, epoch=6), 1),
-    ),
-    Case("isr.change.by-leader", CALM, ChangeIsr(state(1, 1), 1), ChangeIsr(state(1, 1), 2)),
-    Case("isr.change.leader-kept", CALM, ChangeIsr(state(1, 1), 1), ChangeIsr(state(1, 2), 1)),
-    Case(
-        "isr.change.assigned-only",
-        WAITING,
-        ChangeIsr(state(1, 1, 2, 3), 1),
-        ChangeIsr(state(1, 1, 2, 4), 1),
-    ),
+    Case("isr.change.keeps-leader", CALM, by_leader(1, 1), ChangeIsr(state(1, 1, epoch=6), 1)),
+    Case("isr.change.by-leader", CALM, by_leader(1, 1), ChangeIsr(state(1, 1), 2)),
+    Case("isr.change.leader-kept", CALM, by_leader(1, 1), by_leader(1, 2)),
+    Case("isr.change.assigned-only", WAITING, by_leader(1, 1, 2, 3), by_leader(1, 1, 2, 4)),
     Case(
         "isr.change.live-only",
         WAITING,
-        ChangeIsr(state(1, 1, 2, 3), 1),
-        ChangeIsr(state(1, 1, 2, 3), 1),
+        by_leader(1, 1, 2, 3),
+        by_leader(1, 1, 2, 3),
         around(1, 2),
         good_around=around(1, 2, 3),
     ),
-    Case("isr.no-duplicates", CALM, None, ChangeIsr(state(1, 1, 1), 1)),
+    Case("isr.no-duplicates", CALM, None, by_leader(1, 1, 1)),
     # New partitions
-    Case(
-        "partition.new.leader-first-live",
-        NEW,
-        CreateState(state(1, 1, epoch=0)),
-        CreateState(state(2, 1, epoch=0)),
-        around(1),
-    ),
-    Case(
-        "partition.new.isr-all-live",
-        NEW,
-        CreateState(state(2, 1, 2, epoch=0)),
-        CreateState(state(2, 2, epoch=0)),
-    ),
-    Case(
-        "partition.new.epoch-zero",
-        NEW,
-        CreateState(state(2, 2, 1, epoch=0)),
-        CreateState(state(2, 2, 1, epoch=1)),
-    ),
+    Case("partition.new.leader-first-live", NEW, born(1, 1), born(2, 1), around(1)),
+    Case("partition.new.isr-all-live", NEW, born(2, 1, 2), born(2, 2)),
+    Case("partition.new.epoch-zero", NEW, born(2, 2, 1), CreateState(state(2, 2, 1, epoch=1))),
     # Epochs and the in-sync set
-    Case(
-        "leader-epoch.raised-by-one",
-        WAITING,
-        WriteState(state(1, 1, 2, epoch=6)),
-        WriteState(state(1, 1, 2)),
-    ),
+    Case("leader-epoch.raised-by-one", WAITING, write(1, 1, 2), WriteState(state(1, 1, 2))),
     Case(
         "state.controller-epoch-stamped",
         WAITING,
-        WriteState(state(1, 1, 2, epoch=6)),
+        write(1, 1, 2),
         WriteState(state(1, 1, 2, epoch=6, controller=1)),
     ),
-    Case(
-        "isr.never-empty",
-        CALM,
-        WriteState(state(-1, 1, 2, epoch=6)),
-        WriteState(state(-1, epoch=6)),
-        around(3),
-    ),
-    Case(
-        "isr.no-duplicates",
-        WAITING,
-        WriteState(state(1, 1, 2, epoch=6)),
-        WriteState(state(1, 1, 2, 2, epoch=6)),
-    ),
-    Case(
-        "state.write-conditional",
-        WAITING,
-        WriteState(state(1, 1, 2, epoch=6)),
-        WriteState(state(1, 1, 2, 3, epoch=6)),
-    ),
-    Case(
-        "leader.in-isr",
-        CALM,
-        WriteState(state(2, 2, epoch=6)),
-        WriteState(state(2, 1, epoch=6)),
-        around(2),
-    ),
+    Case("isr.never-empty", CALM, write(-1, 1, 2), write(-1), around(3)),
+    Case("isr.no-duplicates", WAITING, write(1, 1, 2), write(1, 1, 2, 2)),
+    Case("state.write-conditional", WAITING, write(1, 1, 2), write(1, 1, 2, 3)),
+    Case("leader.in-isr", CALM, write(2, 2), write(2, 1), around(2)),
     # Elections
     Case(
         "leader.none-only-without-candidate",
         CALM,
-        WriteState(state(-1, 1, 2, epoch=6)),
-        WriteState(state(-1, 1, epoch=6)),
+        write(-1, 1, 2),
+        write(-1, 1),
         around(2),
         good_around=around(3),
     ),
     Case(
         "election.clean",
         Partition((1, 2, 3), state(1, 1, 3)),
-        WriteState(state(3, 3, epoch=6)),
-        WriteState(state(2, 2, epoch=6)),
+        write(3, 3),
+        write(2, 2),
         around(2, 3),
     ),
-    Case(
-        "election.live",
-        CALM,
-        WriteState(state(2, 2, epoch=6)),
-        WriteState(state(2, 2, epoch=6)),
-        around(3),
-        good_around=around(2, 3),
-    ),
-    Case("election.only-when-due", CALM, None, WriteState(state(2, 1, 2, epoch=6)), around(1, 2)),
+    Case("election.live", CALM, write(2, 2), write(2, 2), around(3), good_around=around(2, 3)),
+    Case("election.only-when-due", CALM, None, write(2, 1, 2), around(1, 2)),
     Case(
         "election.assignment-order",
         Partition((1, 2, 3), state(1, 3, 2, 1)),
-        WriteState(state(2, 3, 2, epoch=6)),
-        WriteState(state(3, 3, 2, epoch=6)),
+        write(2, 3, 2),
+        write(3, 3, 2),
         around(2, 3),
     ),
+    Case("isr.remove.only-when-due", CALM, write(1, 1), write(1, 1), good_around=around(1)),
+    Case("isr.kept-without-leader", CALM, write(-1, 1, 2), write(-1, 2), around(3)),
     Case(
-        "isr.remove.only-when-due",
-        CALM,
-        WriteState(state(1, 1, epoch=6)),
-        WriteState(state(1, 1, epoch=6)),
-        good_around=around(1),
-    ),
-    Case(
-        "isr.kept-without-leader",
-        CALM,
-        WriteState(state(-1, 1, 2, epoch=6)),
-        WriteState(state(-1, 2, epoch=6)),
-        around(3),
-    ),
-    Case(
-        "leader-epoch.raised-with-reason",
-        CALM,
-        WriteState(state(1, 1, 2, epoch=6)),
-        WriteState(state(1, 1, 2, epoch=6)),
-        good_before=WAITING,
+        "leader-epoch.raised-with-reason", CALM, write(1, 1, 2), write(1, 1, 2), good_before=WAITING
     ),
     # Completion
-    Case(
-        "complete.leader-first-in-sync-target",
-        LEAVING,
-        WriteState(state(3, 1, 2, 3, epoch=6)),
-        WriteState(state(1, 1, 2, 3, epoch=6)),
-    ),
-    Case(
-        "complete.target-in-sync",
-        WAITING,
-        WriteState(state(1, 1, 3, epoch=6)),
-        WriteState(state(1, 1, epoch=6)),
-        good_before=SYNCED,
-    ),
+    Case("complete.leader-first-in-sync-target", LEAVING, write(3, 1, 2, 3), write(1, 1, 2, 3)),
+    Case("complete.target-in-sync", WAITING, write(1, 1, 3), write(1, 1), good_before=SYNCED),
     Case(
         "complete.leader-in-target",
         Partition((1, 2, 3, 4), state(2, 1, 2, 3, 4), flight(3, 1)),
-        WriteState(state(1, 1, 3, epoch=6)),
-        WriteState(state(2, 1, 2, 3, epoch=6)),
+        write(1, 1, 3),
+        write(2, 1, 2, 3),
         good_before=SYNCED,
     ),
-    Case(
-        "complete.isr-before-assigned",
-        SYNCED,
-        WriteAssigned((3, 1)),
-        WriteAssigned((3, 1)),
-        good_before=SHRUNK,
-    ),
-    Case("complete.target-order", SHRUNK, WriteAssigned((3, 1)), WriteAssigned((1, 3))),
+    Case("complete.isr-before-assigned", SYNCED, assign(3, 1), assign(3, 1), good_before=SHRUNK),
+    Case("complete.target-order", SHRUNK, assign(3, 1), assign(1, 3)),
     Case(
         "complete.announced",
         replace(SHRUNK, completing=False),
-        WriteAssigned((3, 1)),
-        WriteAssigned((3, 1)),
+        assign(3, 1),
+        assign(3, 1),
         good_before=SHRUNK,
     ),
     Case(
         "complete.child-last", SHRUNK, DeleteReassignment(), DeleteReassignment(), good_before=DONE
     ),
     # Assignment
-    Case(
-        "assigned.no-duplicates",
-        RECORDED,
-        WriteAssigned((1, 2, 3)),
-        WriteAssigned((1, 2, 3, 3)),
-    ),
-    Case(
-        "assigned.change.only-as-due",
-        CALM,
-        WriteAssigned((1, 2, 3)),
-        WriteAssigned((2, 1)),
-        good_before=RECORDED,
-    ),
-    Case(
-        "child.before-effects",
-        ASKED,
-        WriteAssigned((1, 2, 3)),
-        WriteAssigned((1, 2, 3)),
-        good_before=RECORDED,
-    ),
-    Case("expand.target-only", RECORDED, WriteAssigned((1, 2, 3)), WriteAssigned((1, 2, 3, 4))),
+    Case("assigned.no-duplicates", RECORDED, assign(1, 2, 3), assign(1, 2, 3, 3)),
+    Case("assigned.change.only-as-due", CALM, assign(1, 2, 3), assign(2, 1), good_before=RECORDED),
+    Case("child.before-effects", ASKED, assign(1, 2, 3), assign(1, 2, 3), good_before=RECORDED),
+    Case("expand.target-only", RECORDED, assign(1, 2, 3), assign(1, 2, 3, 4)),
     Case(
         "expand.whole-target",
         replace(RECORDED, reassignment=flight(3, 4)),
-        WriteAssigned((1, 2, 3, 4)),
-        WriteAssigned((1, 2, 3)),
+        assign(1, 2, 3, 4),
+        assign(1, 2, 3),
     ),
     # Drop
-    Case("drop.before-expansion", CHANGED, WriteAssigned((1, 2)), WriteAssigned((1, 2, 3, 4))),
-    Case("drop.leader-kept", CHANGED, WriteAssigned((1, 2)), WriteAssigned((2, 3))),
-    Case("drop.keep-top", CHANGED, WriteAssigned((1, 2)), WriteAssigned((1, 3))),
+    Case("drop.before-expansion", CHANGED, assign(1, 2), assign(1, 2, 3, 4)),
+    Case("drop.leader-kept", CHANGED, assign(1, 2), assign(2, 3)),
+    Case("drop.keep-top", CHANGED, assign(1, 2), assign(1, 3)),
     Case(
         "drop.isr-first",
         FULL,
-        WriteAssigned((1, 2)),
-        WriteAssigned((1, 2)),
+        assign(1, 2),
+        assign(1, 2),
         good_before=replace(FULL, state=state(1, 1, 2)),
     ),
     Case(
         "drop.protect-target",
         SHARED,
-        WriteAssigned((1, 3)),
-        WriteAssigned((1, 2)),
+        assign(1, 3),
+        assign(1, 2),
         readings=AMENDED,
         good_before=replace(SHARED, state=state(1, 1, 3)),
     ),
     Case(
         "drop.isr-at-least-min",
         Partition((1, 2, 3), state(1, 1, 2), flight(1, 4, top=2), drop_due=True),
-        WriteState(state(1, 1, 2, epoch=6)),
-        WriteState(state(1, 1, epoch=6)),
+        write(1, 1, 2),
+        write(1, 1),
         around(1, 2, 3, least=2),
         good_before=FULL,
         good_around=AROUND,
@@ -327,65 +248,35 @@ CASES = (
     Case(
         "drop.offline.skip",
         OFFLINE,
-        UpdateReassignment(flight(1, 4)),
-        WriteAssigned((1, 2)),
+        change(1, 4),
+        assign(1, 2),
         around(1, 3, 4),
         AMENDED,
         replace(CHANGING, state=state(-1, 2)),
     ),
     # Requests and records
-    Case(
-        "child.from-request",
-        ASKED,
-        CreateReassignment(flight(1, 3)),
-        CreateReassignment(flight(3, 1)),
-    ),
-    Case(
-        "child.route-from-request",
-        ASKED,
-        CreateReassignment(flight(1, 3)),
-        CreateReassignment(flight(1, 3, legacy=True)),
-    ),
-    Case(
-        "request.order.sequence",
-        TWICE,
-        CreateReassignment(flight(1, 3)),
-        CreateReassignment(flight(1, 4)),
-    ),
+    Case("child.from-request", ASKED, record(1, 3), record(3, 1)),
+    Case("child.route-from-request", ASKED, record(1, 3), record(1, 3, legacy=True)),
+    Case("request.order.sequence", TWICE, record(1, 3), record(1, 4)),
     Case("request.order.sequence", TWICE, None, DeleteRequest(8)),
-    Case(
-        "top.original-length",
-        ASKED,
-        CreateReassignment(flight(1, 3)),
-        CreateReassignment(flight(1, 3, top=3)),
-    ),
+    Case("top.original-length", ASKED, record(1, 3), record(1, 3, top=3)),
     Case(
         "top.at-least-min-isr",
         ASKED,
-        CreateReassignment(flight(1, 3)),
-        CreateReassignment(flight(1, 3)),
+        record(1, 3),
+        record(1, 3),
         around(1, 2, 3, least=3),
         good_around=AROUND,
     ),
-    Case(
-        "top.once-per-chain",
-        CHANGING,
-        UpdateReassignment(flight(1, 4)),
-        UpdateReassignment(flight(1, 4, top=3)),
-    ),
-    Case("child.update-in-place", CHANGING, UpdateReassignment(flight(1, 4)), DeleteReassignment()),
+    Case("top.once-per-chain", CHANGING, change(1, 4), change(1, 4, top=3)),
+    Case("child.update-in-place", CHANGING, change(1, 4), DeleteReassignment()),
     Case(
         "request.same-target.no-change",
         replace(WAITING, requests=(Request(7, (1, 3)),)),
         None,
-        UpdateReassignment(flight(1, 3)),
+        change(1, 3),
     ),
-    Case(
-        "request.no-op.nothing-started",
-        replace(CALM, requests=(Request(7, (1, 2)),)),
-        DeleteRequest(7),
-        CreateReassignment(flight(1, 2)),
-    ),
+    Case("request.no-op.nothing-started", asking(1, 2), DeleteRequest(7), record(1, 2)),
     Case(
         "request.delete.child-first",
         ASKED,
@@ -393,23 +284,13 @@ CASES = (
         DeleteRequest(7),
         good_before=RECORDED,
     ),
-    Case(
-        "request.refuse.duplicate-replica",
-        replace(CALM, requests=(Request(7, (3, 3)),)),
-        DeleteRequest(7),
-        CreateReassignment(flight(3, 3)),
-    ),
-    Case(
-        "request.refuse.unknown-broker",
-        replace(CALM, requests=(Request(7, (1, 9)),)),
-        DeleteRequest(7),
-        CreateReassignment(flight(1, 9)),
-    ),
+    Case("request.refuse.duplicate-replica", asking(3, 3), DeleteRequest(7), record(3, 3)),
+    Case("request.refuse.unknown-broker", asking(1, 9), DeleteRequest(7), record(1, 9)),
     Case(
         "target.at-least-min-isr",
-        replace(CALM, requests=(Request(7, (1,)),)),
+        asking(1),
         DeleteRequest(7),
-        CreateReassignment(flight(1)),
+        record(1),
         around(1, 2, least=2),
         AMENDED,
     ),
@@ -517,7 +398,7 @@ def test_election_needs_broker_and_next_epoch() -> None:
 def test_amended_profile_looks_again_before_old_replicas_leave() -> None:
     """Once a target replica fell behind, the target is not assigned, whoever saw it in sync."""
     behind = replace(SHRUNK, state=state(1, 1))
-    assert isinstance(accept_write(behind, WriteAssigned((3, 1)), AROUND, WRITTEN), Accepted)
-    outcome = accept_write(behind, WriteAssigned((3, 1)), AROUND, AMENDED)
+    assert isinstance(accept_write(behind, assign(3, 1), AROUND, WRITTEN), Accepted)
+    outcome = accept_write(behind, assign(3, 1), AROUND, AMENDED)
     assert isinstance(outcome, Rejected)
     assert outcome.clause == "complete.target-in-sync"

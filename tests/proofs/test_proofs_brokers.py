@@ -94,7 +94,7 @@ def test_bound_tells_the_longest_list(theorem: Theorem) -> None:
 def test_mistake_beyond_the_bound_is_killed_by_a_larger_one() -> None:
     """A check that looks at three in sync stays proved of lists of two, and not of three."""
     mistake = Mistake(
-        "protocols.kip_236.drop",
+        "protocols.kip_236",
         "    return tuple(replica for replica in assigned if replica not in kept)",
         "    return tuple(r for r in assigned if r not in kept or len(assigned) > 2)",
     )

@@ -59,9 +59,7 @@ def test_unknown_is_not_kept(tmp_path: Path) -> None:
 def test_mistake_in_a_function_that_is_reached_is_seen(tmp_path: Path) -> None:
     """With a mistake planted in the model nothing of before is taken, afterwards it is."""
     prove(tmp_path, "drop-leader-kept", "hw-never-decreases")
-    mistake = Mistake(
-        "protocols.kip_236.drop", "(leader, *isr, *others)", "(*isr, leader, *others)"
-    )
+    mistake = Mistake("protocols.kip_236", "(leader, *isr, *others)", "(*isr, leader, *others)")
     with planted(mistake):
         found = prove(tmp_path, "drop-leader-kept", "hw-never-decreases")
     assert (found["drop-leader-kept"].verdict, found["drop-leader-kept"].cached) == (
@@ -76,7 +74,7 @@ def test_mistake_in_a_function_that_is_reached_is_seen(tmp_path: Path) -> None:
 EDITS: dict[str, tuple[str, str, str]] = {
     "a function that is called": (
         DROP,
-        "protocols.kip_236.drop",
+        "protocols.kip_236",
         "def compute_kept(e, t, r): return e\n",
     ),
     "a function further away": (
@@ -86,7 +84,7 @@ EDITS: dict[str, tuple[str, str, str]] = {
     ),
     "the model of in-sync sets": (
         INSYNC,
-        "protocols.kafka_4485.insync",
+        "protocols.kafka_4485",
         "def compute_isr(*a): return ()\n",
     ),
     "the engine": (DROP, "reassure_proofs.engine.formula", "def distinct(xs): return True\n"),

@@ -88,7 +88,7 @@ def test_finding_is_due_to_its_reading() -> None:
     """A drop rule that drops everybody confirms no finding that the cured reading should cure."""
     sound = prove_all(CURED, 2, processes=1)
     assert {result.outcome for result in sound} == {"finding"}
-    with replaced("protocols.kip_236.drop", EVERYBODY):
+    with replaced("protocols.kip_236", EVERYBODY):
         broken = prove_all(CURED, 2, processes=1)
     assert {result.outcome for result in broken} == {"violated"}
     assert all("the code breaks it too" in result.reason for result in broken)

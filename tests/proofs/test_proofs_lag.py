@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from reassure_model.protocols.kafka_4485 import leader as replication_leader
-from reassure_model.protocols.kafka_4485.leader import Follower, estimate_lag, record_fetch
+from reassure_model.protocols import kafka_4485 as replication_leader
+from reassure_model.protocols.kafka_4485 import Follower, estimate_lag, record_fetch
 from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.protocols.kafka_4485 import lag

@@ -16,10 +16,9 @@ import pytest
 MODULES: Final = (
     "protocols.kafka_4485.replication",
     "acts",
-    "protocols.kip_236.drop",
-    "protocols.kafka_4485.insync",
-    "protocols.kip_236.obligations",
-    "protocols.kip_236.requests",
+    "protocols.kip_236",
+    "protocols.kip_236.elections",
+    "protocols.kafka_4485",
     "protocols.kip_236.rules",
     "protocols.kip_236.assignment_rules",
     "protocols.kip_236.record_rules",
@@ -30,8 +29,8 @@ MODULES: Final = (
 )
 """What the theorems about steps, plans and replication run."""
 KNOWN: Final = {
-    "protocols.kip_236.requests: find_refusal: r < 0": "a negative number is refused",
-    "protocols.kip_236.drop: _choices: 0 < size": "how many come first, no broker",
+    "protocols.kip_236: find_refusal: r < 0": "a negative number is refused",
+    "protocols.kip_236.assignment_rules: _choices: 0 < size": "how many come first, no broker",
 }
 """Comparisons with a plain number that are not about which broker it is, each with the reason."""
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import apply_failover
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import UpdateReassignment, WriteAssigned, WriteState
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.prover import prove

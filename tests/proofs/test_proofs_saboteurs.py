@@ -123,6 +123,6 @@ def test_plan_that_does_not_rest_is_no_proof() -> None:
     """Where a plan does not come to its end the theorem is refuted by the error, and violated."""
     endless = "def next_for_reassignment(partition, around, readings):\n"
     endless += "    return Obligation(WriteAssigned(partition.assigned), 'complete.carried-out')\n"
-    with replaced("protocols.kip_236.obligations", endless):
+    with replaced("protocols.kip_236", endless):
         (result,) = prove_all(["plan-comes-to-rest"], 1, processes=1)
     assert (result.verdict, result.outcome, result.raised) == ("refuted", "violated", True)

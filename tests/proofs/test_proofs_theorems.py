@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
+from reassure_model.protocols.kip_236 import compute_drop, compute_existing, compute_kept
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.necessity import NecessityResult
 from reassure_proofs.engine.prover import prove

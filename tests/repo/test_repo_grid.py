@@ -63,7 +63,7 @@ def test_the_list_holds_no_file_that_names_none() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "from reassure_model.protocols.kip_46 import moves",
+        "from reassure_model.protocols.kip_46 import writes",
         "from reassure_model.protocols import kafka_zk, topics",
         "from reassure_model.protocols.topics import step",
         'profile: str = "kip-236-amended"',

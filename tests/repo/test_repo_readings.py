@@ -78,12 +78,10 @@ def find_asked(paths: Iterator[Path]) -> set[str]:
 
 
 _KIP_236 = (
-    "protocols.kip_236.requests",
+    "protocols.kip_236.__init__",
     "protocols.kip_236.rules",
     "protocols.kip_236.assignment_rules",
     "protocols.kip_236.record_rules",
-    "protocols.kip_236.obligations",
-    "protocols.kip_236.drop",
     "acts",
 )
 MODULES: dict[str, tuple[str, ...]] = {
@@ -96,10 +94,8 @@ MODULES: dict[str, tuple[str, ...]] = {
     "explorer of kip-46": ("protocols.kip_46.__init__",),
     "explorer of kafka-4485": (
         "protocols.kafka_4485.replication",
-        "protocols.kafka_4485.lag",
-        "protocols.kafka_4485.leader",
+        "protocols.kafka_4485.__init__",
         "protocols.kafka_4485.invariants",
-        "protocols.kafka_4485.insync",
     ),
     "explorer of kafka-zk": ("protocols.kafka_zk", "protocols.topics"),
 }

@@ -8,9 +8,9 @@ log moved, as far back as the limit: what the definition of replica lag asks for
 from collections import deque
 
 from reassure_judge.observed.ledger import Ledger, Line
-from reassure_model.protocols.kafka_4485.insync import compute_pseudo_isr
-from reassure_model.protocols.kafka_4485.leader import (
+from reassure_model.protocols.kafka_4485 import (
     Follower,
+    compute_pseudo_isr,
     estimate_lag,
     record_fetch,
     start_leader,

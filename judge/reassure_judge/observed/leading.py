@@ -10,7 +10,7 @@ from reassure_judge.observed.contents import Contents
 from reassure_judge.observed.lags import Lags
 from reassure_judge.observed.ledger import Ledger, Line
 from reassure_judge.observed.terms import Entry, Term
-from reassure_model.protocols.kafka_4485.insync import compute_high_watermark, compute_isr
+from reassure_model.protocols.kafka_4485 import compute_high_watermark, compute_isr
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
     Answer,

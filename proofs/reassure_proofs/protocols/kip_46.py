@@ -31,7 +31,7 @@ from reassure_model.protocols.kip_46 import (
     next_effect,
     next_for_tasks,
 )
-from reassure_model.protocols.kip_46.world import step
+from reassure_model.protocols.kip_46.machine import step
 from reassure_proofs.engine.formula import (
     Truth,
     all_of,

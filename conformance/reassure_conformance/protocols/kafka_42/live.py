@@ -57,8 +57,7 @@ from reassure_model.protocols.kafka_42 import (
     find_refusal,
     next_effect,
 )
-from reassure_model.protocols.kafka_42.machine import MACHINE
-from reassure_model.protocols.kafka_42.world import OthersEnd, step
+from reassure_model.protocols.kafka_42.machine import MACHINE, OthersEnd, step
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.rooms import RefusedReading, choose_readings, controller_of
 from reassure_spec.words import (

@@ -9,10 +9,9 @@ from typing import Final
 from reassure_conformance.answers.guarantees import Find, Guarantee, judge_machine, vary
 from reassure_model.environment import Controller, Failover, Join
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kip_236 import system
-from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236 import compute_drop, system
 from reassure_model.protocols.kip_236.machine import MACHINE
-from reassure_model.protocols.kip_236.obligations import compute_plan
+from reassure_model.protocols.kip_236.system import compute_plan
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 

@@ -30,7 +30,7 @@ from reassure_conformance.scenarios.live.stage import Done, MakeStage, NotLive, 
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_model.environment import Join, Leave
 from reassure_model.partition import Partition
-from reassure_model.protocols.kip_236.rules import apply_failover
+from reassure_model.protocols.kip_236 import apply_failover
 from reassure_model.protocols.kip_236.system import Action, System
 from reassure_model.writes import ChangeIsr, CreateState, Write, WriteState
 from reassure_spec import znodes

@@ -15,7 +15,7 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds import Handler
 from reassure_conformance.scenarios.worlds.tables import TablesWorld
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
-from reassure_model.protocols.kip_236.drop import is_change_unfinished
+from reassure_model.protocols.kip_236 import is_change_unfinished
 from reassure_model.writes import WriteAssigned, WriteState
 from reassure_spec.readings import Readings
 from reassure_spec.words import (

@@ -29,7 +29,7 @@ from reassure_model.partition import (
     is_target_in_sync,
     to_znode,
 )
-from reassure_model.protocols.kip_236.identity import Identity
+from reassure_model.protocols.kip_236 import Identity
 from reassure_model.protocols.kip_236.narration import format_write
 from reassure_model.writes import (
     ChangeIsr,

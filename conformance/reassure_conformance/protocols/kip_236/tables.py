@@ -6,8 +6,15 @@ from typing import Final
 
 from reassure_conformance.scenarios.worlds.tables import parse_set
 from reassure_model.partition import Environment, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.drop import compute_drop, compute_existing, compute_kept
-from reassure_model.protocols.kip_236.requests import New, NothingToDo, Refusal, decide_request
+from reassure_model.protocols.kip_236 import (
+    New,
+    NothingToDo,
+    Refusal,
+    compute_drop,
+    compute_existing,
+    compute_kept,
+    decide_request,
+)
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
     Arguments,

@@ -17,17 +17,19 @@ from reassure_model.environment import Controller, Die, Failover, Join, Leave, N
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.protocols.kip_236.drop import compute_drops
-from reassure_model.protocols.kip_236.identity import Identity, compare_identity, follow_record
-from reassure_model.protocols.kip_236.narration import format_write, iterate_lines
-from reassure_model.protocols.kip_236.obligations import next_write
-from reassure_model.protocols.kip_236.requests import (
+from reassure_model.protocols.kip_236 import (
     Decision,
+    Identity,
     NothingToDo,
     Refusal,
+    compare_identity,
     decide_request,
+    follow_record,
+    next_write,
     settle_conflicts,
 )
+from reassure_model.protocols.kip_236.assignment_rules import compute_drops
+from reassure_model.protocols.kip_236.narration import format_write, iterate_lines
 from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import Action, Submit, System, step
 from reassure_model.writes import (

@@ -24,7 +24,8 @@ from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236_legacy import OldZnodeWritten
 from reassure_model.environment import Failover, Join, Leave, On
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.partition import spell_key
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236_legacy import (
     Action,
     Ask,
@@ -41,7 +42,7 @@ from reassure_model.protocols.kip_236_legacy import (
     step,
 )
 from reassure_model.protocols.kip_236_legacy.machine import MACHINE
-from reassure_model.protocols.kip_236_legacy.narration import say_effect, spell_key
+from reassure_model.protocols.kip_236_legacy.narration import say_effect
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments
 from reassure_spec.znodes import (

@@ -53,9 +53,8 @@ from reassure_model.protocols.kip_46 import (
     apply_effect,
     get_hosted,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46.machine import MACHINE, submit
 from reassure_model.protocols.kip_46.narration import say_effect
-from reassure_model.protocols.kip_46.world import submit
 from reassure_spec import znodes
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, parse_number

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
-from reassure_model.protocols.kafka_4485.insync import compute_isr, compute_pseudo_isr
+from reassure_model.protocols.kafka_4485 import compute_isr, compute_pseudo_isr
 from reassure_model.protocols.kafka_4485.replication import (
     STEPS,
     CatchUp,

@@ -23,7 +23,7 @@ from reassure_model.protocols.kafka_zk import (
     plan_phase,
     reassign_to,
 )
-from reassure_model.protocols.kafka_zk.world import can_join_told
+from reassure_model.protocols.kafka_zk.machine import can_join_told
 from reassure_spec.readings import Readings
 
 

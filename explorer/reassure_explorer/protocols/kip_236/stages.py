@@ -7,7 +7,7 @@ brokers leave behind, may come in every stage and leave it as it is, but for tho
 replica out of the in-sync set.
 
 Each move names the checks of `kip_236.rules` that the write is put to there; which write is due is
-for `kip_236.obligations` to say. That these moves are the ones that there are, and that a write is
+for `kip_236.next_write` to say. That these moves are the ones that there are, and that a write is
 put to these checks in them and to no others, is shown by exploration.
 """
 

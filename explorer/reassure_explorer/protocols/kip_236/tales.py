@@ -8,9 +8,8 @@ from reassure_explorer.engine.search import remember
 from reassure_explorer.promises import SmallWorld, Tale
 from reassure_model.environment import Controller, Die, Failover, Leave, Return
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kip_236 import system
+from reassure_model.protocols.kip_236 import next_write, system
 from reassure_model.protocols.kip_236.machine import MACHINE
-from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.system import Submit, System
 from reassure_model.writes import UpdateReassignment, WriteAssigned
 from reassure_spec.readings import Readings

@@ -4,8 +4,8 @@ from typing import Final
 
 from reassure_explorer.promises import Find, Meeting, SmallWorld, Tale, make_world
 from reassure_model.protocols import kip_46
-from reassure_model.protocols.kip_46 import Cluster, HealingConfig, Submit, properties
-from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46 import Cluster, HealingConfig, Submit
+from reassure_model.protocols.kip_46.machine import MACHINE, find_made_twice, find_two_meanings
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
@@ -93,7 +93,7 @@ TALES: Final = (
         "heal-5",
         6,
         ((1, 2),),
-        properties.find_two_meanings,
+        find_two_meanings,
         returns=1,
     ),
     _tale(
@@ -103,7 +103,7 @@ TALES: Final = (
         "heal-6",
         8,
         ((1, 2),),
-        lambda cluster, _: properties.find_made_twice(cluster),
+        lambda cluster, _: find_made_twice(cluster),
         failovers=1,
     ),
     _tale(
@@ -113,7 +113,7 @@ TALES: Final = (
         "heal-7",
         15,
         ((1, 2),),
-        lambda cluster, _: properties.find_made_twice(cluster),
+        lambda cluster, _: find_made_twice(cluster),
         deaths=2,
         ticks=2,
     ),

@@ -45,8 +45,8 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
+from reassure_model.protocols.kip_236 import is_remembered
 from reassure_model.protocols.kip_236.machine import JUDGEMENT
-from reassure_model.protocols.kip_236.requests import is_remembered
 from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,

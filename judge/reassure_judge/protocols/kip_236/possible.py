@@ -21,15 +21,16 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from reassure_model.partition import Environment, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.drop import compute_drops, must_drop_wait
-from reassure_model.protocols.kip_236.requests import (
+from reassure_model.protocols.kip_236 import (
     NothingToDo,
     Refusal,
+    apply_failover,
     decide_request,
     forget,
+    must_drop_wait,
     take_up,
 )
-from reassure_model.protocols.kip_236.rules import apply_failover
+from reassure_model.protocols.kip_236.assignment_rules import compute_drops
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

@@ -23,13 +23,15 @@ from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
-from reassure_model.protocols.kip_46.moves import find_left, host, is_refused
 from reassure_model.protocols.kip_46.writes import (
     Judged,
+    find_left,
     find_record_debts,
     find_replaced,
     find_senseless,
     find_task_debt,
+    host,
+    is_refused,
     judge_choice,
     judge_generated,
     judge_record,

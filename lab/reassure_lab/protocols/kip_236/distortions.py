@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from reassure_model.controllers import ACTING, NONE, find_broken_authority
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.protocols.kip_236.requests import take_up
+from reassure_model.protocols.kip_236 import take_up
 from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,

@@ -20,7 +20,8 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import apply_failover
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,

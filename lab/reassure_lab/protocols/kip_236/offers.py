@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_leader_live
-from reassure_model.protocols.kip_236.obligations import next_write
+from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.system import is_stopped
 from reassure_model.writes import ChangeIsr, Write
 from reassure_spec.readings import Readings

@@ -9,25 +9,8 @@ the records are is in `reassure_model.copies`.
 As written the text loses data in several ways (`properties`). Four readings repair it:
 `move.expand-first`, `move.cut-isr`, `move.recheck-before-stop` and `election.unclean`.
 
-| the document | here |
-|---|---|
-| 1.1, 1.2 the command: path, wait, compare | `create_path`, `is_complete`, `report` |
-| 1.3 the command is cancelled | `interrupt` |
-| 2, step 1: listen | `listen` |
-| 2, step 2: start the new replicas | `start_new_replicas` |
-| 2, step 3: wait until they are in sync | `wait_until_in_sync` |
-| 2, step 4: elect where the leader is to go | `move_leader` |
-| 2, step 5: stop the old replicas | `stop_old_replicas` |
-| 2, step 6: write the assignment | `write_assignment` |
-| 2, step 7: remove the path | `remove_path` |
-| 3, cases 1 to 5: the next controller begins again | `next_effect`, `fail_over` |
-| 3, case 3: it elects only where it has to | `next_at_failover` |
-| 3, case 4b: a leader that does not serve | `Stall` |
-| 4 what the listener refuses | `find_refusal` |
-| 5.1 selector where nobody leads | `next_for_deaths`, `selectors.select_offline` |
-| 5.2 selector of a reassignment | `elect`, `selectors.select_reassigned` |
-| 5.3 selector of the preferred replica | `selectors.select_preferred` |
-| 6 replica states | `start_replica_states`, `move_replica_states` |
+The file has the document's numbers. Of its three leader selectors the third, the preferred replica,
+has no part in a reassignment (`selectors.select_preferred`).
 """
 
 from collections.abc import Callable, Mapping

@@ -4,23 +4,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 from reassure_model.environment import Die
-from reassure_model.narration import Vocabulary
-from reassure_model.protocols.kafka_42 import (
-    Effect,
-    Listen,
-    MarkOnline,
-    Move,
-    Refuse,
-    RemovePath,
-    StartReplica,
-    StopReplica,
-    WriteAssigned,
-    WriteLeader,
-    is_complete,
-    make_move,
-    move_replica_states,
-    start_replica_states,
-)
+from reassure_model.narration import Vocabulary, parse_set, spell_leader
+from reassure_model.protocols import kafka_42
 from reassure_model.selectors import select_controlled_shutdown
 from reassure_spec.readings import Readings
 from reassure_spec.words import (
@@ -30,46 +15,44 @@ from reassure_spec.words import (
     parse_replicas,
     spell_replicas,
 )
-from reassure_spec.znodes import NO_LEADER
 
 
-def _open(arguments: Arguments) -> Move:
+def _open(arguments: Arguments) -> kafka_42.Move:
     check_arguments(arguments, ("assigned", "brokers"))
-    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
-    return make_move(parse_replicas("assigned", arguments["assigned"]), brokers)
+    assigned = parse_replicas("assigned", arguments["assigned"])
+    return kafka_42.make_move(assigned, parse_set(arguments, "brokers"))
 
 
-def _say_opening(move: Move) -> tuple[str, ...]:
+def _say_opening(move: kafka_42.Move) -> tuple[str, ...]:
     assigned, brokers = spell_replicas(move.assigned), spell_replicas(sorted(move.live))
     return (f"world kafka-42 assigned={assigned} brokers={brokers}",)
 
 
-def say_effect(effect: Effect, _: Move, __: Move) -> str:
+def say_effect(effect: kafka_42.Effect, _: kafka_42.Move, __: kafka_42.Move) -> str:
     """Return an effect as scenarios show it."""
     match effect:
-        case WriteLeader(leader, isr, at):
-            who = "nobody" if leader == NO_LEADER else f"{leader}"
+        case kafka_42.WriteLeader(leader, isr, at):
             place = f"step {at}" if at else "between steps"
-            return f"{place}: leader {who} isr {format_replicas(isr)}"
-        case Refuse(clause, reason):
+            return f"{place}: leader {spell_leader(leader)} isr {format_replicas(isr)}"
+        case kafka_42.Refuse(clause, reason):
             return f"refused by {clause}: {reason}; path removed"
-        case Listen(target):
+        case kafka_42.Listen(target):
             return f"step 1: listen for {format_replicas(target)}"
-        case StartReplica(replica):
+        case kafka_42.StartReplica(replica):
             return f"step 2: start {replica}"
-        case MarkOnline(target):
+        case kafka_42.MarkOnline(target):
             return f"step 3: {format_replicas(target)} in sync"
-        case StopReplica(replica):
+        case kafka_42.StopReplica(replica):
             return f"step 5: stop {replica}"
-        case WriteAssigned(assigned, at):
+        case kafka_42.WriteAssigned(assigned, at):
             return f"step {at}: assigned {format_replicas(assigned)}"
-        case RemovePath():
+        case kafka_42.RemovePath():
             return "step 7: path removed"
 
 
-def show(move: Move) -> str:
+def show(move: kafka_42.Move) -> str:
     """Return where the partition and its copies are, in two lines."""
-    who = "nobody" if move.leader == NO_LEADER else f"{move.leader}"
+    who = spell_leader(move.leader)
     path = "" if move.path is None else f" path {format_replicas(move.path)}"
     path += " and others" if move.beside and path else " path others" if move.beside else ""
     assigned, isr = format_replicas(move.assigned), format_replicas(move.isr)
@@ -81,23 +64,23 @@ def show(move: Move) -> str:
     )
 
 
-def _report(before: Move, after: Move) -> str:
+def _report(before: kafka_42.Move, after: kafka_42.Move) -> str:
     """Say what an admin command that ends tells its user."""
     kept = "" if after.path is None else ", path left to the controller"
-    return f"the command reports {'success' if is_complete(before) else 'failure'}{kept}"
+    return f"the command reports {'success' if kafka_42.is_complete(before) else 'failure'}{kept}"
 
 
-def _shut_down(move: Move, arguments: Arguments) -> str:
+def _shut_down(move: kafka_42.Move, arguments: Arguments) -> str:
     """Say who would take over from brokers that are about to stop."""
     check_arguments(arguments, ("brokers",))
-    stopping = frozenset(parse_replicas("brokers", arguments["brokers"]))
+    stopping = parse_set(arguments, "brokers")
     elected = select_controlled_shutdown(move.assigned, move.isr, move.live, stopping)
     if elected is None:
         return "nobody can take over; the broker keeps leading"
     return f"leader {elected.leader} isr {format_replicas(elected.isr)}"
 
 
-def _add_others(move: Move, arguments: Arguments) -> Move:
+def _add_others(move: kafka_42.Move, arguments: Arguments) -> kafka_42.Move:
     """Let the path name other partitions as well, by the same command."""
     check_arguments(arguments)
     return replace(move, beside=True)
@@ -105,7 +88,7 @@ def _add_others(move: Move, arguments: Arguments) -> Move:
 
 def _follow(states: Any, done: Any, readings: Readings) -> tuple[Any, tuple[str, ...]]:
     """Return the replica states in memory after an effect or a death, and what is refused."""
-    after, refused = move_replica_states(states, done, readings)
+    after, refused = kafka_42.move_replica_states(states, done, readings)
     return after, () if isinstance(done, Die) else tuple(f"  {reason}" for reason in refused)
 
 
@@ -123,7 +106,7 @@ VOCABULARY: Final = Vocabulary(
     questions={"shut-down": _shut_down},
     changes={"others": _add_others},
     overlooked=("observe",),
-    remember=start_replica_states,
+    remember=kafka_42.start_replica_states,
     follow=_follow,
     recall=_recall,
 )

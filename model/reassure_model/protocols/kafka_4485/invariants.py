@@ -69,7 +69,7 @@ def is_promised(clause_id: str, readings: Readings) -> bool:
     """Whether the readings promise the invariant: guarantee 3 may speak of one leader's term only.
 
     Within a term the mark never goes back by the way it is computed
-    (`insync.compute_high_watermark`); across elections consumers would have to look.
+    (`compute_high_watermark`); across elections consumers would have to look.
     """
     return clause_id != "hw.consumer.monotone" or readings.hw_scope == "across-clean-elections"
 

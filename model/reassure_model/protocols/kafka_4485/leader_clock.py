@@ -1,7 +1,7 @@
 """One leader with a clock, and the true logs of all replicas beside what it has noted of them.
 
 Lag is measured here, in milliseconds: the leader learns of its followers from their fetch requests
-only (`leader`), and the definitions are asked of the logs as nobody can see them (`lag`), so that
+only, and the definitions are asked of the logs as nobody can see them (`compute_views`), so that
 both can stand side by side. Nothing here is stored and nobody else is elected.
 """
 
@@ -9,22 +9,20 @@ from dataclasses import dataclass, replace
 
 from reassure_model.environment import NotPossible
 from reassure_model.outcome import Accepted
-from reassure_model.protocols.kafka_4485.lag import (
+from reassure_model.protocols.kafka_4485 import (
     EndHistory,
-    compute_views,
-    end_at,
-    read_clock_and_end,
-)
-from reassure_model.protocols.kafka_4485.lag import View as Defined
-from reassure_model.protocols.kafka_4485.leader import (
     Follower,
     Leader,
+    compute_views,
+    end_at,
     enter_before,
     evaluate,
     evaluate_before,
     fetch,
+    read_clock_and_end,
     start_leader,
 )
+from reassure_model.protocols.kafka_4485 import View as Defined
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 

@@ -34,11 +34,7 @@ from reassure_model.protocols.kafka_4485.replication import (
     step,
 )
 from reassure_spec.readings import Readings
-from reassure_spec.words import (
-    Arguments,
-    ScenarioError,
-    parse_number,
-)
+from reassure_spec.words import Arguments, ScenarioError, parse_number
 
 _END: Final = OneOf(of="ends")
 _LOG: Final = ListOf("epochs", "records")

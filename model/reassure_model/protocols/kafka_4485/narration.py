@@ -4,10 +4,15 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from reassure_model.narration import Vocabulary
+from reassure_model.narration import Vocabulary, to_each
+from reassure_model.protocols.kafka_4485 import (
+    NEVER_MS,
+    compute_replica_lag,
+    estimate_lag,
+    is_answered,
+    matching_lags,
+)
 from reassure_model.protocols.kafka_4485 import leader_clock as clock
-from reassure_model.protocols.kafka_4485.lag import compute_replica_lag, matching_lags
-from reassure_model.protocols.kafka_4485.leader import NEVER_MS, estimate_lag, is_answered
 from reassure_model.protocols.kafka_4485.leader_clock import Watched
 from reassure_model.protocols.kafka_4485.replication import (
     ACTIONS,
@@ -123,14 +128,6 @@ _READ: Final[Mapping[str, Callable[[Arguments], clock.Action]]] = {
 }
 
 
-def _take_read(
-    read: Callable[[Arguments], clock.Action], states: Mapping[str, Watched], arguments: Arguments
-) -> Iterator[tuple[str, clock.Action]]:
-    action = read(arguments)
-    for name in states:
-        yield name, action
-
-
 def _say_headline(watched: Watched) -> str:
     leader = watched.leader
     return (
@@ -207,7 +204,7 @@ def make_watched_vocabulary(settings: clock.Settings, readings: Readings) -> Voc
         say_opening=lambda _: (),
         show=_show_watched,
         say_effect=lambda *_: "",
-        commands={name: partial(_take_read, read) for name, read in _READ.items()},
+        commands={name: to_each(read) for name, read in _READ.items()},
         answers={
             "tick": lambda _, after: f"ms {after.now_ms}",
             "append": lambda _, after: f"end {after.leader.end}",

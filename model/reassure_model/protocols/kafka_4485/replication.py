@@ -20,7 +20,7 @@ from typing import Final
 
 from reassure_model.environment import NotPossible
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.protocols.kafka_4485.insync import compute_high_watermark, compute_isr
+from reassure_model.protocols.kafka_4485 import compute_high_watermark, compute_isr
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 
@@ -374,17 +374,6 @@ STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcom
     Follow: _follow,
 }
 ACTIONS: Final[Mapping[str, type[Action]]] = {
-    "append": Append,
-    "serve": Serve,
-    "answer": Answer,
-    "lag": Lag,
-    "catch-up": CatchUp,
-    "advance": Advance,
-    "join": Join,
-    "leave": Leave,
-    "remove": Remove,
-    "refresh": Refresh,
-    "elect": Elect,
-    "follow": Follow,
+    "catch-up" if kind is CatchUp else kind.__name__.lower(): kind for kind in STEPS
 }
 """By name, in the order in which they are looked at."""

@@ -1,20 +1,19 @@
 """Which change of the assigned replicas may come next: an expansion, a drop, a completion."""
 
 from dataclasses import replace
+from itertools import combinations
 from typing import Final
 
 from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
-from reassure_model.partition import (
-    Partition,
-    is_target_in_sync,
-)
-from reassure_model.protocols.kip_236.drop import (
+from reassure_model.partition import Partition, is_target_in_sync
+from reassure_model.protocols.kip_236 import (
+    CARRIED_OUT,
     DROPPED,
     PROTECT_TARGET,
     SKIP_OFFLINE,
-    compute_drops,
-    is_drop_forbidden,
+    compute_drop,
     is_drop_held,
+    is_led_in_sync,
     is_target_protected,
     must_drop_wait,
 )
@@ -27,9 +26,6 @@ Outcome = Accepted[Partition] | Rejected
 
 # Clauses that are broken in more than one way
 LEADER_IN_TARGET: Final = "complete.leader-in-target"
-
-
-CARRIED_OUT: Final = "complete.carried-out"
 
 
 DROP_FIRST: Final = "drop.before-expansion"
@@ -78,6 +74,53 @@ def check_top_kept(
 def check_assigned_distinct(assigned: ReplicaList) -> Check:
     """Check that no replica is assigned twice."""
     return "assigned.no-duplicates", not has_duplicates(assigned) or f"assigned {list(assigned)}"
+
+
+def is_drop_forbidden(partition: Partition, readings: Readings) -> bool:
+    """Whether a drop that is due must not be made before there is a leader in sync."""
+    return readings.offline_drop == "skip" and is_drop_held(partition)
+
+
+def compute_drops(partition: Partition, readings: Readings) -> frozenset[frozenset[int]]:
+    """Return every drop set that the rule allows for the change that is due.
+
+    The documents rank in-sync before out-of-sync replicas and leave the order inside each group
+    open (reading `drop.order`), so all choices of who comes first in a group are allowed. Where no
+    leader takes the first place and no more than top replicas are assigned, nothing need go.
+    """
+    flight, state = partition.reassignment, partition.state
+    if flight is None or partition.assigned is None:
+        return frozenset({frozenset()})
+    assigned, top = partition.assigned, flight.top
+    leader, isr = (NO_LEADER, ()) if state is None else (state.leader, state.isr)
+    led = is_led_in_sync(leader, isr)
+    first = (leader,) if led else ()
+    followers = tuple(r for r in isr if r != leader)
+    others = tuple(r for r in assigned if r not in isr and r != leader)
+    spare = not led and len(assigned) <= top
+    drops: set[frozenset[int]] = {frozenset()} if spare else set()
+    for ranked in _choices(followers, top - 1):
+        for rest in _choices(others, top - 1 - len(followers)):
+            in_sync = (*first, *ranked)
+            drop = compute_drop(assigned, leader, in_sync, top, flight.target, readings, rest)
+            drops.add(frozenset(drop))
+    return frozenset(drops)
+
+
+def _choices(replicas: ReplicaList, places: int) -> list[ReplicaList]:
+    """Return the orders that differ in who comes among the first `places`, or one fewer.
+
+    One fewer is what the exclusive reading of the slice leaves.
+    """
+    return [
+        replicas,
+        *(
+            (*chosen, *(r for r in replicas if r not in chosen))
+            for size in (places - 1, places)
+            if 0 < size < len(replicas)
+            for chosen in combinations(replicas, size)
+        ),
+    ]
 
 
 def may_complete(partition: Partition, readings: Readings) -> bool:

@@ -10,10 +10,11 @@ from typing import Self, TypeVar
 from reassure_model.environment import NotPossible, On
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Partition, Request
-from reassure_model.protocols.kip_236.obligations import Obligation, next_write
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import apply_failover, next_write
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import System
 from reassure_model.protocols.kip_236.system import step as step_partition
+from reassure_model.writes import Obligation
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 

@@ -36,20 +36,14 @@ from reassure_model.machine import (
 )
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, Request
-from reassure_model.protocols.kip_236.drop import find_drop
+from reassure_model.protocols.kip_236 import apply_failover, find_drop, is_remembered, next_write
 from reassure_model.protocols.kip_236.narration import VOCABULARY
-from reassure_model.protocols.kip_236.obligations import Obligation, next_write
 from reassure_model.protocols.kip_236.promises import PROMISES, Memory, Moment
-from reassure_model.protocols.kip_236.requests import is_remembered
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.protocols.kip_236.system import Submit, System, enabled, step
-from reassure_model.writes import (
-    Write,
-)
+from reassure_model.writes import Obligation, Write
 from reassure_spec.readings import Readings
-from reassure_spec.words import (
-    spell_replicas,
-)
+from reassure_spec.words import spell_replicas
 from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 SELF_CONSISTENCY: Final = "model.owed-is-allowed"
@@ -59,10 +53,7 @@ SELF_CONSISTENCY: Final = "model.owed-is-allowed"
 
 _ASKED: Final = ("target", "legacy")
 """What a request asks for, and whether it comes by the legacy route: the set `targets` has both."""
-_REASSIGNMENT: Final[Mapping[Any, Domain]] = {
-    _ASKED: OneOf(of="targets"),
-    "top": Int(0, "brokers"),
-}
+_REASSIGNMENT: Final[Mapping[Any, Domain]] = {_ASKED: OneOf(of="targets"), "top": Int(0, "brokers")}
 
 PARTITION: Final[Mapping[Any, Domain]] = {
     "reassignment": RecordOf(Reassignment, _REASSIGNMENT, {"target": "flight", "top": "top"}),
@@ -154,9 +145,7 @@ def find_contradiction(system: System, readings: Readings) -> str | None:
     return f"{owed.clause} asks for what {outcome.clause} forbids: {outcome.reason}"
 
 
-def _of_partition(
-    find: Callable[[Partition], Any],
-) -> Callable[[System, Readings], Any]:
+def _of_partition(find: Callable[[Partition], Any]) -> Callable[[System, Readings], Any]:
     return lambda system, _: find(system.partition)
 
 
@@ -246,7 +235,7 @@ MACHINE: Final = Machine(
     enabled=list_enabled,
     is_at_rest=lambda system, readings: next_effect(system, readings) is None,
     properties=PROPERTIES,
-    goals=tuple(Goal(goal.name, _of_partition(goal.reached)) for goal in GOALS),
+    goals=tuple(Goal(name, _of_partition(reached)) for name, reached in GOALS.items()),
     vocabulary=VOCABULARY,
     is_settled=is_settled,
     judgement=JUDGEMENT,

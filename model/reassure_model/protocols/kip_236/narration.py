@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 from typing import Final
 
-from reassure_model.narration import Vocabulary
-from reassure_model.partition import Partition, Reassignment
-from reassure_model.protocols.kip_236.obligations import Obligation
+from reassure_model.narration import Vocabulary, parse_set, spell_leader
+from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_model.protocols.kip_236.system import System
 from reassure_model.writes import (
     ChangeIsr,
@@ -13,6 +12,7 @@ from reassure_model.writes import (
     CreateState,
     DeleteReassignment,
     DeleteRequest,
+    Obligation,
     UpdateReassignment,
     Write,
     WriteAssigned,
@@ -23,14 +23,13 @@ from reassure_spec.words import (
     check_arguments,
     format_replicas,
     parse_number,
-    parse_replicas,
     spell_replicas,
 )
-from reassure_spec.znodes import NO_LEADER
 
 
-def _format_leader(leader: int) -> str:
-    return "none" if leader == NO_LEADER else str(leader)
+def _format_state(state: LeaderAndIsr) -> str:
+    leader = spell_leader(state.leader, "none")
+    return f"leader {leader} isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
 
 
 def format_flight(flight: Reassignment) -> str:
@@ -47,10 +46,7 @@ def iterate_lines(partition: Partition) -> Iterator[str]:
     elif state is None:
         yield f"assigned {format_replicas(partition.assigned)}, not yet online"
     else:
-        yield (
-            f"assigned {format_replicas(partition.assigned)} leader {_format_leader(state.leader)} "
-            f"isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
-        )
+        yield f"assigned {format_replicas(partition.assigned)} {_format_state(state)}"
     if partition.reassignment is not None:
         yield format_flight(partition.reassignment)
     for request in partition.requests:
@@ -67,8 +63,7 @@ def format_write(write: Write, partition: Partition) -> str:
             old = partition.state
             if old is not None and (old.leader, old.isr) == (state.leader, state.isr):
                 return f"leader epoch {state.leader_epoch}"
-            leader = _format_leader(state.leader)
-            return f"leader {leader} isr {format_replicas(state.isr)} epoch {state.leader_epoch}"
+            return _format_state(state)
         case WriteAssigned(assigned):
             return f"assigned {format_replicas(assigned)}"
         case CreateReassignment(flight):
@@ -88,10 +83,9 @@ def say_effect(owed: Obligation, before: System, _: System) -> str:
 
 def _open(arguments: Arguments) -> System:
     check_arguments(arguments, ("brokers",), ("min.insync.replicas", "known"))
-    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
-    known = brokers | frozenset(parse_replicas("known", arguments.get("known", "none")))
+    brokers, known = parse_set(arguments, "brokers"), parse_set(arguments, "known")
     minimum = parse_number("min.insync.replicas", arguments.get("min.insync.replicas", "1"))
-    return System(Partition(), brokers, known, minimum)
+    return System(Partition(), brokers, brokers | known, minimum)
 
 
 def _say_opening(system: System) -> tuple[str, ...]:

@@ -12,9 +12,8 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_model.partition import Environment, Partition
-from reassure_model.protocols.kip_236.drop import find_drop
-from reassure_model.protocols.kip_236.obligations import Obligation, next_write
-from reassure_model.writes import WriteState
+from reassure_model.protocols.kip_236 import find_drop, next_write
+from reassure_model.writes import Obligation, WriteState
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, ReplicaList

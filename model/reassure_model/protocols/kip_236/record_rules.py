@@ -3,19 +3,10 @@
 from typing import Final
 
 from reassure_model.outcome import Check, Checks
-from reassure_model.partition import (
-    Environment,
-    Partition,
-    Reassignment,
-    Request,
-    is_done,
-)
-from reassure_model.protocols.kip_236.assignment_rules import CARRIED_OUT
-from reassure_model.protocols.kip_236.drop import (
+from reassure_model.partition import Environment, Partition, Reassignment, Request, is_done
+from reassure_model.protocols.kip_236 import (
+    CARRIED_OUT,
     SKIP_OFFLINE,
-    is_drop_forbidden,
-)
-from reassure_model.protocols.kip_236.requests import (
     Change,
     NothingToDo,
     Refusal,
@@ -23,9 +14,8 @@ from reassure_model.protocols.kip_236.requests import (
     decide_request,
     take_up,
 )
-from reassure_model.writes import (
-    DeleteRequest,
-)
+from reassure_model.protocols.kip_236.assignment_rules import is_drop_forbidden
+from reassure_model.writes import DeleteRequest
 from reassure_spec.clauses import checks
 from reassure_spec.readings import Readings
 

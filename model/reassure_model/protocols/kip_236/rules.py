@@ -6,7 +6,7 @@ under which they do; a clause that several checks have goes by a name. `accept_w
 `Accepted` with the partition after the write and the clauses that the write put to the test, or
 `Rejected` by the first clause that it would break. The rules say nothing of how a controller goes
 about it: any implementation whose writes are all accepted, and which owes nothing when it rests
-(`reassure_model.protocols.kip_236.obligations`), keeps the clauses.
+(`kip_236.next_write`), keeps the clauses.
 
 Here are the rules on leader and in-sync set; those on the assignment are in `assignment_rules`,
 those on requests and records in `record_rules`.
@@ -23,6 +23,17 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
+from reassure_model.protocols.kip_236 import (
+    PROTECT_TARGET,
+    SKIP_OFFLINE,
+    Change,
+    New,
+    decide_request,
+    forget,
+    is_target_protected,
+    make_record,
+    take_up,
+)
 from reassure_model.protocols.kip_236.assignment_rules import (
     LEADER_IN_TARGET,
     RECORDED_FIRST,
@@ -36,28 +47,14 @@ from reassure_model.protocols.kip_236.assignment_rules import (
     check_top_kept,
     check_unrecorded,
     has_duplicates,
-    may_complete,
-)
-from reassure_model.protocols.kip_236.drop import (
-    PROTECT_TARGET,
-    SKIP_OFFLINE,
-    is_change_unfinished,
     is_drop_forbidden,
-    is_target_protected,
+    may_complete,
 )
 from reassure_model.protocols.kip_236.record_rules import (
     check_create_reassignment,
     check_delete_reassignment,
     check_delete_request,
     check_update_reassignment,
-)
-from reassure_model.protocols.kip_236.requests import (
-    Change,
-    New,
-    decide_request,
-    forget,
-    make_record,
-    take_up,
 )
 from reassure_model.selectors import select_new, select_offline, select_reassigned
 from reassure_model.writes import (
@@ -280,10 +277,7 @@ def check_removals(
     assert old is not None
     removed = [r for r in old.isr if r not in new.isr]
     if new.leader == NO_LEADER and not due:
-        yield (
-            "isr.kept-without-leader",
-            not removed or f"{removed[0]} could lead when it returns",
-        )
+        yield ("isr.kept-without-leader", not removed or f"{removed[0]} could lead when it returns")
         return
     alive = [r for r in removed if r in around.live]
     if removed:
@@ -435,10 +429,3 @@ def _accept_recorded(
         case DeleteRequest():
             after = forget(replace(partition, requests=partition.requests[1:]), readings)
             return accept(check_delete_request(partition, write, around, readings), after)
-
-
-def apply_failover(partition: Partition, readings: Readings) -> Partition:
-    """Return the partition as the next controller finds it: what was only in memory is gone."""
-    again = readings.drop_reevaluated_on_failover == "yes" and partition.reassignment is not None
-    due = again or is_change_unfinished(partition)
-    return forget(replace(partition, drop_due=due, completing=False), readings)

@@ -25,11 +25,9 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.protocols.kip_236.drop import find_drop
-from reassure_model.protocols.kip_236.obligations import next_write
-from reassure_model.protocols.kip_236.requests import has_begun
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
-from reassure_model.writes import ChangeIsr, Write
+from reassure_model.protocols.kip_236 import apply_failover, find_drop, has_begun, next_write
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.writes import ChangeIsr, Obligation, Write
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
@@ -188,3 +186,21 @@ def _write(system: System, write: Write, readings: Readings, *clauses: str) -> O
     after = replace(system, partition=outcome.state)
     stored = Stored(system.partition, write, outcome.state)
     return Accepted(after, outcome.clauses + clauses, (stored,))
+
+
+def compute_plan(
+    partition: Partition, around: Environment, readings: Readings, limit: int = 100
+) -> tuple[tuple[Obligation, ...], Partition]:
+    """Return every write that the controller owes in order, and the partition after the last.
+
+    Each write is put to the rules. Raises RuntimeError when the rules reject one or more than
+    `limit` are owed: then the model contradicts itself.
+    """
+    plan: tuple[Obligation, ...] = ()
+    while (owed := next_write(partition, around, readings)) is not None:
+        outcome = accept_write(partition, owed.write, around, readings)
+        if isinstance(outcome, Rejected) or len(plan) == limit:
+            raise RuntimeError(f"the model contradicts itself: {owed} of {partition}: {outcome}")
+        partition = outcome.state
+        plan = (*plan, owed)
+    return plan, partition

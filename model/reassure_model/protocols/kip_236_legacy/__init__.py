@@ -19,6 +19,7 @@ from typing import Final
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Partition
+from reassure_model.protocols.kip_236 import Refusal, decide_request
 from reassure_model.protocols.kip_236.batch import (
     Batch,
     WriteOwed,
@@ -30,9 +31,7 @@ from reassure_model.protocols.kip_236.batch import (
     next_owed,
     regain_broker,
 )
-from reassure_model.protocols.kip_236.obligations import Obligation
-from reassure_model.protocols.kip_236.requests import Refusal, decide_request
-from reassure_model.writes import DeleteReassignment
+from reassure_model.writes import DeleteReassignment, Obligation
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList

@@ -13,8 +13,8 @@ from typing import Final
 from reassure_model.lives import Life
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, is_done
-from reassure_model.protocols.kip_236.requests import Change as ChangeDecided
-from reassure_model.protocols.kip_236.requests import New, decide_request
+from reassure_model.protocols.kip_236 import Change as ChangeDecided
+from reassure_model.protocols.kip_236 import New, decide_request
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
@@ -41,7 +41,7 @@ LIVES: Final[Mapping[str, Life]] = {
             "legacy.entry.matching-target",
             "legacy.translate.request",
         ),
-    ),
+    )
 }
 """What a controller may do to the znode; clients do as they like."""
 

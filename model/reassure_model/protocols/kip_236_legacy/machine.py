@@ -20,7 +20,7 @@ from reassure_model.machine import (
     Property,
     Sets,
 )
-from reassure_model.partition import Partition
+from reassure_model.partition import Partition, spell_key
 from reassure_model.protocols.kip_236.machine import PARTITION
 from reassure_model.protocols.kip_236.machine import is_settled as is_partition_settled
 from reassure_model.protocols.kip_236.system import enabled
@@ -34,15 +34,10 @@ from reassure_model.protocols.kip_236_legacy import (
     next_effect,
     step,
 )
-from reassure_model.protocols.kip_236_legacy.narration import VOCABULARY, spell_key
+from reassure_model.protocols.kip_236_legacy.narration import VOCABULARY
 from reassure_spec.readings import Readings
-from reassure_spec.words import (
-    spell_replicas,
-)
-from reassure_spec.znodes import (
-    PartitionKey,
-    ReplicaList,
-)
+from reassure_spec.words import spell_replicas
+from reassure_spec.znodes import PartitionKey, ReplicaList
 
 _ENTRIES: Final = OrNone(ListOf("entries", "entries"))
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from reassure_model.environment import Join, Leave, On
-from reassure_model.narration import Vocabulary
-from reassure_model.partition import Partition
+from reassure_model.narration import Vocabulary, parse_key, parse_set, to_each
+from reassure_model.partition import Partition, spell_key
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236.narration import format_write, iterate_lines
 from reassure_model.protocols.kip_236_legacy import (
@@ -31,23 +31,9 @@ from reassure_spec.znodes import (
     REASSIGN_PARTITIONS,
     BadZnode,
     LegacyEntry,
-    PartitionKey,
     decode_reassign_partitions,
     encode_reassign_partitions,
 )
-
-
-def spell_key(key: PartitionKey) -> str:
-    """Return the name of a partition."""
-    return f"{key[0]}-{key[1]}"
-
-
-def parse_key(text: str) -> PartitionKey:
-    """Return the partition in `topic-number`. Raises ScenarioError."""
-    topic, dash, number = text.rpartition("-")
-    if not dash:
-        raise ScenarioError(f"{text!r} is no partition; write topic-number")
-    return topic, parse_number("partition", number)
 
 
 def parse_entries(text: str) -> Entries:
@@ -103,9 +89,8 @@ def show(legacy: Legacy) -> str:
 
 def _open(arguments: Arguments) -> Legacy:
     check_arguments(arguments, ("brokers",), ("min.insync.replicas",))
-    brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
     minimum = parse_number("min", arguments.get("min.insync.replicas", "1"))
-    return make_legacy({}, brokers, min_insync_replicas=minimum)
+    return make_legacy({}, parse_set(arguments, "brokers"), min_insync_replicas=minimum)
 
 
 def _say_opening(legacy: Legacy) -> tuple[str, ...]:
@@ -142,11 +127,10 @@ def _write(legacies: Legacies, arguments: Arguments) -> Iterator[tuple[str, Any]
             yield name, f"warning by legacy.znode.malformed: {error.reason}"
 
 
-def _ask(legacies: Legacies, arguments: Arguments) -> Iterator[tuple[str, Any]]:
+def _read_asked(arguments: Arguments) -> Ask:
     check_arguments(arguments, ("entries",), ("legacy",))
     wanted = tuple((e.key, e.target) for e in parse_entries(arguments["entries"]))
-    for name in legacies:
-        yield name, Ask(wanted, "legacy" in arguments)
+    return Ask(wanted, "legacy" in arguments)
 
 
 def _change_isr(make: Callable[[int], Join | Leave]) -> Callable[..., Iterator[tuple[str, Any]]]:
@@ -176,7 +160,7 @@ VOCABULARY: Final = Vocabulary(
     say_effect=say_effect,
     commands={
         "write": _write,
-        "ask": _ask,
+        "ask": to_each(_read_asked),
         "join": _change_isr(Join),
         "leave": _change_isr(Leave),
     },

@@ -6,28 +6,17 @@ are persisted and executed one after another; one is skipped when it has become 
 when an operator wrote it, never while it runs. The record of the failure goes when the broker comes
 back or when its tasks are persisted.
 
-`next_effect` is the whole controller, one persistent effect at a time; a crash can fall between
-any two. Only the tasks it is in the middle of generating are in its memory (`Generation`).
-
-| the document | here |
-|---|---|
-| motivation: what operators do is automatic | `next_effect` |
-| changes: failures (beyond the extract) | `next_for_records` |
-| changes: tasks (beyond the extract) | `find_due`, `generate_tasks`, `choose_replacement` |
-| cancelling: enough replicas before the start | `is_redundant` |
-| deletion of the record, 1: the broker is back | `next_for_records` |
-| deletion of the record, 2: the tasks are persisted | `next_for_generation` |
-| controller failure, 1: compare tasks with failures | `plan_of` |
-| controller failure, 2: one after another, skip what is done | `next_for_tasks`, `is_satisfied` |
-| quotas | `compute_quota`, `find_quota_exceeded` |
-| limits: nothing is balanced that did not fail | `properties.find_live_removed` |
-| configs | `HealingConfig` |
+In the order of the document, after what is kept and what can happen. `next_effect` is the whole
+controller, one persistent effect at a time; a crash can fall between any two. Only the tasks it is
+in the middle of generating are in its memory (`Generation`). That nothing is balanced that did not
+fail is a property (`machine.find_live_removed`); the configs are those of `HealingConfig`.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, Return
+from reassure_model.partition import spell_key
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
@@ -96,7 +85,20 @@ class Cluster:
     generation: Generation | None = None
 
 
-# Effects of the controller ----------------------------------------------------------------------
+def make_cluster(
+    racks: Mapping[int, str | None], assignments: Mapping[PartitionKey, ReplicaList]
+) -> Cluster:
+    """Return a healthy cluster at time 0."""
+    hosted = tuple(Hosted(key, replicas, replicas) for key, replicas in sorted(assignments.items()))
+    return Cluster(tuple(sorted(racks.items())), frozenset(racks), hosted)
+
+
+def get_hosted(cluster: Cluster, key: PartitionKey) -> Hosted | None:
+    """Return the partition with this key, None where it does not exist."""
+    return next((hosted for hosted in cluster.partitions if hosted.key == key), None)
+
+
+# Effects of the controller ------------------------------------------------------------------------
 
 
 @clause("heal.record.format")
@@ -150,6 +152,9 @@ class RemoveTask:
 Effect = RecordFailure | DeleteRecord | Generate | CreateTask | StartTask | RemoveTask
 
 
+# What else can happen -----------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True)
 class Tick:
     """Time passes on the controller's clock; a negative time is a clock set back."""
@@ -181,82 +186,19 @@ class CatchUp:
 Action = Tick | Submit | Finish | CatchUp | Die | Return | Failover | Controller
 
 
-def make_cluster(
-    racks: Mapping[int, str | None], assignments: Mapping[PartitionKey, ReplicaList]
-) -> Cluster:
-    """Return a healthy cluster at time 0."""
-    hosted = tuple(Hosted(key, replicas, replicas) for key, replicas in sorted(assignments.items()))
-    return Cluster(tuple(sorted(racks.items())), frozenset(racks), hosted)
+# Motivation: what operators do is automatic -------------------------------------------------------
 
 
-# What is there, and what is planned -------------------------------------------------------------
+def next_effect(cluster: Cluster, config: HealingConfig, readings: Readings) -> Effect | None:
+    """Return the effect that the controller owes next, None while it waits."""
+    return (
+        next_for_records(cluster)
+        or next_for_generation(cluster, config, readings)
+        or next_for_tasks(cluster, readings)
+    )
 
 
-def get_hosted(cluster: Cluster, key: PartitionKey) -> Hosted | None:
-    """Return the partition with this key, None where it does not exist."""
-    return next((hosted for hosted in cluster.partitions if hosted.key == key), None)
-
-
-@clause("heal.generate.from-plan")
-def compute_plan(cluster: Cluster) -> dict[PartitionKey, ReplicaList]:
-    """Return the assignment of every partition once all persisted tasks are executed."""
-    plan = {hosted.key: hosted.assigned for hosted in cluster.partitions}
-    for task in cluster.tasks:
-        plan.update({key: target for key, target in task.assignments if key in plan})
-    return plan
-
-
-def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaList]:
-    """Return what tasks are generated from, by partition."""
-    if readings.heal_regenerate == "from-plan":
-        return compute_plan(cluster)
-    return {hosted.key: hosted.assigned for hosted in cluster.partitions}
-
-
-def find_running(cluster: Cluster) -> Task | None:
-    """Return the task that runs: the first, while one of its partitions is being moved.
-
-    Nothing else says so, and nothing else is needed: a failover does not change it.
-    """
-    for task in cluster.tasks[:1]:
-        for key, _ in task.assignments:
-            hosted = get_hosted(cluster, key)
-            if hosted is not None and hosted.target is not None:
-                return task
-    return None
-
-
-# Choosing targets -------------------------------------------------------------------------------
-
-
-@clause("heal.target.live", "heal.target.no-duplicate", "heal.target.rack", "heal.target.even")
-@clause("heal.target.lowest-id")
-def choose_replacement(
-    cluster: Cluster, replicas: ReplicaList, broker: int, load: Mapping[int, int]
-) -> int | None:
-    """Choose who takes the failed broker's place among `replicas`, None where nobody can.
-
-    A candidate is alive, has no record of a failure and is not a replica yet. Where all racks are
-    known, those in a rack of their own come first; then the one with the fewest replicas (`load`),
-    then the lowest id.
-    """
-    failed = {number for number, _ in cluster.failed}
-    candidates = [b for b in sorted(cluster.live) if b not in replicas and b not in failed]
-
-    def rank(candidate: int) -> tuple[bool, int, int]:
-        return rank_replacement(cluster, replicas, broker, load, candidate)
-
-    return min(candidates, key=rank, default=None)
-
-
-def rank_replacement(
-    cluster: Cluster, replicas: ReplicaList, broker: int, load: Mapping[int, int], candidate: int
-) -> tuple[bool, int, int]:
-    """Return how good a candidate is by rack, load and id, each smaller the better."""
-    racks = dict(cluster.racks)
-    others = [racks.get(replica) for replica in replicas if replica != broker]
-    aware = all(rack is not None for rack in racks.values())
-    return (aware and racks[candidate] in others, load.get(candidate, 0), candidate)
+# Changes: from failures to tasks (beyond the extract) ---------------------------------------------
 
 
 @clause("heal.interval")
@@ -297,20 +239,59 @@ def generate_tasks(
     return tuple(tuple(targets[at : at + size]) for at in range(0, len(targets), size))
 
 
-# The controller ---------------------------------------------------------------------------------
+@clause("heal.target.live", "heal.target.no-duplicate", "heal.target.rack", "heal.target.even")
+@clause("heal.target.lowest-id")
+def choose_replacement(
+    cluster: Cluster, replicas: ReplicaList, broker: int, load: Mapping[int, int]
+) -> int | None:
+    """Choose who takes the failed broker's place among `replicas`, None where nobody can.
+
+    A candidate is alive, has no record of a failure and is not a replica yet. Where all racks are
+    known, those in a rack of their own come first; then the one with the fewest replicas (`load`),
+    then the lowest id.
+    """
+    failed = {number for number, _ in cluster.failed}
+    candidates = [b for b in sorted(cluster.live) if b not in replicas and b not in failed]
+
+    def rank(candidate: int) -> tuple[bool, int, int]:
+        return rank_replacement(cluster, replicas, broker, load, candidate)
+
+    return min(candidates, key=rank, default=None)
 
 
-def next_effect(cluster: Cluster, config: HealingConfig, readings: Readings) -> Effect | None:
-    """Return the effect that the controller owes next, None while it waits."""
-    return (
-        next_for_records(cluster)
-        or next_for_generation(cluster, config, readings)
-        or next_for_tasks(cluster, readings)
-    )
+def rank_replacement(
+    cluster: Cluster, replicas: ReplicaList, broker: int, load: Mapping[int, int], candidate: int
+) -> tuple[bool, int, int]:
+    """Return how good a candidate is by rack, load and id, each smaller the better."""
+    racks = dict(cluster.racks)
+    others = [racks.get(replica) for replica in replicas if replica != broker]
+    aware = all(rack is not None for rack in racks.values())
+    return (aware and racks[candidate] in others, load.get(candidate, 0), candidate)
+
+
+# Cancelling: enough replicas before the start -----------------------------------------------------
+
+
+@clause("heal.cancel.enough-replicas")
+def is_redundant(cluster: Cluster, task: Task, readings: Readings) -> bool:
+    """Whether every partition of the task has the number of replicas it should have."""
+    for key, _ in task.assignments:
+        hosted = get_hosted(cluster, key)
+        if hosted is None:
+            continue
+        if any(replica not in cluster.live for replica in hosted.assigned):
+            return False
+        caught_up = set(hosted.assigned) <= set(hosted.isr)
+        if readings.heal_redundancy == "isr-full" and not caught_up:
+            return False
+    return True
+
+
+# Deletion of the record: the broker is back, or its tasks are persisted ---------------------------
 
 
 @clause("heal.record.first-failure", "heal.record.deleted-on-return", "heal.record.complete")
-def next_for_records(cluster: Cluster) -> Effect | None:
+def next_for_records(cluster: Cluster) -> RecordFailure | DeleteRecord | None:
     """Keep the failure records: delete those of brokers that are back, write those that lack.
 
     A broker is missed when it is not alive and a partition is to have a replica on it after all
@@ -345,6 +326,28 @@ def next_for_generation(
     return None
 
 
+# Controller failure, 1: failures are compared with the assignments --------------------------------
+
+
+@clause("heal.generate.from-plan")
+def compute_plan(cluster: Cluster) -> dict[PartitionKey, ReplicaList]:
+    """Return the assignment of every partition once all persisted tasks are executed."""
+    plan = {hosted.key: hosted.assigned for hosted in cluster.partitions}
+    for task in cluster.tasks:
+        plan.update({key: target for key, target in task.assignments if key in plan})
+    return plan
+
+
+def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaList]:
+    """Return what tasks are generated from, by partition."""
+    if readings.heal_regenerate == "from-plan":
+        return compute_plan(cluster)
+    return {hosted.key: hosted.assigned for hosted in cluster.partitions}
+
+
+# Controller failure, 2: tasks one after another, skipped where satisfied --------------------------
+
+
 @clause(
     "heal.task.one-at-a-time",
     "heal.task.in-order",
@@ -352,7 +355,7 @@ def next_for_generation(
     "heal.task.started",
 )
 @checks
-def next_for_tasks(cluster: Cluster, readings: Readings) -> Effect | None:
+def next_for_tasks(cluster: Cluster, readings: Readings) -> StartTask | RemoveTask | None:
     """Execute the first task, or remove it when it is complete, satisfied or pointless."""
     if not cluster.tasks or find_running(cluster) is not None:
         return None
@@ -367,25 +370,23 @@ def next_for_tasks(cluster: Cluster, readings: Readings) -> Effect | None:
     return StartTask(task.number)
 
 
+def find_running(cluster: Cluster) -> Task | None:
+    """Return the task that runs: the first, while one of its partitions is being moved.
+
+    Nothing else says so, and nothing else is needed: a failover does not change it.
+    """
+    for task in cluster.tasks[:1]:
+        for key, _ in task.assignments:
+            hosted = get_hosted(cluster, key)
+            if hosted is not None and hosted.target is not None:
+                return task
+    return None
+
+
 def is_satisfied(cluster: Cluster, task: Task) -> bool:
     """Whether every partition of the task that still exists has the assignment it asks for."""
     there = ((get_hosted(cluster, key), target) for key, target in task.assignments)
     return all(hosted is None or hosted.assigned == target for hosted, target in there)
-
-
-@clause("heal.cancel.enough-replicas")
-def is_redundant(cluster: Cluster, task: Task, readings: Readings) -> bool:
-    """Whether every partition of the task has the number of replicas it should have."""
-    for key, _ in task.assignments:
-        hosted = get_hosted(cluster, key)
-        if hosted is None:
-            continue
-        if any(replica not in cluster.live for replica in hosted.assigned):
-            return False
-        caught_up = set(hosted.assigned) <= set(hosted.isr)
-        if readings.heal_redundancy == "isr-full" and not caught_up:
-            return False
-    return True
 
 
 @clause("heal.task.stale")
@@ -395,7 +396,7 @@ def find_stale(cluster: Cluster, task: Task) -> str | None:
         hosted = get_hosted(cluster, key)
         for replica in hosted.assigned if hosted is not None else ():
             if replica in cluster.live and replica not in target:
-                return f"{key[0]}-{key[1]} would lose {replica}, which is alive"
+                return f"{spell_key(key)} would lose {replica}, which is alive"
     return None
 
 
@@ -405,12 +406,32 @@ def find_dead_target(cluster: Cluster, task: Task) -> str | None:
     for key, target in task.assignments:
         for replica in target:
             if replica not in cluster.live:
-                return f"{key[0]}-{key[1]} would wait for {replica}, which is dead"
+                return f"{spell_key(key)} would wait for {replica}, which is dead"
     return None
 
 
-def _without(cluster: Cluster, broker: int) -> tuple[tuple[int, int], ...]:
-    return tuple(entry for entry in cluster.failed if entry[0] != broker)
+# Quotas -------------------------------------------------------------------------------------------
+
+
+@clause("heal.quota.hard-share")
+def compute_quota(bandwidth: int, movers: int, config: HealingConfig) -> int:
+    """Return the rate that each of `movers` replicas may copy at, in the unit of `bandwidth`.
+
+    The share is the same for one failed broker or ten: all movers together stay within it.
+    """
+    return bandwidth * config.quota_percent // 100 // max(movers, 1)
+
+
+@clause("heal.quota.hard-share")
+def find_quota_exceeded(
+    rates: tuple[int, ...], bandwidth: int, config: HealingConfig
+) -> str | None:
+    """Say so when the rates of all movers together exceed the share."""
+    share = bandwidth * config.quota_percent // 100
+    return f"{sum(rates)} of at most {share}" if sum(rates) > share else None
+
+
+# What an effect does ------------------------------------------------------------------------------
 
 
 @clause("heal.task.as-reassignment")
@@ -423,7 +444,8 @@ def apply_effect(cluster: Cluster, effect: Effect) -> Cluster:
             generation = cluster.generation
             if generation is not None and generation.broker == broker:
                 generation = None
-            return replace(cluster, failed=_without(cluster, broker), generation=generation)
+            failed = tuple(entry for entry in cluster.failed if entry[0] != broker)
+            return replace(cluster, failed=failed, generation=generation)
         case Generate(broker, pending):
             return replace(cluster, generation=Generation(broker, pending))
         case CreateTask(assignments):
@@ -451,24 +473,3 @@ def add_task(cluster: Cluster, assignments: Assignments, *, automatic: bool) -> 
     number = cluster.next_number
     tasks = (*cluster.tasks, Task(number, assignments, automatic))
     return replace(cluster, tasks=tasks, next_number=number + 1)
-
-
-# The quota ----------------------------------------------------------------------------------------
-
-
-@clause("heal.quota.hard-share")
-def compute_quota(bandwidth: int, movers: int, config: HealingConfig) -> int:
-    """Return the rate that each of `movers` replicas may copy at, in the unit of `bandwidth`.
-
-    The share is the same for one failed broker or ten: all movers together stay within it.
-    """
-    return bandwidth * config.quota_percent // 100 // max(movers, 1)
-
-
-@clause("heal.quota.hard-share")
-def find_quota_exceeded(
-    rates: tuple[int, ...], bandwidth: int, config: HealingConfig
-) -> str | None:
-    """Say so when the rates of all movers together exceed the share."""
-    share = bandwidth * config.quota_percent // 100
-    return f"{sum(rates)} of at most {share}" if sum(rates) > share else None

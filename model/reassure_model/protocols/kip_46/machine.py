@@ -1,9 +1,10 @@
-"""KIP-46 as a machine: what may happen and what must never be."""
+"""KIP-46 as a machine: what may happen to a cluster and what must never be."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
+from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.fields import (
     AsBegun,
     Domain,
@@ -30,12 +31,17 @@ from reassure_model.machine import (
     always,
     reached,
 )
+from reassure_model.narration import parse_key
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import spell_key
 from reassure_model.protocols.kip_46 import (
+    Action,
     Assignments,
     CatchUp,
     Cluster,
     Effect,
     Finish,
+    Generate,
     Generation,
     HealingConfig,
     Hosted,
@@ -44,28 +50,176 @@ from reassure_model.protocols.kip_46 import (
     Submit,
     Task,
     Tick,
+    add_task,
+    apply_effect,
+    find_dead_target,
     find_due,
+    find_running,
+    find_stale,
+    get_hosted,
+    is_redundant,
     next_effect,
 )
-from reassure_model.protocols.kip_46.narration import make_vocabulary, parse_key, spell_key
-from reassure_model.protocols.kip_46.properties import (
-    find_dead_named,
-    find_duplicate,
-    find_factor_changed,
-    find_live_removed,
-    find_made_twice,
-    find_stopped_queue,
-    find_two_meanings,
-    find_two_running,
-)
-from reassure_model.protocols.kip_46.world import enabled, step
-from reassure_spec.readings import Readings
-from reassure_spec.words import (
-    Arguments,
-    parse_number,
-    spell_replicas,
-)
+from reassure_model.protocols.kip_46.narration import make_vocabulary
+from reassure_spec.clauses import checks, clause
+from reassure_spec.readings import Readings, override_readings
+from reassure_spec.words import Arguments, parse_number, spell_replicas
 
+
+def step(
+    cluster: Cluster, action: Action, config: HealingConfig, readings: Readings
+) -> Accepted[Cluster] | Rejected:
+    """Take one action. Raises NotPossible for one that has nothing to act upon."""
+    match action:
+        case Tick(milliseconds):
+            return Accepted(replace(cluster, now_ms=cluster.now_ms + milliseconds))
+        case Submit(assignments):
+            return submit(cluster, assignments)
+        case Finish(key):
+            hosted = get_hosted(cluster, key)
+            if hosted is not None and hosted.target is not None:
+                target = hosted.target
+                if all(replica in cluster.live for replica in target):
+                    return Accepted(_set(cluster, Hosted(key, target, target)))
+        case CatchUp(key):
+            hosted = get_hosted(cluster, key)
+            if hosted is not None:
+                isr = tuple(r for r in hosted.assigned if r in cluster.live)
+                return Accepted(_set(cluster, replace(hosted, isr=isr or hosted.isr)))
+        case Die(broker) if broker in cluster.live:
+            after = replace(cluster, live=cluster.live - {broker})
+            for hosted in after.partitions:
+                isr = tuple(replica for replica in hosted.isr if replica != broker)
+                after = _set(after, replace(hosted, isr=isr or hosted.isr))
+            return Accepted(after)
+        case Return(broker) if broker not in cluster.live and broker in dict(cluster.racks):
+            return Accepted(replace(cluster, live=cluster.live | {broker}))
+        case Failover():
+            return Accepted(replace(cluster, generation=None))
+        case Controller():
+            effect = next_effect(cluster, config, readings)
+            if effect is not None:
+                return Accepted(apply_effect(cluster, effect), effects=(effect,))
+    raise NotPossible(f"{action} is not possible in {cluster}")
+
+
+@checks
+def submit(cluster: Cluster, assignments: Assignments) -> Accepted[Cluster] | Rejected:
+    """Persist a task of an operator, unless it names a replica twice or none at all."""
+    for key, target in assignments:
+        if len(target) == 0 or len(set(target)) != len(target):
+            return Rejected("heal.task.refuse-duplicate", f"{spell_key(key)}: {list(target)}")
+    return Accepted(add_task(cluster, assignments, automatic=False))
+
+
+def _set(cluster: Cluster, changed: Hosted) -> Cluster:
+    partitions = tuple(changed if h.key == changed.key else h for h in cluster.partitions)
+    return replace(cluster, partitions=partitions)
+
+
+def enabled(cluster: Cluster, config: HealingConfig, readings: Readings) -> tuple[Action, ...]:
+    """Return every action that is possible; time passes by the failure interval."""
+    actions: list[Action] = []
+    if next_effect(cluster, config, readings) is not None:
+        actions.append(Controller())
+    moving = ((h.key, h.target) for h in cluster.partitions if h.target is not None)
+    actions += [Finish(key) for key, target in moving if set(target) <= cluster.live]
+    actions += [Die(broker) for broker in sorted(cluster.live)]
+    known = frozenset(broker for broker, _ in cluster.racks)
+    actions += [Return(broker) for broker in sorted(known - cluster.live)]
+    return (*actions, Tick(config.failure_interval_ms), Failover())
+
+
+@clause("heal.task.one-at-a-time")
+def find_two_running(cluster: Cluster) -> str | None:
+    """Say so when a partition is moved that the first task does not name."""
+    named = {key for task in cluster.tasks[:1] for key, _ in task.assignments}
+    strays = [h.key for h in cluster.partitions if h.target is not None and h.key not in named]
+    return f"moved out of turn: {strays}" if strays else None
+
+
+@clause("heal.task.no-live-replica-removed")
+def find_live_removed(cluster: Cluster, config: HealingConfig, readings: Readings) -> str | None:
+    """Say so when an automatic task that is due to start removes a live replica.
+
+    Only its start counts: who returns while it runs is removed all the same, says the text.
+    """
+    effect = next_effect(cluster, config, readings)
+    task = cluster.tasks[0] if isinstance(effect, StartTask) else None
+    return find_stale(cluster, task) if task is not None and task.automatic else None
+
+
+@clause("heal.target.no-duplicate")
+def find_duplicate(cluster: Cluster) -> str | None:
+    """Say so when a partition has, or is to have, a replica twice."""
+    lists = [h.assigned for h in cluster.partitions]
+    lists += [target for task in cluster.tasks for _, target in task.assignments]
+    twice = [replicas for replicas in lists if len(set(replicas)) != len(replicas)]
+    return f"named twice: {list(twice[0])}" if twice else None
+
+
+@clause("heal.generate.replaces-failed")
+def find_factor_changed(cluster: Cluster) -> str | None:
+    """Say so when an automatic task changes the number of replicas."""
+    for task in cluster.tasks:
+        for key, target in task.assignments:
+            hosted = get_hosted(cluster, key)
+            if task.automatic and hosted is not None and len(hosted.assigned) != len(target):
+                return f"{spell_key(key)} from {list(hosted.assigned)} to {list(target)}"
+    return None
+
+
+@clause("heal.cancel.never-running", "heal.task.one-at-a-time")
+def find_stopped_queue(cluster: Cluster, config: HealingConfig, readings: Readings) -> str | None:
+    """Say so when a running task waits for a dead broker and others wait behind it (heal-2)."""
+    running = find_running(cluster)
+    if running is None or next_effect(cluster, config, readings) is not None:
+        return None
+    dead = find_dead_target(cluster, running)
+    return f"{dead}, and a task waits behind it" if dead and cluster.tasks[1:] else None
+
+
+@clause("heal.target.live", "heal.generate.replaces-failed")
+def find_dead_named(cluster: Cluster, config: HealingConfig, readings: Readings) -> str | None:
+    """Say so when the controller makes a task that keeps a broker it knows has failed (heal-3)."""
+    due = next_effect(cluster, config, readings)
+    if not isinstance(due, Generate):
+        return None
+    failed = [broker for broker, _ in cluster.failed]
+    for assignments in due.pending:
+        for (topic, number), target in assignments:
+            named = [replica for replica in target if replica in failed]
+            if named:
+                return f"{topic}-{number} is to go to {list(target)}, and {named[0]} has failed"
+    return None
+
+
+@clause("heal.failover.generated-again")
+def find_made_twice(cluster: Cluster) -> str | None:
+    """Say so when the same task stands twice (heal-6)."""
+    made = [task.assignments for task in cluster.tasks if task.automatic]
+    twice = [one for one in made if made.count(one) > 1]
+    return f"a task stands twice: {list(twice[0][0][1])}" if twice else None
+
+
+@clause("heal.cancel.enough-replicas")
+def find_two_meanings(cluster: Cluster, readings: Readings) -> str | None:
+    """Say so when a task is pointless by the number of live replicas, and one still copies.
+
+    Finding heal-5: what the desired number of replicas counts is not defined. It can be asked only
+    where the readings count live ones.
+    """
+    strict = override_readings(readings, {"heal.redundancy": "isr-full"})
+    for task in cluster.tasks[:1]:
+        loose = task.automatic and is_redundant(cluster, task, readings)
+        if loose and not is_redundant(cluster, task, strict):
+            behind = [get_hosted(cluster, key) for key, _ in task.assignments]
+            sets = [(list(h.assigned), list(h.isr)) for h in behind if h is not None]
+            return f"the task is dropped with assigned {sets[0][0]} and in sync {sets[0][1]}"
+    return None
+
+
+Find = Callable[[Cluster, Readings], str | None]
 _REPLICAS: Final = ListOf("brokers", "places")
 
 
@@ -145,23 +299,17 @@ GOALS: Final[tuple[Goal[Cluster], ...]] = (
 
 def list_properties(config: HealingConfig) -> tuple[Property[Cluster], ...]:
     """Return what must never be, and what a reader takes for granted besides."""
+
+    def under(find: Callable[[Cluster, HealingConfig, Readings], str | None]) -> Find:
+        return lambda cluster, readings: find(cluster, config, readings)
+
     return (
-        Property(
-            "heal.task.no-live-replica-removed",
-            lambda cluster, readings: find_live_removed(cluster, config, readings),
-            "live-removed",
-        ),
+        Property("heal.task.no-live-replica-removed", under(find_live_removed), "live-removed"),
         Property("heal.task.one-at-a-time", always(find_two_running), "two-running"),
         Property("heal.target.no-duplicate", always(find_duplicate), "duplicate-replica"),
         Property("heal.generate.replaces-failed", always(find_factor_changed), "factor-changed"),
-        Property(
-            "heal.cancel.never-running",
-            lambda cluster, readings: find_stopped_queue(cluster, config, readings),
-        ),
-        Property(
-            "heal.target.live",
-            lambda cluster, readings: find_dead_named(cluster, config, readings),
-        ),
+        Property("heal.cancel.never-running", under(find_stopped_queue)),
+        Property("heal.target.live", under(find_dead_named)),
         Property("heal.failover.generated-again", always(find_made_twice)),
         Property("heal.cancel.enough-replicas", find_two_meanings),
     )

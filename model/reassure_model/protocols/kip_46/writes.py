@@ -8,17 +8,25 @@ by the clock of the controller that wrote it. So whether a task comes too early 
 not judged here; what has to follow once a task is there is.
 """
 
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import replace
 from typing import Final
 
 from reassure_model.lives import Life
 from reassure_model.outcome import Rejected
+from reassure_model.partition import (
+    Environment,
+    Partition,
+    Request,
+    is_done,
+    is_target_in_sync,
+    spell_key,
+)
 from reassure_model.protocols.kip_46 import (
+    Assignments,
     Cluster,
     DeleteRecord,
-    RecordFailure,
-    RemoveTask,
+    Hosted,
     StartTask,
     Task,
     choose_replacement,
@@ -34,6 +42,7 @@ from reassure_model.protocols.kip_46 import (
     plan_of,
     rank_replacement,
 )
+from reassure_model.protocols.kip_236 import Refusal, decide_request
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
@@ -64,8 +73,50 @@ Judged = tuple[str, ...] | Rejected
 """The clauses that a write put to the test, or what it breaks."""
 
 
-def _spell(key: PartitionKey) -> str:
-    return f"{key[0]}-{key[1]}"
+# What a task moves is moved by ordinary requests --------------------------------------------------
+
+
+@clause("heal.task.as-reassignment")
+def host(key: PartitionKey, partition: Partition) -> Hosted | None:
+    """Return what healing looks at of an ordinary partition, None where it does not exist.
+
+    It is being moved from the request on until all that is left is the record. Then what counts as
+    assigned is what it is moved to: the list that is stored holds the old and the new meanwhile.
+    """
+    assigned, flight = partition.assigned, partition.reassignment
+    if assigned is None:
+        return None
+    isr = () if partition.state is None else partition.state.isr
+    wanted = [request.target for request in partition.requests[-1:]]
+    # Whether a completion has begun is forgotten by the next controller, so that it does not count.
+    there = is_done(partition) and is_target_in_sync(partition)
+    if flight is not None and not wanted and not there:
+        wanted = [flight.target]
+    if not wanted:
+        return Hosted(key, assigned, isr)
+    return Hosted(key, wanted[0], isr, wanted[0])
+
+
+def find_left(cluster: Cluster, task: Task) -> Assignments:
+    """Return what of a task is not there yet."""
+    there = {hosted.key: hosted.assigned for hosted in cluster.partitions}
+    return tuple((key, to) for key, to in task.assignments if there.get(key, to) != to)
+
+
+@clause("heal.task.as-reassignment")
+def is_refused(
+    asked: Assignments,
+    partitions: Mapping[PartitionKey, Partition],
+    get_around: Callable[[PartitionKey], Environment],
+    readings: Readings,
+) -> bool:
+    """Whether each of these would be refused as a reassignment that an operator asks for."""
+    for key, target in asked:
+        request = Request(0, target)
+        decision = decide_request(request, partitions[key], get_around(key), readings)
+        if not isinstance(decision, Refusal):
+            return False
+    return len(asked) > 0
 
 
 # Records of failures ------------------------------------------------------------------------------
@@ -105,7 +156,7 @@ def judge_record_removal(
         return ("heal.record.deleted-on-return",)
     left = find_unplaced(cluster, broker, placed, readings)
     if left is not None:
-        reason = f"no task replaces broker {broker} in {_spell(left)}"
+        reason = f"no task replaces broker {broker} in {spell_key(left)}"
         return Rejected("heal.record.deleted-when-scheduled", reason)
     return ("heal.record.deleted-when-scheduled",)
 
@@ -120,15 +171,15 @@ def find_record_debts(
     """
     found: list[tuple[int, Rejected]] = []
     while (effect := next_for_records(cluster)) is not None:
-        match effect:
-            case DeleteRecord(broker):
-                why = f"broker {broker} is back"
-                found.append((broker, Rejected("heal.record.deleted-on-return", why)))
-                left = tuple(each for each in cluster.failed if each[0] != broker)
-            case RecordFailure(broker):
-                why = f"broker {broker} is away and is to have a replica"
-                found.append((broker, Rejected("heal.record.complete", why)))
-                left = (*cluster.failed, (broker, 0))
+        broker = effect.broker
+        if isinstance(effect, DeleteRecord):
+            why = f"broker {broker} is back"
+            found.append((broker, Rejected("heal.record.deleted-on-return", why)))
+            left = tuple(each for each in cluster.failed if each[0] != broker)
+        else:
+            why = f"broker {broker} is away and is to have a replica"
+            found.append((broker, Rejected("heal.record.complete", why)))
+            left = (*cluster.failed, (broker, 0))
         cluster = replace(cluster, failed=left)
     told = {broker for broker, _ in found}
     for broker, _ in cluster.failed:
@@ -175,7 +226,7 @@ def judge_generated(
     `bases` are the lists that it may have been made from, and `gone` the brokers that may be taken
     for failed.
     """
-    name, failed = _spell(key), {broker for broker, _ in cluster.failed}
+    name, failed = spell_key(key), {broker for broker, _ in cluster.failed}
     if len(set(target)) != len(target):
         return Rejected("heal.target.no-duplicate", f"{name} to {list(target)}")
     found = find_replaced(target, bases, gone)
@@ -253,7 +304,7 @@ def find_senseless(task: Task) -> Rejected | None:
     """Find what nobody can carry out: a replica twice, or none."""
     for key, target in task.assignments:
         if len(target) == 0 or len(set(target)) != len(target):
-            return Rejected("heal.task.refuse-duplicate", f"{_spell(key)} to {list(target)}")
+            return Rejected("heal.task.refuse-duplicate", f"{spell_key(key)} to {list(target)}")
     if not task.assignments:
         return Rejected("heal.task.refuse-duplicate", "it names no partition")
     return None
@@ -267,7 +318,7 @@ def judge_start(
     """Judge the ordinary request by which a controller starts a task, or a part of it."""
     wanted = [task for task in cluster.tasks if asked.items() <= dict(task.assignments).items()]
     if not wanted:
-        named = ", ".join(f"{_spell(key)} to {list(target)}" for key, target in asked.items())
+        named = ", ".join(f"{spell_key(key)} to {list(target)}" for key, target in asked.items())
         return Rejected("heal.task.as-reassignment", f"no task asks for {named}")
     running, first = find_running(cluster), cluster.tasks[0]
     if first not in wanted:
@@ -282,7 +333,7 @@ def judge_start(
     for key, target in asked.items():
         hosted = get_hosted(cluster, key)
         if hosted is not None and hosted.target is None and hosted.assigned == target:
-            reason = f"{_spell(key)} is at {list(target)} already"
+            reason = f"{spell_key(key)} is at {list(target)} already"
             return Rejected("heal.task.as-reassignment", reason)
     clauses: tuple[str, ...] = (
         "heal.task.in-order",
@@ -348,11 +399,9 @@ def find_task_debt(cluster: Cluster, readings: Readings) -> tuple[Task, Rejected
     if effect is None:
         return None
     task = cluster.tasks[0]
-    match effect:
-        case StartTask(number):
-            return task, Rejected("heal.task.started", f"task {number} is not started")
-        case RemoveTask(number, clause_id, why):
-            if clause_id == "heal.cancel.automatic-only":
-                clause_id = "heal.cancel.enough-replicas"
-            return task, Rejected(clause_id, f"task {number} is still there: {why}")
-    return None
+    if isinstance(effect, StartTask):
+        return task, Rejected("heal.task.started", f"task {task.number} is not started")
+    clause_id = effect.clause
+    if clause_id == "heal.cancel.automatic-only":
+        clause_id = "heal.cancel.enough-replicas"
+    return task, Rejected(clause_id, f"task {task.number} is still there: {effect.why}")

@@ -34,9 +34,7 @@ from reassure_model.protocols.topics import (
 )
 from reassure_model.protocols.topics.narration import VOCABULARY
 from reassure_model.state_machines import ReplicaState
-from reassure_spec.words import (
-    spell_replicas,
-)
+from reassure_spec.words import spell_replicas
 
 FIELDS: Final[Mapping[str, Domain]] = {
     "partitions": ListOf("lists", "partitions"),
@@ -53,15 +51,7 @@ FIELDS: Final[Mapping[str, Domain]] = {
 ACTS: Final = (
     Act("delete", Ask, counted="deletions"),
     Act("answer", Answer, "replicas", "broker", saying=lambda key: f"answer broker={key[1]}"),
-    Act(
-        "grow",
-        Grow,
-        "lists",
-        "assigned",
-        read_replicas,
-        spell_replicas,
-        counted="growths",
-    ),
+    Act("grow", Grow, "lists", "assigned", read_replicas, spell_replicas, counted="growths"),
     Act("reassign", Reassign, "partitions", "partition", counted="reassignments"),
     Act("complete", Complete, "partitions", "partition"),
     DIE,
@@ -76,11 +66,7 @@ PROPERTIES: Final[tuple[Property[Topic], ...]] = (
         always(find_deleted_while_moved),
         "deleted-while-moved",
     ),
-    Property(
-        "topic.delete.config-not-left",
-        always(find_orphan_config),
-        "orphan-config",
-    ),
+    Property("topic.delete.config-not-left", always(find_orphan_config), "orphan-config"),
 )
 
 GOALS: Final[tuple[Goal[Topic], ...]] = (

@@ -4,19 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_model.narration import Vocabulary
-from reassure_model.protocols.topics import (
-    Answer,
-    Effect,
-    MoveReplica,
-    RemoveAsked,
-    RemoveConfig,
-    RemoveTopic,
-    Topic,
-    find_hindrance,
-    find_orphan_config,
-    make_topic,
-)
+from reassure_model.narration import Vocabulary, parse_set
+from reassure_model.protocols import topics
 from reassure_model.state_machines import ReplicaState
 from reassure_spec.words import (
     Arguments,
@@ -27,14 +16,14 @@ from reassure_spec.words import (
 )
 
 
-def _open(arguments: Arguments) -> Topic:
+def _open(arguments: Arguments) -> topics.Topic:
     check_arguments(arguments, ("partitions", "brokers"), ("off",))
-    text, brokers = arguments["partitions"], parse_replicas("brokers", arguments["brokers"])
+    text, brokers = arguments["partitions"], parse_set(arguments, "brokers")
     lists = () if text == "none" else tuple(parse_replicas("", t) for t in text.split("/"))
-    return replace(make_topic(lists, frozenset(brokers)), may_delete="off" not in arguments)
+    return replace(topics.make_topic(lists, brokers), may_delete="off" not in arguments)
 
 
-def _say_opening(topic: Topic) -> tuple[str, ...]:
+def _say_opening(topic: topics.Topic) -> tuple[str, ...]:
     lists = "/".join(map(spell_replicas, topic.partitions)) or "none"
     return (f"world topics partitions={lists} brokers={spell_replicas(sorted(topic.live))}",)
 
@@ -43,23 +32,23 @@ def _spell(state: ReplicaState) -> str:
     return state.name.lower().replace("_", "-")
 
 
-def say_effect(effect: Effect, _: Topic, __: Topic) -> str:
+def say_effect(effect: topics.Effect, _: topics.Topic, __: topics.Topic) -> str:
     """Return an effect as scenarios show it."""
     match effect:
-        case RemoveAsked(why):
+        case topics.RemoveAsked(why):
             return f"request for deletion removed: {why}"
-        case MoveReplica((partition, replica), state):
+        case topics.MoveReplica((partition, replica), state):
             return f"replica {replica} of {partition}: {_spell(state)}"
-        case RemoveTopic():
+        case topics.RemoveTopic():
             return "topic removed"
-        case RemoveConfig():
+        case topics.RemoveConfig():
             return "configuration removed"
 
 
-def show(topic: Topic) -> str:
+def show(topic: topics.Topic) -> str:
     """Return the partitions with the states of their replicas, a line each."""
     if not topic.partitions:
-        return f"no topic; {find_orphan_config(topic) or 'no configuration is left'}"
+        return f"no topic; {topics.find_orphan_config(topic) or 'no configuration is left'}"
     lines = []
     for number, assigned in enumerate(topic.partitions):
         states = [f"{r} {_spell(s)}" for (p, r), s in topic.states if p == number]
@@ -67,18 +56,18 @@ def show(topic: Topic) -> str:
     return "\n".join(lines)
 
 
-def _answer(topics: Mapping[str, Topic], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+def _answer(topics: Mapping[str, topics.Topic], arguments: Arguments) -> Iterator[tuple[str, Any]]:
     """Let every replica that deletes its log answer, or those of one broker."""
     check_arguments(arguments, (), ("broker",))
     for name, topic in topics.items():
         for key, state in topic.states:
             mine = str(key[1]) == arguments.get("broker", str(key[1]))
             if mine and state is ReplicaState.DELETION_STARTED:
-                yield name, Answer(key)
+                yield name, topics.Answer(key)
 
 
-def _say_why(topic: Topic) -> str:
-    return (find_hindrance(topic) or "") if topic.is_asked else ""
+def _say_why(topic: topics.Topic) -> str:
+    return (topics.find_hindrance(topic) or "") if topic.is_asked else ""
 
 
 VOCABULARY: Final = Vocabulary(

@@ -8,7 +8,7 @@ Only the number of replicas is bounded; ids, offsets, lags and times are any int
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from reassure_model.protocols.kafka_4485.insync import (
+from reassure_model.protocols.kafka_4485 import (
     compute_high_watermark,
     compute_isr,
     compute_pseudo_isr,

@@ -17,10 +17,12 @@ less by one, which is refuted.
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reassure_model.protocols.kafka_4485.lag import compute_replica_lag, compute_views, end_at
-from reassure_model.protocols.kafka_4485.leader import (
+from reassure_model.protocols.kafka_4485 import (
     Follower,
     Leader,
+    compute_replica_lag,
+    compute_views,
+    end_at,
     estimate_lag,
     evaluate,
     record_fetch,

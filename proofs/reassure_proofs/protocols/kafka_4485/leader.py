@@ -9,18 +9,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.protocols.kafka_4485.lag import (
-    compute_replica_lag,
-    end_at,
-    matching_lags,
-    read_clock_and_end,
-)
-from reassure_model.protocols.kafka_4485.leader import (
+from reassure_model.protocols.kafka_4485 import (
     NEVER_MS,
     Follower,
     Leader,
+    compute_replica_lag,
+    end_at,
     estimate_lag,
     evaluate,
+    matching_lags,
+    read_clock_and_end,
     record_fetch,
     start_leader,
 )

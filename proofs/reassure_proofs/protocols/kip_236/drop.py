@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236 import compute_drop
 from reassure_proofs.engine.formula import (
     Truth,
     all_of,

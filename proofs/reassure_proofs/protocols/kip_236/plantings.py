@@ -17,8 +17,8 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236.obligations import compute_plan
-from reassure_model.protocols.kip_236.rules import apply_failover
+from reassure_model.protocols.kip_236 import apply_failover
+from reassure_model.protocols.kip_236.system import compute_plan
 from reassure_proofs.engine.counterexamples import restore_arguments
 from reassure_proofs.engine.replays import NotShown
 from reassure_proofs.engine.statement import Theorem, Values

@@ -28,9 +28,9 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236.obligations import compute_plan, next_write
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
-from reassure_model.protocols.kip_236.system import make_system
+from reassure_model.protocols.kip_236 import apply_failover, next_write
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.protocols.kip_236.system import compute_plan, make_system
 from reassure_model.state_machines import PARTITION_TABLES, PartitionState
 from reassure_model.writes import (
     ChangeIsr,

@@ -1,7 +1,7 @@
 """Promises of the documents that the model's functions break, and the smallest arguments that do.
 
 Beside the refutations among `reassure_proofs.protocols`, these are about more than one function:
-what the controller's whole plan makes of a partition (`kip_236.obligations.compute_plan`), what a
+what the controller's whole plan makes of a partition (`kip_236.system.compute_plan`), what a
 leader concludes from several fetches. All arguments are symbolic; only lengths are bounded. Each
 tells its counterexample as a scenario where a world has the commands for it.
 """
@@ -21,10 +21,16 @@ from reassure_model.partition import (
     Reassignment,
     Request,
 )
-from reassure_model.protocols.kip_236.drop import compute_drop
-from reassure_model.protocols.kip_236.obligations import compute_plan
-from reassure_model.protocols.kip_236.requests import New, Refusal, decide_request, settle_conflicts
-from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
+from reassure_model.protocols.kip_236 import (
+    New,
+    Refusal,
+    apply_failover,
+    compute_drop,
+    decide_request,
+    settle_conflicts,
+)
+from reassure_model.protocols.kip_236.rules import accept_write
+from reassure_model.protocols.kip_236.system import compute_plan
 from reassure_model.writes import ChangeIsr
 from reassure_proofs.engine.formula import (
     Truth,

@@ -1,24 +1,16 @@
-"""Healing on top of the request protocol: tasks are ordinary requests, carried out as such.
+"""Healing on ordinary partitions: whole histories of it, in which its tasks are requests."""
 
-`reassure_model.protocols.kip_46` decides what is recorded, generated, started and removed. Here its
-partitions are the ordinary ones. Starting a task is one request for those of its partitions that
-are not there yet; from then on nothing is particular to healing: the same functions say which
-write is owed, and put it to the same rules, as for a request of an operator's.
-"""
-
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import Environment, Partition, Request, is_done, is_target_in_sync
+from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_46 import (
-    Assignments,
     Cluster,
     Effect,
     Generation,
     HealingConfig,
-    Hosted,
     RemoveTask,
     StartTask,
     Submit,
@@ -27,7 +19,8 @@ from reassure_model.protocols.kip_46 import (
     apply_effect,
     next_effect,
 )
-from reassure_model.protocols.kip_46.world import submit
+from reassure_model.protocols.kip_46.machine import submit
+from reassure_model.protocols.kip_46.writes import find_left, host, is_refused
 from reassure_model.protocols.kip_236.batch import (
     Batch,
     WriteOwed,
@@ -39,8 +32,6 @@ from reassure_model.protocols.kip_236.batch import (
     next_owed,
     regain_broker,
 )
-from reassure_model.protocols.kip_236.requests import Refusal, decide_request
-from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
@@ -67,27 +58,6 @@ def make_healed(
     brokers = frozenset(racks)
     partitions = sorted((key, Partition(assigned)) for key, assigned in assignments.items())
     return Healed(tuple(partitions), brokers, brokers, racks=tuple(sorted(racks.items())))
-
-
-@clause("heal.task.as-reassignment")
-def host(key: PartitionKey, partition: Partition) -> Hosted | None:
-    """Return what healing looks at of an ordinary partition, None where it does not exist.
-
-    It is being moved from the request on until all that is left is the record. Then what counts as
-    assigned is what it is moved to: the list that is stored holds the old and the new meanwhile.
-    """
-    assigned, flight = partition.assigned, partition.reassignment
-    if assigned is None:
-        return None
-    isr = () if partition.state is None else partition.state.isr
-    wanted = [request.target for request in partition.requests[-1:]]
-    # Whether a completion has begun is forgotten by the next controller, so that it does not count.
-    there = is_done(partition) and is_target_in_sync(partition)
-    if flight is not None and not wanted and not there:
-        wanted = [flight.target]
-    if not wanted:
-        return Hosted(key, assigned, isr)
-    return Hosted(key, wanted[0], isr, wanted[0])
 
 
 def as_cluster(healed: Healed) -> Cluster:
@@ -117,28 +87,6 @@ def _take_back(healed: Healed, cluster: Cluster) -> Healed:
     )
 
 
-def find_left(cluster: Cluster, task: Task) -> Assignments:
-    """Return what of a task is not there yet."""
-    there = {hosted.key: hosted.assigned for hosted in cluster.partitions}
-    return tuple((key, to) for key, to in task.assignments if there.get(key, to) != to)
-
-
-@clause("heal.task.as-reassignment")
-def is_refused(
-    asked: Assignments,
-    partitions: Mapping[PartitionKey, Partition],
-    get_around: Callable[[PartitionKey], Environment],
-    readings: Readings,
-) -> bool:
-    """Whether each of these would be refused as a reassignment that an operator asks for."""
-    for key, target in asked:
-        request = Request(0, target)
-        decision = decide_request(request, partitions[key], get_around(key), readings)
-        if not isinstance(decision, Refusal):
-            return False
-    return len(asked) > 0
-
-
 def next_step(
     healed: Healed, config: HealingConfig, readings: Readings
 ) -> WriteOwed | Effect | None:
@@ -161,7 +109,6 @@ def next_step(
     return effect
 
 
-@clause("heal.task.as-reassignment", "heal.task.started")
 def carry_out(
     healed: Healed, step: WriteOwed | Effect, readings: Readings
 ) -> Accepted[Healed] | Rejected:
