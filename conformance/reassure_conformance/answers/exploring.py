@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +13,7 @@ from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
-from reassure_explorer.engine.loading import BadModel, Source, blame, load_model
+from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
@@ -23,7 +22,6 @@ from reassure_explorer.scopes.catalogue import (
     SCOPES,
     get_model,
     get_scope,
-    make_model,
     pin,
 )
 from reassure_explorer.scopes.counts import COUNTS
@@ -58,8 +56,6 @@ class Subject:
     """What is explored: a standard scope under its rules, or a model from elsewhere."""
 
     model: Model
-    source: Source
-    """Where other processes get the model from."""
     profile: str | None = None
     readings: Mapping[str, str] = field(default_factory=dict)
     reference: str | None = None
@@ -92,8 +88,7 @@ def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subje
     Raises UnknownScope, UnknownReading, RefusedReading.
     """
     found, model = get_model(scope, profile, readings)
-    rules = found.as_dict()
-    return Subject(model, Source(partial(make_model, scope, profile, rules)), profile, rules)
+    return Subject(model, profile, found.as_dict())
 
 
 class BadRequest(BadUsage):
@@ -104,10 +99,7 @@ WALKS_WITHOUT: Final = (
     "liveness",
     "minimise_faults",
     "symmetry",
-    "directory",
     "learn_anew",
-    "page",
-    "graph",
     "states",
     "memory_mib",
 )
@@ -127,23 +119,19 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
     if idle:
         flag = "--reading" if idle[0] == "readings" else f"--{idle[0]}"
         raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
-    if "graph" in given and "fields" not in given:
-        raise BadRequest("say with --fields by which fields of your model states are drawn as one")
-    # Processes elsewhere have a current directory of their own.
-    source = Source(partial(load_model, reference, Path.cwd()), reference)
-    return Subject(load_model(reference), source, reference=reference)
+    return Subject(load_model(reference), reference=reference)
 
 
 def check_options(
     options: Mapping[str, Any],
     subject: Subject,
-    places: Iterable[Path | None],
+    out: Path | None,
     *,
     controller: bool = False,
 ) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
-    `places` are the files that are to be written. Raises BadRequest.
+    `out` is the directory that is to be written. Raises BadRequest.
     """
     if options["walks"] is not None:
         idle = [name for name in WALKS_WITHOUT if options[name]]
@@ -151,9 +139,8 @@ def check_options(
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
             raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
-    for place in places:
-        if place is not None and not place.absolute().parent.is_dir():
-            raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise BadRequest(f"{out}: there is no directory {out.parent}; make it first")
     if options["liveness"] and subject.model.settled is None:
         advice = "give it `settled`" if subject.reference else "scope restless is made for it"
         raise BadRequest(
@@ -184,7 +171,6 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             minimise=options["minimise_faults"],
             liveness=options["liveness"],
             threads=options["threads"],
-            directory=options["directory"],
             progress=tell,
             symmetry=options["symmetry"],
             remember=not options["learn_anew"],
@@ -225,24 +211,6 @@ def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[
     )
     stories = [f"\n{v.invariant}: {v.reason}\n{tell_trace(v.trace)}" for v in result.violations]
     return document, "\n".join([result.render(), *stories])
-
-
-def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Exploration) -> None:
-    """Write the page to step through, and the picture of the state graph, where asked for.
-
-    Raises ModelError for a graph that is too large to draw.
-    """
-    from reassure_explorer.engine.graph import draw_graph
-    from reassure_explorer.engine.stepper import make_page
-
-    model = subject.model
-    if options["page"] is not None:
-        violations = exploration.result.violations
-        story = violations[0].trace if violations else None
-        write_text(options["page"], make_page(model, story))
-    if options["graph"] is not None:
-        fields = [name for name in options["fields"].split(",") if name]
-        write_text(options["graph"], draw_graph(model, fields))
 
 
 def run_sweep(subject: Subject) -> Listed:

@@ -146,8 +146,6 @@ class Action:
     parameters: tuple[Any, ...] = (None,)
     fair: bool = False
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
-    why: Callable[[Any, Any], str] | None = None
-    """From state and parameter to the reason why it is not possible; for people."""
     words: Callable[[Any], str] | None = None
     """The action with this parameter, in words; otherwise its name and the parameter."""
 
@@ -155,8 +153,6 @@ class Action:
         # A generator would be empty for whoever comes second.
         object.__setattr__(self, "parameters", tuple(self.parameters))
         _check_takes(f"action {self.name}", self.step, "state", "parameter")
-        if self.why is not None:
-            _check_takes(f"`why` of action {self.name}", self.why, "state", "parameter")
         if self.words is not None:
             _check_takes(f"`words` of action {self.name}", self.words, "parameter")
 

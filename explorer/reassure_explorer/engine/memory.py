@@ -6,11 +6,9 @@ states, this engine, Python. It holds the diagrams, and the state from which eac
 some of these the plain functions are asked about again.
 """
 
-import contextlib
 import hashlib
 import json
 import os
-import shutil
 import sys
 import zipfile
 from functools import cache
@@ -21,6 +19,7 @@ from typing import Final
 import numpy as np
 
 from reassure_explorer.engine.diagrams import Diagrams, Kept
+from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.packing import Words
 
 MOST_FILES: Final = 64
@@ -42,6 +41,14 @@ def _digest_engine() -> str:
         if file.name.endswith(".py"):
             digest.update(file.read_bytes())
     return digest.hexdigest()
+
+
+def compute_key(model: Model, label: str) -> str:
+    """Return what tells models apart: the names in a model, and a label for all the rest."""
+    shape = [model.name, label]
+    shape += [action.describe(parameter) for action, parameter in model.instances]
+    shape += [check.name for check in model.checks]
+    return hashlib.sha256("\n".join(shape).encode()).hexdigest()
 
 
 class Memory:
@@ -86,11 +93,6 @@ class Memory:
                 old.unlink(missing_ok=True)
         except OSError:
             fresh.unlink(missing_ok=True)
-
-    def copy_to(self, directory: Path) -> None:
-        """Copy the file, if there is one, to another directory, for others to load."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(self._place, directory / self._place.name)
 
     def forget(self) -> None:
         """Remove the file: what it says contradicts the model."""

@@ -95,6 +95,16 @@ class Layout:
         return tuple((cell.word, cell.shift, (1 << cell.width) - 1) for cell in self.cells)
 
     @cached_property
+    def masks(self) -> dict[str, dict[int, int]]:
+        """For each field the bits that it takes, by word."""
+        found: dict[str, dict[int, int]] = {}
+        for name, domain in self.model.fields.items():
+            masks = found[name] = {}
+            for cell in self.cells[self.first[name] : self.first[name] + len(domain.widths)]:
+                masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
+        return found
+
+    @cached_property
     def readers(self) -> dict[str, tuple[Callable[[Reader, int], Any], int]]:
         """For each field how it is read, and the number of its first cell."""
         fields = self.model.fields
@@ -208,10 +218,7 @@ class _Slot:
         self.name, self.domain = name, layout.model.fields[name]
         first = layout.first[name]
         self._cells = layout.cells[first : first + len(self.domain.widths)]
-        masks: dict[int, int] = {}
-        for cell in self._cells:
-            masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
-        self._masks = tuple(masks.items())
+        self._masks = tuple(layout.masks[name].items())
         self.is_alone = len(self._masks) < 2
         """Whether no two words hold its bits."""
         self.word, self.mask = self._masks[0] if len(self._masks) == 1 else (0, 0)

@@ -114,11 +114,6 @@ def get_model(
     return chosen, found.make_model(chosen)
 
 
-def make_model(scope: str, profile: str, readings: Mapping[str, str]) -> Model:
-    """Return the model alone: what every process of an exploration makes for itself."""
-    return get_model(scope, profile, readings)[1]
-
-
 def explore_scope(
     scope: str = "small",
     profile: str = DEFAULT_PROFILE,

@@ -126,7 +126,7 @@ class _Taking:
     def take(self, state: Any, parameter: Any) -> Any:
         """Take the action; None where it cannot be, is rejected, or is used up."""
         steps = self.steps
-        if self._find_hindrance(state):
+        if self._has_to_wait(state):
             return None
         action, at = self._make(parameter)
         changes: dict[str, Any] = {}
@@ -167,33 +167,13 @@ class _Taking:
             counted[WRITTEN] = min(getattr(state, WRITTEN) + 1, self.steps.term)
         return counted
 
-    def _find_hindrance(self, state: Any) -> str:
-        """Say why it has to wait, whatever the rules say of it; "" where it has not."""
+    def _has_to_wait(self, state: Any) -> bool:
+        """Whether it cannot happen yet, or any more, within this scope, whatever the rules say."""
         if self.counter and getattr(state, self.counter) == 0:
-            return "no more of these within this scope"
+            return True
         if self.takes_over and self.steps.term and getattr(state, WRITTEN) < self.steps.term:
-            return "the acting controller has not done enough yet within this scope"
-        if not self.controls and not self.steps.is_quiet(state):
-            return "the controller has something to do, and all else waits within this scope"
-        return ""
-
-    def explain(self, state: Any, parameter: Any) -> str:
-        """Say why it is not possible: the clause that forbids it, or what is lacking."""
-        hindrance = self._find_hindrance(state)
-        if hindrance:
-            return hindrance
-        action, at = self._make(parameter)
-        for number in at:
-            before = self.steps.places[number].get(state)
-            try:
-                outcome = self.steps.take_step(before, action, self.steps.readings)
-            except NotPossible:
-                return "there is nothing to act upon"
-            if isinstance(outcome, Rejected):
-                return f"{outcome.clause}: {outcome.reason}"
-            if self.within is not None and not self.within(before, outcome.state):
-                return "beyond this scope"
-        return "it changes nothing"
+            return True
+        return not self.controls and not self.steps.is_quiet(state)
 
 
 @dataclass(frozen=True)
@@ -368,7 +348,7 @@ class MachineScope:
             act.kind is Controller,
             act.kind is Failover,
         )
-        action = Action(act.name, taking.take, parameters, act.fair, taking.explain, act.brief)
+        action = Action(act.name, taking.take, parameters, act.fair, act.brief)
         if not marked:
             return action
         return replace(action, words=partial(_describe, action.describe))
