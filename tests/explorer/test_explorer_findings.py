@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from reassure_explorer.engine.stepper import make_page
 
 from reassure_conformance.answers.exploring import render_outcomes, run_on_controller
 from reassure_conformance.scenarios.scenario import (
@@ -19,7 +20,6 @@ from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict, Violation
 from reassure_explorer.engine.simulate import simulate
-from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.promises import Tale, list_tales
 from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model
 from reassure_explorer.scopes.counts import COUNTS

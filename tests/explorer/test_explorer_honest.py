@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from reassure_explorer.engine.checkpoint import ForeignCheckpoint
-from reassure_explorer.engine.compound_domains import LazyMap, LazySet
-from reassure_explorer.engine.compound_domains import SetOf as SetDomain
+
 from reassure_explorer.engine.derived import EngineError, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams
 from reassure_explorer.engine.domains import Int as IntDomain
@@ -32,10 +30,13 @@ from reassure_explorer.engine.interface import (
     SequenceOf,
     SetOf,
 )
+from reassure_explorer.engine.map_domain import LazyMap
 from reassure_explorer.engine.origins import NotTraceable, take_stock
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
+from reassure_explorer.engine.set_domain import LazySet
+from reassure_explorer.engine.set_domain import SetOf as SetDomain
 
 
 class Number(enum.IntEnum):

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from reassure_explorer.engine.stepper import make_page
 
 from reassure_conformance.cli import run_command
 from reassure_explorer.engine.derived import explore_derived
@@ -27,7 +28,6 @@ from reassure_explorer.engine.loading import load_model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
 from reassure_explorer.engine.simulate import simulate
-from reassure_explorer.engine.stepper import make_page
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = f"{ROOT}/examples/two_phase.py:two_phase"

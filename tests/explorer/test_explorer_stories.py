@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from reassure_explorer.engine.graph import draw_graph
+from reassure_explorer.engine.stepper import make_page
 
 from reassure_conformance.cli import cli
 from reassure_explorer.engine.derived import explore_derived
-from reassure_explorer.engine.graph import draw_graph
 from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
 from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
 from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
 from reassure_explorer.engine.simulate import NO_PROOF, simulate
-from reassure_explorer.engine.stepper import make_page
 from reassure_explorer.scopes.catalogue import explore_scope, get_model
 from reassure_explorer.scopes.pictures import name_actor
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from reassure_explorer.engine.checkpoint import ForeignCheckpoint
 
 from reassure_explorer.engine import kernels
-from reassure_explorer.engine.checkpoint import ForeignCheckpoint
 from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.interface import (
     Action,

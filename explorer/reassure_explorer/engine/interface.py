@@ -36,8 +36,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Final, Protocol
 
-from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
-from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, OutOfRange
+from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, Option, OutOfRange
+from reassure_explorer.engine.map_domain import FrozenMap, MapOf
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 from reassure_spec.errors import BadUsage
 
 __all__ = [

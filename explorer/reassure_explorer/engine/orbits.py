@@ -18,13 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer.engine import kernels
-from reassure_explorer.engine.compound_domains import SequenceOf, SetOf
 from reassure_explorer.engine.diagrams import I32, LEAF, MISSING, NO
 from reassure_explorer.engine.domains import OutOfRange
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.learning import Learner
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.runs import Run
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 from reassure_explorer.engine.symmetry import (
     Group,
     NotSymmetric,

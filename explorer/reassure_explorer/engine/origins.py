@@ -34,7 +34,11 @@ from typing import Any, Final
 from reassure_explorer.engine.interface import Model, ModelError
 
 OWN: Final = frozenset(
-    f"{__package__}.{name}" for name in ("domains", "interface", "tracing", "views")
+    f"{__package__}.{name}"
+    for name in (
+        *("domains", "interface", "map_domain", "sequence_domain", "set_domain"),
+        *("tracing", "views"),
+    )
 )
 """Modules that the engine itself consists of: the same for every model, and made for tracing."""
 _ADVICE: Final[Mapping[str, str]] = {

@@ -23,11 +23,13 @@ from itertools import permutations, product
 from math import factorial, prod
 from typing import Any, Final
 
-from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
-from reassure_explorer.engine.domains import Choice, Domain, Int, OutOfRange
+from reassure_explorer.engine.domains import Choice, Domain, Int, Option, OutOfRange
 from reassure_explorer.engine.interface import Model, ModelError, Rename, Symmetry
+from reassure_explorer.engine.map_domain import FrozenMap, MapOf
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.result import Trace, TraceStep
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 
 MOST_PERMUTATIONS: Final = 5040
 
