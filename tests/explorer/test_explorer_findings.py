@@ -14,13 +14,13 @@ from reassure_conformance.scenarios.scenario import (
     run_scenario,
 )
 from reassure_conformance.scenarios.telling import NotTheSame, get_text, tell
+from reassure_explorer.counterexamples import Counterexample, list_counterexamples
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict, Violation
 from reassure_explorer.engine.simulate import simulate
-from reassure_explorer.promises import Tale, list_tales
 from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.sweep import (
@@ -102,10 +102,10 @@ def test_story_is_a_scenario_that_shows_the_same(
 
 # Small worlds -----------------------------------------------------------------------------------
 
-EACH_TALE = pytest.mark.parametrize("tale", list_tales(), ids=lambda tale: tale.name)
+EACH_TALE = pytest.mark.parametrize("tale", list_counterexamples(), ids=lambda tale: tale.name)
 
 
-def _tell_tale(tale: Tale) -> tuple[Scenario, str]:
+def _tell_tale(tale: Counterexample) -> tuple[Scenario, str]:
     """Return the scenario of a tale, and why its story ends."""
     readings, model = get_model(tale.name, tale.profile, tale.readings)
     (violation,) = explore(model).result.violations
@@ -114,7 +114,7 @@ def _tell_tale(tale: Tale) -> tuple[Scenario, str]:
 
 @pytest.mark.sampled(5)
 @EACH_TALE
-def test_tale_is_its_scenario(tale: Tale, request: pytest.FixtureRequest) -> None:
+def test_tale_is_its_scenario(tale: Counterexample, request: pytest.FixtureRequest) -> None:
     """The scenario of a tale is the shortest story that is found now, word for word."""
     told, _ = _tell_tale(tale)
     path = find_scenario(f"counterexamples/{tale.name}")
@@ -148,7 +148,7 @@ SHOWN_ELSEWHERE = {
 
 @pytest.mark.sampled(5)
 @EACH_TALE
-def test_world_shows_what_was_found(tale: Tale) -> None:
+def test_world_shows_what_was_found(tale: Counterexample) -> None:
     """In its world a story ends as the exploration says, and nothing of it is refused."""
     told, reason = _tell_tale(tale)
     answers = "\n".join(line for block in told.blocks for line in block.expected)

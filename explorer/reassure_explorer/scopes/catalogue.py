@@ -11,9 +11,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from reassure_explorer.counterexamples import (
+    SmallWorld,
+    list_counterexamples,
+    list_meetings,
+)
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.promises import Meeting, SmallWorld, Tale, list_meetings, list_tales
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
@@ -66,22 +70,17 @@ SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({each.name: each for each 
 """The standard scopes by name."""
 
 
-def _make_tale(tale: Tale) -> Scope:
-    return Scope(
-        tale.name, tale.statement, lambda r: tale.make(r, tale.clause), tale.profile, is_whole=True
-    )
-
-
-def _make_meeting(meeting: Meeting) -> Scope:
-    return Scope(meeting.name, meeting.summary, meeting.make, meeting.profile)
-
-
 MEETINGS: Final[Mapping[str, Scope]] = MappingProxyType(
-    {meeting.name: _make_meeting(meeting) for meeting in list_meetings()}
+    {m.name: Scope(m.name, m.summary, m.make, m.profile) for m in list_meetings()}
 )
 """Small worlds in which protocols meet, by name."""
-TALES: Final[Mapping[str, Scope]] = MappingProxyType(
-    {tale.name: _make_tale(tale) for tale in list_tales()}
+COUNTEREXAMPLES: Final[Mapping[str, Scope]] = MappingProxyType(
+    {
+        each.name: Scope(
+            each.name, each.promise, partial(each.make, called=each.clause), each.profile, True
+        )
+        for each in list_counterexamples()
+    }
 )
 """Small worlds in which one promise is broken, by name."""
 
@@ -91,7 +90,7 @@ def get_scope(name: str) -> Scope:
 
     Raises UnknownScope; the message lists those there are.
     """
-    found = SCOPES.get(name) or MEETINGS.get(name) or TALES.get(name)
+    found = SCOPES.get(name) or MEETINGS.get(name) or COUNTEREXAMPLES.get(name)
     if found is None:
         known = ", ".join((*SCOPES, *MEETINGS))
         raise UnknownScope(

@@ -14,7 +14,7 @@ Counts = tuple[int, int, int]
 
 
 def _read_counts() -> Iterator[tuple[tuple[str, str], Counts]]:
-    for tables in read_parts("reassure_explorer", "counts.toml"):
+    for _, tables in read_parts("reassure_explorer", "counts.toml"):
         for profile, scopes in tables.items():
             for name, (distinct, generated, depth) in scopes.items():
                 yield (name, profile), (distinct, generated, depth)

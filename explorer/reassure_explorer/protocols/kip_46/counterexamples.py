@@ -1,8 +1,9 @@
-"""What readers of KIP-46 take for granted of tasks, and the stories that break it."""
+"""What readers of KIP-46 take for granted of tasks, and the traces that break it."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from reassure_explorer.promises import Find, Meeting, SmallWorld, Tale, make_world
+from reassure_explorer.counterexamples import Find, Make, Meeting, SmallWorld, make_world
 from reassure_model.protocols import kip_46
 from reassure_model.protocols.kip_46 import Cluster, HealingConfig, Submit, properties
 from reassure_model.protocols.kip_46.machine import MACHINE
@@ -10,6 +11,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
 CONFIG: Final = HealingConfig()
+_FIND: Final = {each.clause: each.find for each in MACHINE.properties}
 
 
 def _find_stopped_queue(cluster: Cluster, readings: Readings) -> str | None:
@@ -23,21 +25,20 @@ def _find_stopped_queue(cluster: Cluster, readings: Readings) -> str | None:
     return f"{dead[0]} is dead and a task waits behind it" if dead and cluster.tasks[1:] else None
 
 
-def _tale(
-    name: str,
-    clause: str,
-    statement: str,
-    finding: str,
-    steps: int,
+def _find_made_twice(cluster: Cluster, _: Readings) -> str | None:
+    return properties.find_made_twice(cluster)
+
+
+def _make_world(
     assignments: tuple[ReplicaList, ...],
-    find: Find,
+    find: str | Find,
     *,
     brokers: int = 3,
     deaths: int = 1,
     returns: int = 0,
     failovers: int = 0,
     ticks: int = 1,
-) -> Tale:
+) -> Make:
     ids = range(1, brokers + 1)
     keys = {("t", number): replicas for number, replicas in enumerate(assignments)}
     times = {"deaths": deaths, "returns": returns, "failovers": failovers, "ticks": ticks}
@@ -45,79 +46,30 @@ def _tale(
     def make(readings: Readings, called: str) -> SmallWorld:
         first = kip_46.make_cluster(dict.fromkeys(ids), keys)
         return make_world(
-            MACHINE, readings, {called: find}, (), first, times=times, closing=("show",)
+            MACHINE,
+            readings,
+            {called: _FIND[find] if isinstance(find, str) else find},
+            (),
+            first,
+            times=times,
+            closing=("show",),
         )
 
-    return Tale(name, clause, statement, finding, steps, "kip-46", make)
+    return make
 
 
-_FIND: Final = {each.clause: each.find for each in MACHINE.properties}
-
-TALES: Final = (
-    _tale(
-        "story-task-removes-no-live-replica",
-        "heal.task.no-live-replica-removed",
-        "As written, where stale tasks are executed, an automatic task removes no live replica.",
-        "heal-1",
-        9,
-        ((1, 2),),
-        _FIND["heal.task.no-live-replica-removed"],
-        deaths=2,
-        returns=1,
+WORLDS: Final[Mapping[str, Make]] = {
+    "story-task-removes-no-live-replica": _make_world(
+        ((1, 2),), "heal.task.no-live-replica-removed", deaths=2, returns=1
     ),
-    _tale(
-        "story-queue-goes-on",
-        "heal.cancel.never-running",
-        "A task does not wait for a broker that another task copies to.",
-        "heal-2",
-        10,
-        ((1, 2), (1, 2)),
-        _find_stopped_queue,
-        brokers=4,
-        deaths=2,
+    "story-queue-goes-on": _make_world(((1, 2), (1, 2)), _find_stopped_queue, brokers=4, deaths=2),
+    "story-targets-are-live": _make_world(((1, 2),), "heal.target.live", deaths=2),
+    "story-one-meaning-of-redundancy": _make_world(
+        ((1, 2),), properties.find_two_meanings, returns=1
     ),
-    _tale(
-        "story-targets-are-live",
-        "heal.target.live",
-        "A task that is made names live brokers only.",
-        "heal-3",
-        5,
-        ((1, 2),),
-        _FIND["heal.target.live"],
-        deaths=2,
-    ),
-    _tale(
-        "story-one-meaning-of-redundancy",
-        "heal.cancel.enough-replicas",
-        "Whether a task is cancelled does not depend on what the desired number of replicas is.",
-        "heal-5",
-        6,
-        ((1, 2),),
-        properties.find_two_meanings,
-        returns=1,
-    ),
-    _tale(
-        "story-tasks-made-once",
-        "heal.failover.generated-again",
-        "With one failover, no task is made twice.",
-        "heal-6",
-        8,
-        ((1, 2),),
-        lambda cluster, _: properties.find_made_twice(cluster),
-        failovers=1,
-    ),
-    _tale(
-        "story-queue-names-each-once",
-        "heal.generate.from-plan",
-        "With two deaths and no failover, no task is made twice.",
-        "heal-7",
-        15,
-        ((1, 2),),
-        lambda cluster, _: properties.find_made_twice(cluster),
-        deaths=2,
-        ticks=2,
-    ),
-)
+    "story-tasks-made-once": _make_world(((1, 2),), _find_made_twice, failovers=1),
+    "story-queue-names-each-once": _make_world(((1, 2),), _find_made_twice, deaths=2, ticks=2),
+}
 
 
 # An operator's tasks beside its own -------------------------------------------------------------
