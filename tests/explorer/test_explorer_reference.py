@@ -10,7 +10,7 @@ from reassure_conformance.answers.exploring import make_document
 from reassure_explorer.engine.explore import Exploration, UnknownEngine
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
-from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
+from reassure_explorer.protocols.kip_236.scopes import bound
 from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
 from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
@@ -21,11 +21,11 @@ from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_spec.readings import UnknownReading, get_profile
 
 QUEUE = 2
-TINY = bound_requests(
+TINY = bound(
     3,
     ((1, 2),),
-    (((2, 3), False), ((1, 3), False)),
-    Limits(2, deaths=1, lags=0, failovers=1),
+    ((2, 3), (1, 3)),
+    {"requests": 2, "deaths": 1, "lags": 0, "failovers": 1},
     queue=QUEUE,
 )
 

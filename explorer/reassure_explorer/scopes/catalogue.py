@@ -1,8 +1,9 @@
 """The standard scopes: how much of the world is looked at, by name.
 
 A scope is small enough to be explored to its end. What it leaves out was not looked at: a scope
-that holds is no proof for a larger one. The counts of each scope under each profile stand in
-`protocols/NAME/counts.toml` and are pinned by tests where they take seconds only.
+that holds is no proof for a larger one. How much each looks at stands in
+`protocols/NAME/scopes.toml`, its counts under each profile in `counts.toml` beside it; tests pin
+those that take seconds only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -23,7 +24,7 @@ from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
 from reassure_spec.profiles import DEFAULT_PROFILE
-from reassure_spec.protocols import import_parts
+from reassure_spec.protocols import import_parts, read_parts
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
@@ -58,12 +59,21 @@ class Scope:
         return self.make_source(readings).make_model(self.name)
 
 
+def _freeze(value: Any) -> Any:
+    """Return a value of a table with tuples for its lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
+
+
 def _find_scopes() -> Iterator[Scope]:
-    """Yield the standard scopes of every protocol, each from the module that is named for it."""
-    for name, module in import_parts("reassure_explorer", "scopes").items():
-        for each in module.SCOPES:
-            make = partial(MachineScope, find_machines()[name], each.bounds)
-            yield Scope(each.name, each.summary, make, name)
+    """Yield the standard scopes of every protocol, from its `scopes.toml` and `scopes.py`."""
+    modules = import_parts("reassure_explorer", "scopes")
+    for protocol, tables in read_parts("reassure_explorer", "scopes.toml"):
+        for name, said in tables.items():
+            bounds = modules[protocol].bound(
+                **{word: _freeze(value) for word, value in said.items() if word != "summary"}
+            )
+            make = partial(MachineScope, find_machines()[protocol], bounds)
+            yield Scope(name, said["summary"], make, protocol)
 
 
 SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({each.name: each for each in _find_scopes()})

@@ -8,7 +8,7 @@ happens to what is shared happens to all of them.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from reassure_explorer.engine.interface import (
     Action,
@@ -67,15 +67,6 @@ class Bounds:
     Where failovers are without limit and each new controller first does something again, none
     would ever come to its second effect.
     """
-
-
-class Bounded(NamedTuple):
-    """Bounds with a name."""
-
-    name: str
-    summary: str
-    """What they hold, in one sentence."""
-    bounds: Bounds
 
 
 Step = Callable[[Any, Any, Readings], Any]
