@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.report.document import Document, write_text
+from reassure_conformance.report.itf import list_states, make_itf
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.scenarios.told_scenario import Outcome
@@ -15,7 +16,7 @@ from reassure_explorer.engine.explore import Exploration, describe_violation, ex
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
 from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
-from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
+from reassure_explorer.engine.renderings import draw_trace, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.scopes.catalogue import (
     MEETINGS,
@@ -95,17 +96,6 @@ class BadRequest(BadUsage):
     """Options that make no sense together, or a place where nothing can be written."""
 
 
-WALKS_WITHOUT: Final = (
-    "liveness",
-    "minimise_faults",
-    "symmetry",
-    "learn_anew",
-    "states",
-    "memory_mib",
-)
-"""Options that mean nothing where random walks are taken."""
-
-
 OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
 """Options that say something of a standard scope only."""
 
@@ -122,23 +112,11 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
     return Subject(load_model(reference), reference=reference)
 
 
-def check_options(
-    options: Mapping[str, Any],
-    subject: Subject,
-    out: Path | None,
-    *,
-    controller: bool = False,
-) -> None:
+def check_options(options: Mapping[str, Any], subject: Subject, out: Path | None) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
     `out` is the directory that is to be written. Raises BadRequest.
     """
-    if options["walks"] is not None:
-        idle = [name for name in WALKS_WITHOUT if options[name]]
-        idle += ["controller"] if controller else []
-        if idle:
-            flag = f"--{idle[0].replace('_', '-')}"
-            raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
     if out is not None and not out.absolute().parent.is_dir():
         raise BadRequest(f"{out}: there is no directory {out.parent}; make it first")
     if options["liveness"] and subject.model.settled is None:
@@ -176,41 +154,6 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             remember=not options["learn_anew"],
         )
         return found if subject.reference else pin(found)
-
-
-def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[Document, str]:
-    """Take random walks; answer the document and the result in words."""
-    from reassure_explorer.engine.simulate import simulate
-
-    model = subject.model
-    with subject.blamed():
-        result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
-    counts = {
-        "distinct": result.distinct,
-        "generated": result.steps,
-        "invariants": len(model.invariants),
-        "goals_reached": sum(result.goals.values()),
-        "goals": len(result.goals),
-        "walks": result.walks,
-    }
-    body = {
-        "scope": model.name,
-        "engine": "walks",
-        "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
-        "violations": [describe_violation(violation) for violation in result.violations],
-    }
-    document = Document(
-        "explore",
-        result.verdict.value,
-        result.seconds,
-        counts,
-        seed=seed,
-        profile=subject.profile,
-        readings=subject.readings,
-        body=body,
-    )
-    stories = [f"\n{v.invariant}: {v.reason}\n{tell_trace(v.trace)}" for v in result.violations]
-    return document, "\n".join([result.render(), *stories])
 
 
 def run_sweep(subject: Subject) -> Listed:
@@ -326,10 +269,10 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
         place.parent.mkdir(exist_ok=True)
         write_text(place, get_text(scenario))
     for violation in exploration.result.violations:
-        title = f"{violation.invariant}: {violation.reason}"
+        title, told = f"{violation.invariant}: {violation.reason}", describe_violation(violation)
         texts = {
             ".txt": f"{title}\n{tell_trace(violation.trace)}\n",
-            ".itf.json": make_itf(violation.trace, exploration.scope) + "\n",
+            ".itf.json": make_itf(list_states(told["story"]), exploration.scope),
             ".svg": draw(violation.trace, title),
         }
         for suffix, text in texts.items():

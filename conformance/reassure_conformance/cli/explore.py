@@ -8,7 +8,6 @@ import click
 from reassure_conformance.cli.options import (
     Progress,
     check_rules,
-    choose_seed,
     complete,
     emit,
     emit_table,
@@ -58,8 +57,6 @@ if TYPE_CHECKING:
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
 @click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
-@click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
 @click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
 @rules_options("what the scope is about")
@@ -82,12 +79,9 @@ def explore(
     if listed:
         return emit_table("explore", *exploring.list_scopes(), form)
     subject = _choose_subject(options)
-    exploring.check_options(options, subject, out, controller=controller)
+    exploring.check_options(options, subject, out)
     if sweep:
         return emit_table("explore", *exploring.run_sweep(subject), form)
-    if options["walks"] is not None:
-        document, words = exploring.run_walks(options, subject, choose_seed(options["seed"]))
-        return emit(document, form, lambda: words)
     with Progress() as progress:
         exploration = exploring.run_explore(options, subject, progress)
     if out is not None:

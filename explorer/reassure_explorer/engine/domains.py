@@ -98,6 +98,19 @@ class Lazy:
         return getattr(self.settle(), name)
 
 
+class LazyParts(Lazy):
+    """A value of several cells, some of which were read or are to be changed."""
+
+    __slots__ = ("domain", "first", "reader")
+    domain: Any
+    reader: Reader
+    first: int
+
+    def is_of(self, domain: Domain, reader: Reader, first: int) -> bool:
+        """Whether the value was made from this field of this state."""
+        return self.first == first and self.reader is reader and self.domain == domain
+
+
 def unlazy(value: Any) -> Any:
     """Return the plain value that a value read lazily stands for; any other value as it is."""
     return value.settle() if isinstance(value, Lazy) else value

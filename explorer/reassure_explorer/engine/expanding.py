@@ -17,8 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from reassure_explorer.engine import graph_kernels, kernels, sorting
-from reassure_explorer.engine.diagrams import I64, LEAF, YES, Arrays, Diagrams
+from reassure_explorer.engine import kernels, sorting
+from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.learning import Learner
 from reassure_explorer.engine.orbits import make_tables
@@ -102,12 +102,11 @@ class Expander(Learner):
             self.hits, stuck,
         )  # fmt: skip
         kernels.judge(nothing, 0, 0, none, d.roots, d.children, none, misses)
-        if len(self.functions) > len(self.checks):
-            graph_kernels.mark(rows, 0, d.children)
+        if len(self.functions) > len(self.checks) or self.group is not None:
+            kernels.find_leaves(rows, d.roots, d.children)
         if self.group is not None:
             kernels.represent(rows, self.tables)
             kernels.permute(rows, self.tables, 0)
-            kernels.find_leaves(rows, d.roots, d.children)
         return time.perf_counter() - started
 
     def expand(self, states: Run, stuck: Marks, *, alone: bool = True) -> tuple[list[Run], I64]:
@@ -227,11 +226,12 @@ class Expander(Learner):
     def mark(self, states: Run, root: int) -> Marks:
         """Return of which states the function with this root is true."""
         rows = as_rows(states)
-        marks = graph_kernels.mark(rows, self.diagrams.roots[root], self.diagrams.children)
-        for i in np.flatnonzero(marks == 2).tolist():
-            marks[i] = self.find_leaf(root, tuple(rows[i].tolist())) == LEAF - YES
-        found: Marks = marks == 1
-        return found
+        d = self.diagrams
+        leaves = kernels.find_leaves(rows, d.roots[root : root + 1], d.children)[:, 0]
+        for i in np.flatnonzero(leaves == MISSING).tolist():
+            leaves[i] = self.find_leaf(root, tuple(rows[i].tolist()))
+        marks: Marks = leaves == LEAF - YES
+        return marks
 
     def find_deadlock(self, stuck: Run) -> Words | None:
         """Return the first of some states without a successor that is not terminal, or None."""

@@ -51,10 +51,9 @@ class Learner:
         self._stock = take_stock(model)
         self.layout = Layout(model, order_fields(model))
         self.instances = model.instances
-        reading = read_code(self._stock)
-        if reading.refusals:
-            raise NotTraceable(f"model {model.name}: {'; '.join(reading.refusals)}")
-        self._swallows = reading.swallows
+        refusals, self._swallows = read_code(self._stock)
+        if refusals:
+            raise NotTraceable(f"model {model.name}: {'; '.join(refusals)}")
         self._chance = Random(len(self.instances))
         self.key = compute_key(model, f"{self.layout.order} {self._stock.compute_digest()}")
         """What tells this model, with its code and data, from any other."""

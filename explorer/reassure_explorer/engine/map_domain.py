@@ -18,7 +18,7 @@ from typing import Any, Final
 from reassure_explorer.engine.domains import (
     Cells,
     Domain,
-    Lazy,
+    LazyParts,
     OutOfRange,
     Reader,
     answer_plainly,
@@ -136,14 +136,14 @@ _PLAIN_OF_MAPS: Final = (
 
 
 @answer_plainly(*_PLAIN_OF_MAPS)
-class LazyMap(Lazy):
+class LazyMap(LazyParts):
     """A map of a state that is being traced. It answers as a `FrozenMap` does.
 
     Giving keys other values reads nothing, and which keys there are is known; asking for a value
     reads it.
     """
 
-    __slots__ = ("_read", "changed", "domain", "first", "reader")
+    __slots__ = ("_read", "changed")
 
     def __init__(
         self, domain: MapOf, reader: Reader, first: int, changed: Mapping[Any, Any]
@@ -159,10 +159,6 @@ class LazyMap(Lazy):
     def settle(self) -> FrozenMap:
         """Return the plain map, which reads all values."""
         return FrozenMap({key: unlazy(self[key]) for key in self})
-
-    def is_of(self, domain: MapOf, reader: Reader, first: int) -> bool:
-        """Whether the map was made from this field of this state."""
-        return self.first == first and self.reader is reader and self.domain == domain
 
     def __getitem__(self, key: Any) -> Any:
         if key not in self._read:

@@ -277,18 +277,12 @@ def _locate(code: CodeType, line: int | None = None) -> str:
 # Reading code ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the code of a model says about how it can be traced."""
+def read_code(stock: Stock) -> tuple[list[str], bool]:
+    """Return what a traced state cannot answer, and whether something hides that it could not.
 
-    refusals: tuple[str, ...]
-    swallows: bool
-    """Whether it goes on after errors such as a traced value may raise where a plain one does not.
+    That is where a function goes on after errors such as a traced value may raise where a plain one
+    does not.
     """
-
-
-def read_code(stock: Stock) -> Reading:
-    """Look for what a traced state cannot answer, and for what hides that it could not."""
     refusals: list[str] = []
     swallows = False
     for root, function in stock.functions:
@@ -296,7 +290,7 @@ def read_code(stock: Stock) -> Reading:
             reader = _CodeReader(function, code)
             refusals += [f"{root} {what}" for what in reader.find_refusals()]
             swallows = swallows or reader.swallows()
-    return Reading(tuple(refusals), swallows)
+    return refusals, swallows
 
 
 _UNKNOWN: Final = object()

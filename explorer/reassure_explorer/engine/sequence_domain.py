@@ -10,7 +10,7 @@ from reassure_explorer.engine.domains import (
     Cells,
     Domain,
     Int,
-    Lazy,
+    LazyParts,
     OutOfRange,
     Reader,
     answer_plainly,
@@ -109,13 +109,13 @@ _PLAIN_OF_SEQUENCES: Final = (
 
 
 @answer_plainly(*_PLAIN_OF_SEQUENCES)
-class LazySequence(Lazy):
+class LazySequence(LazyParts):
     """A sequence of a state that is being traced. It answers as a tuple does.
 
     What was read is kept, so that rules which go over it again and again stay quick.
     """
 
-    __slots__ = ("_length", "_read", "_stored", "domain", "first", "reader", "tail")
+    __slots__ = ("_length", "_read", "_stored", "tail")
 
     def __init__(
         self, domain: SequenceOf, reader: Reader, first: int, tail: tuple[Any, ...]
@@ -132,10 +132,6 @@ class LazySequence(Lazy):
     def settle(self) -> tuple[Any, ...]:
         """Return the plain tuple, which reads all entries."""
         return tuple(iter(self))
-
-    def is_of(self, domain: SequenceOf, reader: Reader, first: int) -> bool:
-        """Whether the sequence was made from this field of this state."""
-        return self.first == first and self.reader is reader and self.domain == domain
 
     def _count_stored(self) -> int:
         if self._stored < 0:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from reassure_explorer.engine.domains import (
     Cells,
     Domain,
-    Lazy,
+    LazyParts,
     OutOfRange,
     Reader,
     answer_plainly,
@@ -81,13 +81,13 @@ _PLAIN_OF_SETS: Final = (
 
 
 @answer_plainly(*_PLAIN_OF_SETS)
-class LazySet(Lazy):
+class LazySet(LazyParts):
     """A set of a state that is being traced. It answers as a frozenset does.
 
     Adding and taking away members reads nothing; asking for one reads its bit.
     """
 
-    __slots__ = ("_settled", "changed", "domain", "first", "reader")
+    __slots__ = ("_settled", "changed")
 
     def __init__(
         self, domain: SetOf, reader: Reader, first: int, changed: Mapping[Any, bool]
@@ -110,10 +110,6 @@ class LazySet(Lazy):
         places = self.domain.places
         yield from places
         yield from (m for m, present in self.changed.items() if present and m not in places)
-
-    def is_of(self, domain: SetOf, reader: Reader, first: int) -> bool:
-        """Whether the set was made from this field of this state."""
-        return self.first == first and self.reader is reader and self.domain == domain
 
     def __contains__(self, member: object) -> bool:
         if member in self.changed:

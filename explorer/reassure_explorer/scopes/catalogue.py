@@ -9,7 +9,6 @@ those that take seconds only.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_explorer.counterexamples import (
@@ -76,22 +75,20 @@ def _find_scopes() -> Iterator[Scope]:
             yield Scope(name, said["summary"], make, protocol)
 
 
-SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({each.name: each for each in _find_scopes()})
+SCOPES: Final[Mapping[str, Scope]] = {each.name: each for each in _find_scopes()}
 """The standard scopes by name."""
 
 
-MEETINGS: Final[Mapping[str, Scope]] = MappingProxyType(
-    {m.name: Scope(m.name, m.summary, m.make, m.profile) for m in list_meetings()}
-)
+MEETINGS: Final[Mapping[str, Scope]] = {
+    m.name: Scope(m.name, m.summary, m.make, m.profile) for m in list_meetings()
+}
 """Small worlds in which protocols meet, by name."""
-COUNTEREXAMPLES: Final[Mapping[str, Scope]] = MappingProxyType(
-    {
-        each.name: Scope(
-            each.name, each.promise, partial(each.make, called=each.clause), each.profile, True
-        )
-        for each in list_counterexamples()
-    }
-)
+COUNTEREXAMPLES: Final[Mapping[str, Scope]] = {
+    each.name: Scope(
+        each.name, each.promise, partial(each.make, called=each.clause), each.profile, True
+    )
+    for each in list_counterexamples()
+}
 """Small worlds in which one promise is broken, by name."""
 
 

@@ -5,7 +5,6 @@ pin the quick ones, `benchmarks/explorer_counts.py` all.
 """
 
 from collections.abc import Iterator, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from reassure_spec.protocols import read_parts
@@ -20,5 +19,5 @@ def _read_counts() -> Iterator[tuple[tuple[str, str], Counts]]:
                 yield (name, profile), (distinct, generated, depth)
 
 
-COUNTS: Final[Mapping[tuple[str, str], Counts]] = MappingProxyType(dict(_read_counts()))
+COUNTS: Final[Mapping[tuple[str, str], Counts]] = dict(_read_counts())
 """By scope and profile."""

@@ -304,7 +304,7 @@ class MachineScope:
             invariants=tuple(self._make_invariants()),
             goals=tuple(Goal(goal.name, ask(goal.reached).is_any) for goal in machine.goals),
             terminal=ask(machine.is_at_rest).is_all,
-            settled=None if settled is None else ask(partial(_ask_plainly, settled)).is_all,
+            settled=None if settled is None else ask(lambda view, _: settled(view)).is_all,
             faults=tuple(name for name in self.limits if name.removesuffix("_left") in harmful),
             symmetries=self._make_symmetries(storing),
         )
@@ -342,7 +342,8 @@ class MachineScope:
         action = Action(act.name, taking.take, parameters, act.fair, act.brief)
         if not marked:
             return action
-        return replace(action, words=partial(_describe, action.describe))
+        words = action.describe
+        return replace(action, words=lambda pair: f"{words(pair[1])}, partition {pair[0]}")
 
     def _make_symmetries(self, storing: Storing) -> tuple[Symmetry, ...]:
         """Declare what may change places: brokers, and partitions where there are several."""
@@ -372,26 +373,15 @@ class MachineScope:
             "partition",
             numbers,
             families=tuple(tuple(f"{each}_{at}" for at in numbers) for each in owned),
-            parameters={act.name: _rename_first for act in self._acts if not act.shared},
+            parameters=dict.fromkeys(
+                (act.name for act in self._acts if not act.shared),
+                lambda rename, pair: (rename(pair[0]), pair[1]),
+            ),
         )
-
-
-def _ask_plainly(find: Callable[[Any], bool], view: Any, _: Readings) -> bool:
-    """Ask what does not depend on the readings."""
-    return find(view)
-
-
-def _describe(describe: Callable[[Any], str], pair: tuple[int, Any]) -> str:
-    """Return what happens to one of several partitions, in words."""
-    return f"{describe(pair[1])}, partition {pair[0]}"
 
 
 def _rename_second(renamed: Callable[[Rename, Any], Any], rename: Rename, pair: Any) -> Any:
     return pair[0], renamed(rename, pair[1])
-
-
-def _rename_first(rename: Rename, pair: Any) -> Any:
-    return rename(pair[0]), pair[1]
 
 
 def search(

@@ -6,7 +6,6 @@ Where it looks again before it stops old replicas, deaths take it back from ther
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -65,31 +64,27 @@ _ELECT: Final = (rules.move_leader, rules.elect)
 _STOP: Final = (rules.stop_old_replicas, rules.write_assignment)
 _DEATHS: Final = (rules.next_for_deaths,)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.AT_REST, Command): lead_to(S.ASKED),
-        (S.ASKED, Interrupt): lead_to(S.AT_REST),
-        (S.ASKED, Refuse): lead_to(S.AT_REST, by=(rules.find_refusal,)),
-        (S.ASKED, Listen): lead_to(
-            S.STARTING, S.WAITING, S.IN_SYNC, by=(rules.listen, rules.next_effect)
-        ),
-        (S.STARTING, StartReplica): lead_to(S.WAITING, by=_START),
-        (S.STARTING, WriteAssigned): lead_to(S.WAITING, by=_START),
-        (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=(check_change_isr,)),
-        (S.IN_SYNC, MarkOnline): lead_to(S.ELECTING, S.STOPPING, by=_START),
-        (S.IN_SYNC, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
-        (S.ELECTING, WriteLeader): lead_to(S.STOPPING, S.WAITING, by=(*_ELECT, *_DEATHS)),
-        (S.STOPPING, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
-        (S.STOPPING, WriteAssigned): lead_to(S.DONE, by=_STOP),
-        (S.DONE, RemovePath): lead_to(S.AT_REST, by=(rules.remove_path, rules.apply_effect)),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.AT_REST, Command): lead_to(S.ASKED),
+    (S.ASKED, Interrupt): lead_to(S.AT_REST),
+    (S.ASKED, Refuse): lead_to(S.AT_REST, by=(rules.find_refusal,)),
+    (S.ASKED, Listen): lead_to(
+        S.STARTING, S.WAITING, S.IN_SYNC, by=(rules.listen, rules.next_effect)
+    ),
+    (S.STARTING, StartReplica): lead_to(S.WAITING, by=_START),
+    (S.STARTING, WriteAssigned): lead_to(S.WAITING, by=_START),
+    (S.WAITING, Join): lead_to(S.IN_SYNC, S.ELECTING, S.STOPPING, by=(check_change_isr,)),
+    (S.IN_SYNC, MarkOnline): lead_to(S.ELECTING, S.STOPPING, by=_START),
+    (S.IN_SYNC, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
+    (S.ELECTING, WriteLeader): lead_to(S.STOPPING, S.WAITING, by=(*_ELECT, *_DEATHS)),
+    (S.STOPPING, WriteLeader): lead_to(S.WAITING, by=_DEATHS),
+    (S.STOPPING, WriteAssigned): lead_to(S.DONE, by=_STOP),
+    (S.DONE, RemovePath): lead_to(S.AT_REST, by=(rules.remove_path, rules.apply_effect)),
+}
 """Where a step leads from a stage that it ends, under any of the readings."""
 
 _AGAIN: Final = frozenset({S.ASKED, S.AT_REST})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {s: _AGAIN for s in Stage if s not in _AGAIN}
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {s: _AGAIN for s in Stage if s not in _AGAIN}
 """The next controller begins again with the path, which may be gone by then."""
 
 

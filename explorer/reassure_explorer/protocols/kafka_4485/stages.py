@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -49,24 +48,22 @@ S = Stage
 _ELECT: Final = (STEPS[Elect],)
 _CLOSE: Final = (compute_pseudo_isr,)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.LEADING, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.STALE, Follow): lead_to(S.BEHIND, S.CLOSE, S.IN_SYNC, S.LAGGING, by=(STEPS[Follow],)),
-        (S.BEHIND, CatchUp): lead_to(S.CLOSE, by=_CLOSE),
-        (S.BEHIND, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.CLOSE, Join): lead_to(S.IN_SYNC, by=(STEPS[Join], compute_isr)),
-        (S.CLOSE, Lag): lead_to(S.BEHIND, by=_CLOSE),
-        (S.CLOSE, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.IN_SYNC, Lag): lead_to(S.LAGGING, by=_CLOSE),
-        (S.IN_SYNC, Remove): lead_to(S.CLOSE),
-        (S.IN_SYNC, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
-        (S.LAGGING, CatchUp): lead_to(S.IN_SYNC, by=_CLOSE),
-        (S.LAGGING, Leave): lead_to(S.BEHIND, by=(STEPS[Leave], define_isr)),
-        (S.LAGGING, Remove): lead_to(S.BEHIND),
-        (S.LAGGING, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.LEADING, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.STALE, Follow): lead_to(S.BEHIND, S.CLOSE, S.IN_SYNC, S.LAGGING, by=(STEPS[Follow],)),
+    (S.BEHIND, CatchUp): lead_to(S.CLOSE, by=_CLOSE),
+    (S.BEHIND, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.CLOSE, Join): lead_to(S.IN_SYNC, by=(STEPS[Join], compute_isr)),
+    (S.CLOSE, Lag): lead_to(S.BEHIND, by=_CLOSE),
+    (S.CLOSE, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.IN_SYNC, Lag): lead_to(S.LAGGING, by=_CLOSE),
+    (S.IN_SYNC, Remove): lead_to(S.CLOSE),
+    (S.IN_SYNC, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
+    (S.LAGGING, CatchUp): lead_to(S.IN_SYNC, by=_CLOSE),
+    (S.LAGGING, Leave): lead_to(S.BEHIND, by=(STEPS[Leave], define_isr)),
+    (S.LAGGING, Remove): lead_to(S.BEHIND),
+    (S.LAGGING, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
+}
 """Where an action leads from a stage that it ends."""
 
 

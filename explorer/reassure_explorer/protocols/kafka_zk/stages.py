@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -58,40 +57,36 @@ _CALLED: Final = lead_to(S.ASKED, S.RECORDED, by=(plan_call,))
 _WRITTEN: Final = lead_to(S.ASKED)
 _LOOKED: Final = lead_to(S.ADDING, S.COMPLETING, by=(plan_phase,))
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.AT_REST, Alter): _CALLED,
-        (S.AT_REST, WriteEntry): _WRITTEN,
-        (S.ASKED, Record): lead_to(S.RECORDED, by=(plan_change, reassign_to)),
-        (S.ASKED, Look): _LOOKED,
-        (S.ASKED, RemoveEntry): lead_to(S.RECORDED, S.AT_REST, by=(apply_effect, plan_call)),
-        (S.RECORDED, Look): _LOOKED,
-        (S.RECORDED, WriteEntry): _WRITTEN,
-        (S.ADDING, Join): lead_to(S.COMPLETING, by=(can_join_told,)),
-        (S.ADDING, Alter): _CALLED,
-        (S.ADDING, WriteEntry): _WRITTEN,
-        (S.COMPLETING, Record): lead_to(S.REACHED, by=(plan_phase,)),
-        (S.COMPLETING, CutIsr): lead_to(S.ADDING),
-        (S.COMPLETING, Elect): lead_to(S.ADDING),
-        (S.COMPLETING, Alter): _CALLED,
-        (S.COMPLETING, WriteEntry): _WRITTEN,
-        (S.REACHED, RemoveEntry): lead_to(S.AT_REST, by=(plan_phase, apply_effect)),
-        (S.REACHED, WriteEntry): _WRITTEN,
-    }
-)
+MOVES: Final[Moves] = {
+    (S.AT_REST, Alter): _CALLED,
+    (S.AT_REST, WriteEntry): _WRITTEN,
+    (S.ASKED, Record): lead_to(S.RECORDED, by=(plan_change, reassign_to)),
+    (S.ASKED, Look): _LOOKED,
+    (S.ASKED, RemoveEntry): lead_to(S.RECORDED, S.AT_REST, by=(apply_effect, plan_call)),
+    (S.RECORDED, Look): _LOOKED,
+    (S.RECORDED, WriteEntry): _WRITTEN,
+    (S.ADDING, Join): lead_to(S.COMPLETING, by=(can_join_told,)),
+    (S.ADDING, Alter): _CALLED,
+    (S.ADDING, WriteEntry): _WRITTEN,
+    (S.COMPLETING, Record): lead_to(S.REACHED, by=(plan_phase,)),
+    (S.COMPLETING, CutIsr): lead_to(S.ADDING),
+    (S.COMPLETING, Elect): lead_to(S.ADDING),
+    (S.COMPLETING, Alter): _CALLED,
+    (S.COMPLETING, WriteEntry): _WRITTEN,
+    (S.REACHED, RemoveEntry): lead_to(S.AT_REST, by=(plan_phase, apply_effect)),
+    (S.REACHED, WriteEntry): _WRITTEN,
+}
 """Where a step leads from a stage that it ends. Whoever calls for what is recorded already has it
 looked at again; a target falls out of sync where one of it is found dead."""
 
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {
-        S.AT_REST: frozenset({S.ASKED}),
-        S.ASKED: frozenset({S.AT_REST, S.ADDING, S.COMPLETING}),
-        S.RECORDED: frozenset({S.AT_REST, S.ASKED, S.ADDING, S.COMPLETING}),
-        S.ADDING: frozenset({S.ASKED}),
-        S.COMPLETING: frozenset({S.AT_REST, S.ASKED}),
-        S.REACHED: frozenset({S.AT_REST, S.ASKED}),
-    }
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
+    S.AT_REST: frozenset({S.ASKED}),
+    S.ASKED: frozenset({S.AT_REST, S.ADDING, S.COMPLETING}),
+    S.RECORDED: frozenset({S.AT_REST, S.ASKED, S.ADDING, S.COMPLETING}),
+    S.ADDING: frozenset({S.ASKED}),
+    S.COMPLETING: frozenset({S.AT_REST, S.ASKED}),
+    S.REACHED: frozenset({S.AT_REST, S.ASKED}),
+}
 """A plan is lost, and with it a call that was not recorded; an entry of the old znode is taken up
 again, also one that was left there."""
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -56,34 +55,34 @@ _ZNODE: Final = (rules.next_for_znode, rules.apply_effect)
 _WRITTEN: Final = lead_to(S.WRITTEN)
 _DELETED: Final = lead_to(S.NONE, S.GONE)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.NONE, WriteLegacy): _WRITTEN,
-        (S.NONE, CreateReassignment): lead_to(S.GONE, by=(check_create_reassignment,)),
-        (S.WRITTEN, Translate): lead_to(S.REQUESTED, by=_ZNODE),
-        (S.WRITTEN, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
-        (S.WRITTEN, DeleteLegacy): _DELETED,
-        (S.REQUESTED, DeleteRequest): lead_to(S.IN_FLIGHT, S.LEFT, by=(check_delete_request,)),
-        (S.REQUESTED, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
-        (S.REQUESTED, WriteLegacy): _WRITTEN,
-        (S.REQUESTED, DeleteLegacy): _DELETED,
-        (S.IN_FLIGHT, RewriteZnode): lead_to(S.GONE, by=(rules.remove_completed,)),
-        (S.IN_FLIGHT, WriteLegacy): _WRITTEN,
-        (S.IN_FLIGHT, DeleteLegacy): lead_to(S.GONE),
-        (S.LEFT, RewriteZnode): lead_to(S.NONE, by=_ZNODE),
-        (S.LEFT, WriteLegacy): _WRITTEN,
-        (S.LEFT, DeleteLegacy): lead_to(S.NONE),
-        (S.GONE, DeleteReassignment): lead_to(S.NONE, by=(check_delete_reassignment,)),
-        (S.GONE, WriteLegacy): _WRITTEN,
-    }
-)
+MOVES: Final[Moves] = {
+    (S.NONE, WriteLegacy): _WRITTEN,
+    (S.NONE, CreateReassignment): lead_to(S.GONE, by=(check_create_reassignment,)),
+    (S.WRITTEN, Translate): lead_to(S.REQUESTED, by=_ZNODE),
+    (S.WRITTEN, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
+    (S.WRITTEN, DeleteLegacy): _DELETED,
+    (S.REQUESTED, DeleteRequest): lead_to(S.IN_FLIGHT, S.LEFT, by=(check_delete_request,)),
+    (S.REQUESTED, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
+    (S.REQUESTED, WriteLegacy): _WRITTEN,
+    (S.REQUESTED, DeleteLegacy): _DELETED,
+    (S.IN_FLIGHT, RewriteZnode): lead_to(S.GONE, by=(rules.remove_completed,)),
+    (S.IN_FLIGHT, WriteLegacy): _WRITTEN,
+    (S.IN_FLIGHT, DeleteLegacy): lead_to(S.GONE),
+    (S.LEFT, RewriteZnode): lead_to(S.NONE, by=_ZNODE),
+    (S.LEFT, WriteLegacy): _WRITTEN,
+    (S.LEFT, DeleteLegacy): lead_to(S.NONE),
+    (S.GONE, DeleteReassignment): lead_to(S.NONE, by=(check_delete_reassignment,)),
+    (S.GONE, WriteLegacy): _WRITTEN,
+}
 """Where a step leads from a stage that it ends. A request may outlive its entry, where a client
 deletes the znode or writes it anew."""
 
 _AGAIN: Final = frozenset({S.WRITTEN})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {S.REQUESTED: _AGAIN, S.IN_FLIGHT: _AGAIN, S.LEFT: _AGAIN}
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
+    S.REQUESTED: _AGAIN,
+    S.IN_FLIGHT: _AGAIN,
+    S.LEFT: _AGAIN,
+}
 """What was made a request is made one again."""
 
 

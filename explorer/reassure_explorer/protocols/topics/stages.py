@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -53,24 +52,20 @@ S = Stage
 _THERE: Final = (next_for_there,)
 _GONE: Final = (next_for_gone,)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.KEPT, Ask): lead_to(S.ASKED),
-        (S.ASKED, MoveReplica): lead_to(S.DELETING, by=(find_hindrance, move_replica)),
-        (S.ASKED, RemoveAsked): lead_to(S.KEPT, by=_THERE),
-        (S.DELETING, Answer): lead_to(S.ANSWERED, by=(move_replica,)),
-        (S.ANSWERED, RemoveTopic): lead_to(S.REMOVED, by=_THERE),
-        (S.REMOVED, RemoveConfig): lead_to(S.FINISHED, by=_GONE),
-        (S.FINISHED, RemoveAsked): lead_to(S.NONE, by=_GONE),
-        (S.NONE, Ask): lead_to(S.FINISHED),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.KEPT, Ask): lead_to(S.ASKED),
+    (S.ASKED, MoveReplica): lead_to(S.DELETING, by=(find_hindrance, move_replica)),
+    (S.ASKED, RemoveAsked): lead_to(S.KEPT, by=_THERE),
+    (S.DELETING, Answer): lead_to(S.ANSWERED, by=(move_replica,)),
+    (S.ANSWERED, RemoveTopic): lead_to(S.REMOVED, by=_THERE),
+    (S.REMOVED, RemoveConfig): lead_to(S.FINISHED, by=_GONE),
+    (S.FINISHED, RemoveAsked): lead_to(S.NONE, by=_GONE),
+    (S.NONE, Ask): lead_to(S.FINISHED),
+}
 """Where a step leads from a stage that it ends."""
 
 _AGAIN: Final = frozenset({S.ASKED})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {S.DELETING: _AGAIN, S.ANSWERED: _AGAIN}
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.DELETING: _AGAIN, S.ANSWERED: _AGAIN}
 """Who has answered only memory knows; a log that is gone is deleted once more."""
 
 
