@@ -119,11 +119,8 @@ class Diagrams:
 
     def restore(self, kept: Mapping[str, Any]) -> None:
         """Take over what diagrams of the same roots and the same layout learned."""
-        self.roots, self.children, self._used = (
-            kept["roots"],
-            kept["children"],
-            len(kept["children"]),
-        )
+        self.roots, self.children = kept["roots"], kept["children"]
+        self._used = len(self.children)
         self.clear, self.put, self.more = kept["clear"], kept["put"], kept["more"]
         notes = map(tuple, json.loads(str(kept["notes"])))
         self.leaves = list(zip(kept["owners"].tolist(), notes, strict=True))

@@ -81,8 +81,14 @@ class Domain(ABC):
 
         `reader` reads the state that is changed.
         """
+        if isinstance(value, LazyParts) and value.is_of(self, reader, first):
+            return self.write_changes(reader, first, value)
         cells = self.encode(self.normalise(unlazy(value)))
         return {first + at: cell for at, cell in enumerate(cells)}
+
+    def write_changes(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Return the cells in which a value differs that was made from this very field."""
+        raise NotImplementedError
 
 
 class Lazy:

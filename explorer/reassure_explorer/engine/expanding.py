@@ -24,14 +24,15 @@ from reassure_explorer.engine.learning import Learner
 from reassure_explorer.engine.orbits import make_tables
 from reassure_explorer.engine.packing import Words
 from reassure_explorer.engine.runs import (
-    Heap,
     Run,
     Team,
     Visited,
     as_rows,
     make_run,
+    merge,
     merge_all,
     sort_unique,
+    stack,
     store_level,
 )
 from reassure_explorer.engine.symmetry import make_group
@@ -148,7 +149,7 @@ class Expander(Learner):
         out.flush(0)
         with self._lock:
             self._count_steps(taken, hits)
-        return out.runs.runs, np.concatenate(later)
+        return out.runs, np.concatenate(later)
 
     def _copy_recent(self) -> Run:
         """Return a table of this thread's own.
@@ -207,7 +208,7 @@ class Expander(Learner):
         with self._lock:
             self._count_steps(steps, hits)
         out.flush(0)
-        return out.runs.runs
+        return out.runs
 
     def _is_too_late(self) -> bool:
         seconds = self._seconds
@@ -319,7 +320,7 @@ class _Output:
         self._tables, self._words = engine.tables, engine.layout.words
         self.states = make_run(self._words, room)
         self.filled = 0
-        self.runs = Heap()
+        self.runs: list[Run] = []
 
     def has_room(self, states: int) -> bool:
         """Whether so many more states can be written."""
@@ -329,7 +330,7 @@ class _Output:
         """Put by what was written, and have room for so many states."""
         if self.filled:
             kernels.represent(as_rows(self.states[: self.filled]), self._tables)
-            self.runs.add(sort_unique(self.states[: self.filled]))
+            stack(self.runs, sort_unique(self.states[: self.filled]), lambda two: merge(*two))
         self.filled = 0
         if len(self.states) < room:
             self.states = make_run(self._words, room)

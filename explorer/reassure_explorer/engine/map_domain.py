@@ -116,10 +116,8 @@ class MapOf(Domain):
         """Return a map that reads the value of a key when it is asked for."""
         return LazyMap(self, reader, first, {})
 
-    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
-        """Write the values of the keys that differ where the map was made from this very field."""
-        if not isinstance(value, LazyMap) or not value.is_of(self, reader, first):
-            return Domain.write(self, reader, first, value)
+    def write_changes(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Write the values of the keys that differ."""
         strangers = [key for key in value.changed if key not in self.places]
         if strangers:
             raise OutOfRange(f"{strangers[0]!r} is none of the keys {list(self.keys)}")

@@ -122,6 +122,14 @@ def join_disjoint(runs: list[Run], team: Team) -> Run:
     return out
 
 
+def stack(runs: list[Run], run: Run, join: Callable[[list[Run]], Run]) -> None:
+    """Put a run upon others, and join the last two while lengths do not at least halve."""
+    if len(run):
+        runs.append(run)
+    while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+        runs[-2:] = [join(runs[-2:])]
+
+
 @dataclass(slots=True)
 class Visited:
     """The states seen so far."""
@@ -148,32 +156,12 @@ class Visited:
 
     def add(self, run: Run) -> None:
         """Take in a run of states that have not been seen."""
-        if len(run) == 0:
-            return
-        self.runs.append(run)
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
-            self.runs[-2:] = [join_disjoint(self.runs[-2:], self.team)]
+        stack(self.runs, run, lambda runs: join_disjoint(runs, self.team))
 
     @property
     def bytes(self) -> int:
         """Memory in use."""
         return sum(run.nbytes for run in self.runs)
-
-
-@dataclass(slots=True)
-class Heap:
-    """Runs that may have states in common, joined as they come."""
-
-    runs: list[Run] = field(default_factory=list)
-
-    def add(self, run: Run) -> None:
-        """Take in a run."""
-        if len(run) == 0:
-            return
-        self.runs.append(run)
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
-            last = self.runs.pop()
-            self.runs.append(merge(self.runs.pop(), last))
 
 
 @dataclass(frozen=True, slots=True)

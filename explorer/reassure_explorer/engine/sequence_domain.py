@@ -86,10 +86,8 @@ class SequenceOf(Domain):
         start, stride = self.places
         return first + start + place * stride
 
-    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
-        """Write only what was added where the sequence was made from this very field."""
-        if not isinstance(value, LazySequence) or not value.is_of(self, reader, first):
-            return Domain.write(self, reader, first, value)
+    def write_changes(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Write only what was added."""
         if not value.tail:
             return {}
         before = self.read_length(reader, first)

@@ -63,10 +63,8 @@ class SetOf(Domain):
         """Return a set that reads a member's bit when it is asked for."""
         return LazySet(self, reader, first, {})
 
-    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
-        """Write the members that differ where the set was made from this very field."""
-        if not isinstance(value, LazySet) or not value.is_of(self, reader, first):
-            return Domain.write(self, reader, first, value)
+    def write_changes(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Write the members that differ."""
         strangers = [m for m, v in value.changed.items() if v and m not in self.places]
         if strangers:
             raise OutOfRange(f"{strangers[0]!r} is none of {list(self.members)}")

@@ -275,8 +275,7 @@ class MachineScope:
 
     def is_quiet(self, state: Any) -> bool:
         """Whether the controller owes nothing."""
-        places, find = self._steps.places, self.machine.next_effect
-        return all(find(place.get(state), self.readings) is None for place in places)
+        return replace(self._steps, next_effect=self.machine.next_effect).is_quiet(state)
 
     def make_model(self, name: str) -> Model:
         """Return the explorer model."""

@@ -88,8 +88,6 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {s: _AGAIN for s in Stage if s 
 """The next controller begins again with the path, which may be gone by then."""
 
 
-def _find(move: Move, readings: Readings) -> Mapping[str, Stage]:
-    return {"": find_stage(move, readings)}
-
-
-LIFECYCLE: Final[Lifecycle[Move]] = Lifecycle("a reassignment", Stage, _find, MOVES, FORGETS)
+LIFECYCLE: Final[Lifecycle[Move]] = Lifecycle(
+    "a reassignment", Stage, lambda move, readings: {"": find_stage(move, readings)}, MOVES, FORGETS
+)

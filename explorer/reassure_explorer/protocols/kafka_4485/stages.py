@@ -1,6 +1,5 @@
 """The life of a replica under KAFKA-4485: how close it is to its leader, and what is stored."""
 
-from collections.abc import Mapping
 from enum import Enum
 from typing import Final
 
@@ -18,7 +17,6 @@ from reassure_model.protocols.kafka_4485.replication import (
     Replication,
     define_isr,
 )
-from reassure_spec.readings import Readings
 
 
 class Stage(Enum):
@@ -67,8 +65,9 @@ MOVES: Final[Moves] = {
 """Where an action leads from a stage that it ends."""
 
 
-def _find(state: Replication, _: Readings) -> Mapping[int, Stage]:
-    return {broker: find_stage(state, broker) for broker in range(len(state.replicas))}
-
-
-LIFECYCLE: Final[Lifecycle[Replication]] = Lifecycle("a replica", Stage, _find, MOVES)
+LIFECYCLE: Final[Lifecycle[Replication]] = Lifecycle(
+    "a replica",
+    Stage,
+    lambda state, _: {broker: find_stage(state, broker) for broker in range(len(state.replicas))},
+    MOVES,
+)

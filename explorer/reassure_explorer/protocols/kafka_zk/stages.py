@@ -23,7 +23,6 @@ from reassure_model.protocols.kafka_zk import (
     reassign_to,
 )
 from reassure_model.protocols.kafka_zk.world import can_join_told
-from reassure_spec.readings import Readings
 
 
 class Stage(Enum):
@@ -91,10 +90,10 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
 again, also one that was left there."""
 
 
-def _find(shipped: Shipped, _: Readings) -> Mapping[str, Stage]:
-    return {"": find_stage(shipped)}
-
-
 LIFECYCLE: Final[Lifecycle[Shipped]] = Lifecycle(
-    "a partition of a shipped controller", Stage, _find, MOVES, FORGETS
+    "a partition of a shipped controller",
+    Stage,
+    lambda shipped, _: {"": find_stage(shipped)},
+    MOVES,
+    FORGETS,
 )

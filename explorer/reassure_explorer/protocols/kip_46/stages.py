@@ -18,7 +18,6 @@ from reassure_model.protocols.kip_46 import (
     compute_plan,
     find_running,
 )
-from reassure_spec.readings import Readings
 
 
 class Stage(Enum):
@@ -92,10 +91,11 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.GENERATED: _AGAIN, S.PERSIST
 """What is in memory only is generated again."""
 
 
-def _find(cluster: Cluster, _: Readings) -> Mapping[int, Stage]:
-    return {broker: find_stage(cluster, broker) for broker, _ in cluster.racks}
-
-
 LIFECYCLE: Final[Lifecycle[Cluster]] = Lifecycle(
-    "a broker's failure", Stage, _find, MOVES, FORGETS, apart=()
+    "a broker's failure",
+    Stage,
+    lambda cluster, _: {broker: find_stage(cluster, broker) for broker, _ in cluster.racks},
+    MOVES,
+    FORGETS,
+    apart=(),
 )

@@ -18,7 +18,6 @@ from reassure_model.protocols.topics import (
     next_for_there,
 )
 from reassure_model.state_machines import ReplicaState, move_replica
-from reassure_spec.readings import Readings
 
 
 class Stage(Enum):
@@ -69,10 +68,6 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.DELETING: _AGAIN, S.ANSWERED
 """Who has answered only memory knows; a log that is gone is deleted once more."""
 
 
-def _find(topic: Topic, _: Readings) -> Mapping[str, Stage]:
-    return {"": find_stage(topic)}
-
-
 LIFECYCLE: Final[Lifecycle[Topic]] = Lifecycle(
-    "a topic that is to be deleted", Stage, _find, MOVES, FORGETS
+    "a topic that is to be deleted", Stage, lambda topic, _: {"": find_stage(topic)}, MOVES, FORGETS
 )
