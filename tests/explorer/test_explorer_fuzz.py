@@ -13,6 +13,7 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from toys import summarise
 
 from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams, NotDeterministic
@@ -326,20 +327,6 @@ class Drawn:
             terminal=names["check2"] if self.seed % 2 else None,
             constraint=names["within"] if self.seed % 3 else None,
         )
-
-
-def summarise(result: ExploreResult) -> dict[str, Any]:
-    """Return all that two engines must agree on."""
-    return {
-        "levels": result.levels,
-        "distinct": result.distinct,
-        "generated": result.generated,
-        "verdict": result.verdict,
-        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
-        "goals": result.goals,
-        "actions": result.actions,
-        "notes": {name: times for name, times in result.notes.items() if times},
-    }
 
 
 def run(explore: Callable[..., ExploreResult], drawn: Drawn) -> Any:

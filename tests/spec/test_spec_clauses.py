@@ -4,12 +4,11 @@ import re
 
 import pytest
 
+from reassure_spec.blocks import BadBlock
 from reassure_spec.clauses import (
     LEVELS,
-    BadClause,
     clause,
     clauses_of_profile,
-    get_clause,
     get_places,
     load_clauses,
     parse_clauses,
@@ -69,14 +68,14 @@ def test_reason_for_no_scenario_is_optional() -> None:
 )
 def test_bad_block_names_file_and_fault(old: str, new: str, complaint: str) -> None:
     """A block that does not keep the format is refused with the file and what is wrong."""
-    with pytest.raises(BadClause, match=r"things\.md") as caught:
+    with pytest.raises(BadBlock, match=r"things\.md") as caught:
         parse_clauses(GOOD.replace(old, new), "things.md")
     assert complaint in str(caught.value)
 
 
 def test_id_that_stands_twice_refused() -> None:
     """Two clauses with one id are refused by that id."""
-    with pytest.raises(BadClause, match=r"things.md.*thing\.first\.rule"):
+    with pytest.raises(BadBlock, match=r"things.md.*thing\.first\.rule"):
         parse_clauses(GOOD + "\n" + GOOD, "things.md")
 
 
@@ -99,7 +98,7 @@ def find_words(sentence: str) -> set[str]:
 @pytest.mark.parametrize("clause_id", load_clauses())
 def test_wording_of_clause_is_its_level(clause_id: str) -> None:
     """A clause says the word of its level and no other; UNTESTABLE says MUST and why unseen."""
-    found = get_clause(clause_id)
+    found = load_clauses()[clause_id]
     word = "MUST" if found.level == "UNTESTABLE" else found.level
     assert find_words(found.sentence) == {word}
     assert bool(found.unseen) == (found.level == "UNTESTABLE")
@@ -134,13 +133,6 @@ def test_each_profile_has_clauses_in_order_of_text() -> None:
         assert [order.index(c.id) for c in found] == sorted(order.index(c.id) for c in found)
     assert len(clauses_of_profile("kip-236-amended")) > len(clauses_of_profile("kip-236")) > 0
     assert clauses_of_profile("nonsense") == ()
-
-
-def test_unknown_clause_says_where_to_look() -> None:
-    """Asking for a clause that does not exist names the command that lists them."""
-    assert get_clause("drop.leader-kept").level == "MUST"
-    with pytest.raises(BadClause, match="reassure spec list"):
-        get_clause("no.such.clause")
 
 
 def test_registering_leaves_function_as_it_is() -> None:

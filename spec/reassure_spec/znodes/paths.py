@@ -29,8 +29,6 @@ PERSISTENT_ROOTS: Final = (
     REASSIGNMENTS,
 )
 """Paths that exist, without data, before a controller is elected."""
-_REQUEST_NAME: Final = re.compile(r"request_([0-9]{10})")
-_TASK_NAME: Final = re.compile(r"task_([0-9]{10})")
 
 
 def topic_path(topic: str) -> str:
@@ -106,15 +104,14 @@ def parse_request_name(name: str) -> int | None:
     >>> parse_request_name("request_0000000012"), parse_request_name("request_12")
     (12, None)
     """
-    match = _REQUEST_NAME.fullmatch(name)
-    return int(match[1]) if match else None
+    return _parse_name(REQUEST_PREFIX, name)
 
 
 def parse_task_name(name: str) -> int | None:
-    """Return the number in the name of a task, or None when it is not one.
+    """Return the number in the name of a task, or None when it is not one."""
+    return _parse_name(TASK_PREFIX, name)
 
-    >>> parse_task_name("task_0000000012"), parse_task_name("task_12")
-    (12, None)
-    """
-    match = _TASK_NAME.fullmatch(name)
+
+def _parse_name(prefix: str, name: str) -> int | None:
+    match = re.fullmatch(f"{prefix}([0-9]{{10}})", name)
     return int(match[1]) if match else None

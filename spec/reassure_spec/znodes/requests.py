@@ -169,20 +169,25 @@ def encode_reassignment(reassignment: ReassignmentZnode) -> bytes:
     )
 
 
+def _load_partitions(path: str, data: bytes) -> list[Any]:
+    """Return what stands under `partitions` in the requests of Kafka's own tools."""
+    value = load_object(path, data)
+    check_version(path, value, (1,))
+    partitions = value.get("partitions")
+    if not isinstance(partitions, list):
+        raise BadZnode(path, "expected a list under 'partitions'")
+    return partitions
+
+
 def decode_reassign_partitions(path: str, data: bytes) -> tuple[LegacyEntry, ...]:
     """Decode `/admin/reassign_partitions`: one entry for each partition, in the client's order.
 
     Only the shape is checked, as for a request. Raises BadZnode for anything else, a partition that
     stands twice included.
     """
-    value = load_object(path, data)
-    check_version(path, value, (1,))
-    partitions = value.get("partitions")
-    if not isinstance(partitions, list):
-        raise BadZnode(path, "expected a list under 'partitions'")
     entries: list[LegacyEntry] = []
     seen: set[PartitionKey] = set()
-    for item in partitions:
+    for item in _load_partitions(path, data):
         if not isinstance(item, dict) or not isinstance(item.get("topic"), str):
             raise BadZnode(path, f"expected an object that names a topic, found {show_value(item)}")
         key = (item["topic"], read_integer(path, item.get("partition"), "partition"))
@@ -235,13 +240,8 @@ def decode_preferred_election(path: str, data: bytes) -> frozenset[PartitionKey]
 
     Raises BadZnode when the content is not of the format.
     """
-    value = load_object(path, data)
-    check_version(path, value, (1,))
-    partitions = value.get("partitions")
-    if not isinstance(partitions, list):
-        raise BadZnode(path, "expected a list under 'partitions'")
     asked: set[PartitionKey] = set()
-    for entry in partitions:
+    for entry in _load_partitions(path, data):
         topic = entry.get("topic") if isinstance(entry, dict) else None
         if not isinstance(topic, str):
             raise BadZnode(path, f"expected a topic and a partition, found {show_value(entry)}")
