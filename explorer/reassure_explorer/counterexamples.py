@@ -49,15 +49,8 @@ class Counterexample:
     """Readings that are not those of the profile."""
 
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A small world in which two protocols meet, and much that must never be."""
-
-    name: str
-    summary: str
-    profile: str
-    make: Callable[[Readings], SmallWorld]
-    """Returns the world under these readings."""
+Meetings = Mapping[str, Callable[[Readings], SmallWorld]]
+"""By name what returns a small world in which protocols meet, and much must never be."""
 
 
 @cache
@@ -70,14 +63,8 @@ def list_counterexamples() -> tuple[Counterexample, ...]:
         )
         for protocol, tables in read_parts("reassure_explorer", "counterexamples.toml")
         for name, said in tables.items()
+        if "promise" in said
     )
-
-
-@cache
-def list_meetings() -> tuple[Meeting, ...]:
-    """Return the meetings of every protocol that meets others."""
-    modules = import_parts("reassure_explorer", "counterexamples").values()
-    return tuple(each for module in modules for each in getattr(module, "MEETINGS", ()))
 
 
 Find = Callable[[Any, Readings], str | None]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from toys import summarise
 
 from reassure_explorer.engine import runs, sorting
-from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
+from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.diagrams import NotDeterministic
 from reassure_explorer.engine.interface import (
     Action,
@@ -25,6 +25,7 @@ from reassure_explorer.engine.interface import (
     SequenceOf,
     SetOf,
 )
+from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.engine.derived import EngineError, explore_derived
+from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.diagrams import Diagrams
 from reassure_explorer.engine.domains import Int as IntDomain
 from reassure_explorer.engine.interface import (
@@ -30,7 +30,7 @@ from reassure_explorer.engine.interface import (
 )
 from reassure_explorer.engine.map_domain import LazyMap
 from reassure_explorer.engine.origins import NotTraceable, take_stock
-from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.packing import EngineError, Layout
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import ExploreResult, Verdict
 from reassure_explorer.engine.set_domain import LazySet

@@ -3,13 +3,31 @@
 import json
 import re
 from collections.abc import Callable
+from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reassure_spec import znodes
-from reassure_spec.znodes import BadZnode, ReassignmentZnode, RequestZnode, StateZnode
+from reassure_spec.znodes import (
+    AssignmentZnode,
+    BadZnode,
+    ReassignmentZnode,
+    RequestZnode,
+    StateZnode,
+    decode_reassignment,
+    decode_state,
+    decode_topic,
+    decode_topic_and_extras,
+    decode_topic_lists,
+    encode_reassignment,
+    encode_state,
+    encode_topic,
+    encode_topic_lists,
+    read_usual_state,
+)
 
 broker_ids = st.integers(-1, 2**31 - 1)
 replicas = st.lists(broker_ids, max_size=4).map(tuple)
@@ -165,13 +183,11 @@ def test_states_are_read_alike_however_they_are_spelled(
         "controller_epoch": term,
     }
     value |= {"isr": isr}
-    usual = [
-        {key: value[key] for key in keys}
-        for keys in (
-            ["version", "leader", "leader_epoch", "controller_epoch", "isr"],
-            ["controller_epoch", "leader", "version", "leader_epoch", "isr"],
-        )
-    ]
+    orders = (
+        ["version", "leader", "leader_epoch", "controller_epoch", "isr"],
+        ["controller_epoch", "leader", "version", "leader_epoch", "isr"],
+    )
+    usual = [{key: value[key] for key in keys} for keys in orders]
     spelled = [json.dumps(each, separators=(",", ":")).encode() for each in usual]
     other = json.dumps({key: value[key] for key in order}, separators=(comma, ": ")).encode()
     try:
@@ -183,3 +199,97 @@ def test_states_are_read_alike_however_they_are_spelled(
     else:
         assert [znodes.decode_state("/state", each) for each in spelled] == [expected, expected]
         assert expected == StateZnode(leader, epoch, term, tuple(isr))
+
+
+# What is being added and removed -----------------------------------------------------------------
+
+LISTS = {0: AssignmentZnode((3, 1, 2), (3,), (1,)), 1: AssignmentZnode((2, 1))}
+
+
+def test_lists_are_read_as_written() -> None:
+    """What is encoded is decoded, and the assigned replicas are those of every version."""
+    data = encode_topic_lists(LISTS)
+    assert decode_topic_lists("/t", data) == LISTS
+    assert decode_topic("/t", data) == {0: (3, 1, 2), 1: (2, 1)}
+
+
+def test_version_1_adds_and_removes_nothing() -> None:
+    """A znode without the lists has nothing in flight."""
+    assert decode_topic_lists("/t", encode_topic({0: (1, 2)})) == {0: AssignmentZnode((1, 2))}
+
+
+@pytest.mark.parametrize(
+    ("lists", "reason"),
+    [
+        ('"adding_replicas":[]', "expected an object"),
+        ('"adding_replicas":{"0":[4]}', "not assigned"),
+        ('"removing_replicas":{"1":[1]}', "not assigned"),
+        ('"removing_replicas":{"0":1}', "removing_replicas, partition 0"),
+    ],
+)
+def test_lists_that_contradict_the_assignment_are_refused(lists: str, reason: str) -> None:
+    """Lists of another type, of other partitions or of other replicas are malformed."""
+    data = f'{{"version":2,"partitions":{{"0":[1,2]}},{lists}}}'.encode()
+    with pytest.raises(BadZnode, match=reason):
+        decode_topic_lists("/t", data)
+
+
+# Contents as they are written nearly always ------------------------------------------------------
+
+TOPIC = (
+    b'{"partitions":{"0":[4,3,1],"1":[],"12":[2]},"topic_id":"7rz","adding_replicas":{"0":[4]},'
+    b'"removing_replicas":{},"version":3}'
+)
+KAFKAS = b'{"controller_epoch":1,"leader":4,"version":1,"leader_epoch":7,"isr":[4,5,6]}'
+CASES = (
+    (decode_topic_and_extras, TOPIC),
+    (decode_topic_lists, TOPIC),
+    (decode_topic_and_extras, encode_topic({0: (1, 2), 5: (3,)})),
+    (decode_topic_and_extras, b'{"version":1,"x":{"partitions":{"0":[1]}},"partitions":{"0":[2]}}'),
+    (decode_topic_and_extras, b'{"version":1,"partitions":{"0":[1]},"partitions":{"0":[2]}}'),
+    (decode_topic_and_extras, b'{"version":1,"partitions":{"0":[1]},"partition\\u0073":{}}'),
+    (decode_topic_and_extras, b'{"version":1,"partitions":{"0":[1],"0":[2]}}'),
+    (decode_state, KAFKAS),
+    (decode_state, encode_state(StateZnode(-1, 0, 3, ()))),
+    (decode_reassignment, encode_reassignment(ReassignmentZnode(3, (1, 2), legacy=True))),
+)
+
+
+def _read(decode: Callable[[str, bytes], Any], data: bytes) -> Any:
+    error = find_error(decode, data)
+    if error is not None:
+        return "bad" if "not JSON" in error.reason else error.reason
+    return decode("/z", data)
+
+
+@pytest.mark.parametrize(("decode", "data"), CASES)
+def test_content_means_the_same_with_a_space_in_it(
+    decode: Callable[[str, bytes], Any], data: bytes
+) -> None:
+    """What is written otherwise is read as JSON, and says the same, whatever byte is changed."""
+    random = Random(1)
+    for turn in range(400):
+        found = bytearray(data)
+        for _ in range(turn and random.randint(1, 2)):
+            place = random.randrange(len(found))
+            found[place : place + random.randint(0, 1)] = random.choice(
+                (b"0", b"7", b",", b"]", b"[", b"}", b"{", b'"', b":", b"-", b"1.5", b"\\", b"")
+            )
+        assert _read(decode, bytes(found)) == _read(decode, b" " + bytes(found)), bytes(found)
+
+
+def test_usual_states_are_told_from_others() -> None:
+    """Of a state as it is written nearly always all is said; of any other nothing."""
+    assert read_usual_state(KAFKAS) == (4, 7, 1, (4, 5, 6))
+    assert read_usual_state(KAFKAS.replace(b":7", b":07")) is None
+    assert read_usual_state(KAFKAS + b" ") is None
+
+
+def test_what_is_shared_by_topics_is_read_anew_where_it_differs() -> None:
+    """Partitions and what stands beside them are remembered each by itself."""
+    other = TOPIC.replace(b"7rz", b"8rz").replace(b"[2]", b"[2,1]")
+    assert decode_topic_and_extras("/t", TOPIC)[1] == {"topic_id": "7rz"}
+    assert decode_topic_and_extras("/t", other) == (
+        {0: (4, 3, 1), 1: (), 12: (2, 1)},
+        {"topic_id": "8rz"},
+    )

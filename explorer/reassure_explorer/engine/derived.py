@@ -316,7 +316,7 @@ class Engine(Expander):
         return count_values(self.layout, (level.restore() for level in self.levels))
 
     def _report(self, distinct: int, compiling: float) -> ExploreResult:
-        actions, notes = self.count_steps()
+        actions, notes = self.count_by_action()
         return ExploreResult(
             model=self.model.name,
             engine="derived",
@@ -342,6 +342,3 @@ class Engine(Expander):
                 **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
             },
         )
-
-
-__all__ = ["Engine", "EngineError", "Progress", "explore_derived"]

@@ -42,7 +42,8 @@ class NotDeterministic(ModelError):
     """A function of the model whose answer depends on more than the fields it reads."""
 
 
-def _grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+def grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    """Return an array with room for `size` entries at least, those that are new filled."""
     if size <= len(array):
         return array
     grown = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, dtype=array.dtype)
@@ -190,7 +191,7 @@ class Diagrams:
     def _add_node(self, cell: int) -> int:
         place = self._places[cell]
         first, self._used = self._used, self._used + (1 << (place & 255))
-        self.children = _grow(self.children, self._used, MISSING)
+        self.children = grow(self.children, self._used, MISSING)
         return first << _FIRST | place
 
     def _find_leaf(self, root: int, path: Recording) -> int:
@@ -220,9 +221,9 @@ class Diagrams:
         if known is None:
             known = self._known_leaves[root, key, after] = len(self.leaves)
             clear, put, notes = key
-            self.clear = _grow(self.clear, known + 1, 0)
-            self.put = _grow(self.put, known + 1, 0)
-            self.more = _grow(self.more, known + 1, 0)
+            self.clear = grow(self.clear, known + 1, 0)
+            self.put = grow(self.put, known + 1, 0)
+            self.more = grow(self.more, known + 1, 0)
             self.clear[known] = np.array(clear, dtype=np.uint64)
             self.put[known] = np.array(put, dtype=np.uint64)
             self.more[known] = after

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer.engine import kernels, sorting
-from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams
+from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams, grow
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.learning import Learner
 from reassure_explorer.engine.orbits import make_tables
@@ -167,7 +167,7 @@ class Expander(Learner):
 
     def _count_steps(self, taken: int, hits: I64) -> None:
         self.generated += taken
-        self.hits = _grow(self.hits, len(hits))
+        self.hits = grow(self.hits, len(hits), 0)
         self.hits[: len(hits)] += hits
 
     def _resolve(
@@ -184,7 +184,7 @@ class Expander(Learner):
                 with self._lock:
                     for i, root in some[:LEARNED_AT_ONCE].tolist():
                         self.find_leaf(root, tuple(rows[i].tolist()))
-                hits = _grow(hits, len(d.clear))
+                hits = grow(hits, len(d.clear), 0)
                 if not out.has_room(len(some) * d.widest):
                     out.flush(len(some) * d.widest)
                 with self._lock:
@@ -296,7 +296,7 @@ class Expander(Learner):
         )
         return None if i < 0 else (tuple(rows[i].tolist()), int(root))
 
-    def count_steps(self) -> tuple[Counter[str], Counter[str]]:
+    def count_by_action(self) -> tuple[Counter[str], Counter[str]]:
         """Return the steps taken by action, and by what was noted of them."""
         actions = Counter({action.name: 0 for action in self.model.actions})
         notes: Counter[str] = Counter()
@@ -307,10 +307,6 @@ class Expander(Learner):
                 for note in noted:
                     notes[note] += times
         return actions, notes
-
-
-def _grow(hits: I64, size: int) -> I64:
-    return np.concatenate([hits, np.zeros(max(0, size - len(hits)), dtype=np.int64)])
 
 
 class _Output:

@@ -7,6 +7,7 @@ part and time running down.
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
+from operator import attrgetter
 from typing import Any, Final
 
 from reassure_explorer.engine.result import Trace, TraceStep
@@ -100,14 +101,10 @@ def tell_trace(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def _name_action(step: TraceStep) -> str:
-    return step.action
-
-
 def draw_trace(
     trace: Trace,
     title: str = "",
-    actor: Callable[[TraceStep], str] = _name_action,
+    actor: Callable[[TraceStep], str] = attrgetter("action"),
     colours: Mapping[str, str] | None = None,
 ) -> str:
     """Return the trace as a space-time diagram: an SVG picture with a line for each actor.

@@ -11,11 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_explorer.counterexamples import (
-    SmallWorld,
-    list_counterexamples,
-    list_meetings,
-)
+from reassure_explorer.counterexamples import SmallWorld, list_counterexamples
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.scopes.counts import COUNTS
@@ -75,13 +71,21 @@ def _find_scopes() -> Iterator[Scope]:
             yield Scope(name, said["summary"], make, protocol)
 
 
+def _find_meetings() -> Iterator[Scope]:
+    """Yield the meetings of every protocol that meets others."""
+    modules = import_parts("reassure_explorer", "counterexamples")
+    for protocol, tables in read_parts("reassure_explorer", "counterexamples.toml"):
+        for name, said in tables.items():
+            if "summary" in said:
+                make, profile = modules[protocol].MEETINGS[name], said.get("profile", protocol)
+                yield Scope(name, said["summary"], make, profile)
+
+
 SCOPES: Final[Mapping[str, Scope]] = {each.name: each for each in _find_scopes()}
 """The standard scopes by name."""
 
 
-MEETINGS: Final[Mapping[str, Scope]] = {
-    m.name: Scope(m.name, m.summary, m.make, m.profile) for m in list_meetings()
-}
+MEETINGS: Final[Mapping[str, Scope]] = {each.name: each for each in _find_meetings()}
 """Small worlds in which protocols meet, by name."""
 COUNTEREXAMPLES: Final[Mapping[str, Scope]] = {
     each.name: Scope(

@@ -29,7 +29,6 @@ from reassure_model.machine import Act, Machine, Sets, Within
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 
-_NONE: Final = (None,)
 CONTRADICTION: Final = "contradiction"
 """The field that says that the rules have refused what the controller owed."""
 WRITTEN: Final = "written"
@@ -323,7 +322,7 @@ class MachineScope:
                 yield Invariant(clause, asking.find_broken)
 
     def _make_act(self, act: Act) -> Action:
-        parameters = self.bounds.sets[act.over] if act.over else _NONE
+        parameters = self.bounds.sets[act.over] if act.over else (None,)
         marked = self.is_one_of_several and not act.shared
         if marked:
             places = range(len(self.starts))

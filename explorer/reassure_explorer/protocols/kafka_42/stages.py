@@ -58,7 +58,6 @@ def find_stage(move: Move, readings: Readings) -> Stage:
 
 
 S = Stage
-_LISTEN: Final = (rules.listen, rules.next_effect)
 _START: Final = (rules.start_new_replicas, rules.wait_until_in_sync)
 _ELECT: Final = (rules.move_leader, rules.elect)
 _STOP: Final = (rules.stop_old_replicas, rules.write_assignment)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reassure_explorer.counterexamples import Make, Meeting, SmallWorld, make_world
+from reassure_explorer.counterexamples import Make, Meetings, SmallWorld, make_world
 from reassure_model.environment import Controller, Failover
 from reassure_model.protocols.kafka_zk import (
     Alter,
@@ -109,12 +109,4 @@ def _meet(readings: Readings) -> SmallWorld:
     )
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-calls",
-        "calls, the old znode and a deletion: one replica, three brokers; each once, one death, "
-        "one failover",
-        "kafka-zk",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-calls": _meet}

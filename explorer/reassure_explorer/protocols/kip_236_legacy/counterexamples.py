@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from reassure_explorer.counterexamples import Find, Make, Meeting, SmallWorld, make_world
+from reassure_explorer.counterexamples import Find, Make, Meetings, SmallWorld, make_world
 from reassure_model.environment import Controller
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted
@@ -89,12 +89,4 @@ def _meet(readings: Readings) -> SmallWorld:
     return _make(readings, problems, ((2,), (1,)), ((2,), (3,)), writes=2, failovers=1)
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-routes",
-        "the old znode and requests by the new route: one replica, three brokers, nobody dies; two "
-        "writes of the znode, one request, one failover",
-        "kip-236-legacy",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-routes": _meet}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from reassure_explorer.counterexamples import Find, Make, Meeting, SmallWorld, make_world
+from reassure_explorer.counterexamples import Find, Make, Meetings, SmallWorld, make_world
 from reassure_model.protocols import kip_46
 from reassure_model.protocols.kip_46 import Cluster, HealingConfig, Submit, properties
 from reassure_model.protocols.kip_46.machine import MACHINE
@@ -91,12 +91,4 @@ def _meet(readings: Readings) -> SmallWorld:
     )
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-tasks",
-        "healing and an operator's tasks: a partition on two of four brokers; one task, two "
-        "deaths, one return, one failover, one interval",
-        "kip-46",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-tasks": _meet}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from reassure_explorer.counterexamples import Make, Meeting, SmallWorld, make_world
+from reassure_explorer.counterexamples import Make, Meetings, SmallWorld, make_world
 from reassure_model.protocols.topics import Ask, Reassign, make_topic
 from reassure_model.protocols.topics.machine import MACHINE
 from reassure_spec.readings import Readings
@@ -53,12 +53,4 @@ def _meet(readings: Readings) -> SmallWorld:
     )
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-deletion",
-        "deletion, reassignment and growth of a topic on one of two brokers; each asked for once, "
-        "one death, one failover",
-        "kafka-zk",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-deletion": _meet}
