@@ -226,15 +226,6 @@ def test_orbits_of_standard_scopes(
         replay(model, violation.trace)
 
 
-def test_plain_engine_agrees_on_a_standard_scope() -> None:
-    """Level by level, step by step and note by note the two engines find the same orbits."""
-    _, model = get_model("logs", "kafka-4485")
-    budget = Budget(states=700)
-    plain = explore_plain(model, keep_going=True, budget=budget, symmetry=True)
-    derived = explore_derived(model, keep_going=True, budget=budget, symmetry=True)
-    assert summarise(plain) == summarise(derived)
-
-
 def test_members_that_play_the_same_part_are_told() -> None:
     """Where requests are not the same for all brokers the group is smaller, and says so."""
     _, model = get_model("new", "kip-236")

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from reassure_explorer.engine.diagrams import LEAF, MISSING, YES, Diagrams
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.engine.memory import Memory, compute_key
+from reassure_explorer.engine.memory import LearnedPaths, compute_key
 from reassure_explorer.engine.origins import NotTraceable, read_code, take_stock
 from reassure_explorer.engine.packing import EngineError, Layout, Words
 from reassure_explorer.engine.result import Trace, TraceStep
@@ -57,7 +57,7 @@ class Learner:
         self._chance = Random(len(self.instances))
         self.key = compute_key(model, f"{self.layout.order} {self._stock.compute_digest()}")
         """What tells this model, with its code and data, from any other."""
-        self._memory = None if memory is None else Memory(memory, self.key)
+        self._memory = None if memory is None else LearnedPaths(memory, self.key)
         self.origins: list[tuple[int, Words]] = []
         """The root of each path, and the state that it was learned from."""
         self.checks: tuple[Callable[[Any], bool], ...] = (

@@ -49,7 +49,7 @@ def compute_key(model: Model, label: str) -> str:
     return hashlib.sha256("\n".join(shape).encode()).hexdigest()
 
 
-class Memory:
+class LearnedPaths:
     """The file of one model in a directory."""
 
     def __init__(self, directory: Path, key: str) -> None:

@@ -157,7 +157,7 @@ class Layout:
 
     def draw_unread(self, words: Words, read: Set[int], chance: Random) -> Words:
         """Return a packed state that has the same values in the cells read, and any in others."""
-        reader, drawn = _Cells(self, words), dict[int, int]()
+        reader, drawn = _PackedCells(self, words), dict[int, int]()
         for name, domain in self.model.fields.items():
             drawn |= domain.draw_unread(reader, self.first[name], read, chance)
         return self.write(words, drawn)
@@ -201,7 +201,7 @@ _Bits = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _PackedCells:
     """Reads cells of a packed state."""
 
     layout: Layout

@@ -22,7 +22,7 @@ from reassure_explorer.engine.interface import (
     Symmetry,
 )
 from reassure_explorer.engine.search import find_shortest
-from reassure_explorer.scopes.storing import Place, Storing
+from reassure_explorer.scopes.storing import Storage, Storing
 from reassure_model.environment import Controller, Failover, NotPossible
 from reassure_model.fields import RecordOf
 from reassure_model.machine import Act, Machine, Sets, Within
@@ -77,9 +77,9 @@ class _Steps:
 
     take_step: Step
     readings: Readings
-    places: tuple[Place, ...]
+    places: tuple[Storage, ...]
     """Where each partition is stored."""
-    memories: tuple[Place, ...]
+    memories: tuple[Storage, ...]
     """Where what is kept in mind of each is stored, if it is."""
     follow: Callable[..., Any] | None
     next_effect: Callable[[Any, Readings], Any] | None
@@ -170,8 +170,8 @@ class _Taking:
 class _Asking:
     """Asks something of every partition."""
 
-    places: tuple[Place, ...]
-    memories: tuple[Place, ...]
+    places: tuple[Storage, ...]
+    memories: tuple[Storage, ...]
     readings: Readings
     find: Callable[..., Any]
     is_at_rest: Callable[[Any, Readings], bool] | None = None
@@ -231,7 +231,7 @@ class MachineScope:
         return len(self.starts) > 1
 
     @cached_property
-    def _storing(self) -> tuple[Storing, tuple[Place, ...], tuple[Place, ...]]:
+    def _storing(self) -> tuple[Storing, tuple[Storage, ...], tuple[Storage, ...]]:
         """The explorer's fields, where partitions are stored, and what is kept in mind of each."""
         machine = self.machine
         storing = Storing(self.bounds.sets, self.readings, alike=machine.alike)

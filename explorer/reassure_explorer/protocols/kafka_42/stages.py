@@ -28,7 +28,7 @@ from reassure_model.protocols.kip_236.rules import check_change_isr
 from reassure_spec.readings import Readings
 
 
-class Stage(Enum):
+class MoveStage(Enum):
     """Where a partition stands; the value says what there is to do."""
 
     AT_REST = "nothing is asked for"
@@ -41,23 +41,25 @@ class Stage(Enum):
     DONE = "the target alone is assigned: the path is to go"
 
 
-def find_stage(move: Move, readings: Readings) -> Stage:
+S = MoveStage
+
+
+def find_stage(move: Move, readings: Readings) -> MoveStage:
     """Return where a partition stands."""
     if move.task is None:
-        return Stage.AT_REST if move.path is None else Stage.ASKED
+        return S.AT_REST if move.path is None else S.ASKED
     target = move.task.target
     at = rules.find_step(move, move.task, readings)
     if at == 7:
-        return Stage.DONE
+        return S.DONE
     if at > 2:
         led = at == 5 or rules.is_led_by(move, target)
-        return Stage.STOPPING if led else Stage.ELECTING
+        return S.STOPPING if led else S.ELECTING
     if rules.start_new_replicas(move, target, readings) is not None:
-        return Stage.STARTING
-    return Stage.IN_SYNC if is_in_sync(move, target) else Stage.WAITING
+        return S.STARTING
+    return S.IN_SYNC if is_in_sync(move, target) else S.WAITING
 
 
-S = Stage
 _START: Final = (rules.start_new_replicas, rules.wait_until_in_sync)
 _ELECT: Final = (rules.move_leader, rules.elect)
 _STOP: Final = (rules.stop_old_replicas, rules.write_assignment)
@@ -83,10 +85,14 @@ MOVES: Final[Moves] = {
 """Where a step leads from a stage that it ends, under any of the readings."""
 
 _AGAIN: Final = frozenset({S.ASKED, S.AT_REST})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {s: _AGAIN for s in Stage if s not in _AGAIN}
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {s: _AGAIN for s in MoveStage if s not in _AGAIN}
 """The next controller begins again with the path, which may be gone by then."""
 
 
 LIFECYCLE: Final[Lifecycle[Move]] = Lifecycle(
-    "a reassignment", Stage, lambda move, readings: {"": find_stage(move, readings)}, MOVES, FORGETS
+    "a reassignment",
+    MoveStage,
+    lambda move, readings: {"": find_stage(move, readings)},
+    MOVES,
+    FORGETS,
 )

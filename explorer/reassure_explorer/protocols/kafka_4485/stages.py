@@ -19,7 +19,7 @@ from reassure_model.protocols.kafka_4485.replication import (
 )
 
 
-class Stage(Enum):
+class ReplicaStage(Enum):
     """Where a replica stands; the value says what there is to do."""
 
     LEADING = "it leads: it writes, answers and evaluates the high watermark"
@@ -30,19 +30,21 @@ class Stage(Enum):
     LAGGING = "it lags beyond the limit: it is to be written out of the in-sync set"
 
 
-def find_stage(state: Replication, broker: int) -> Stage:
+S = ReplicaStage
+
+
+def find_stage(state: Replication, broker: int) -> ReplicaStage:
     """Return where a replica stands, by what its leader knows."""
     if broker == state.leader:
-        return Stage.LEADING
+        return S.LEADING
     if state.replicas[broker].leader_epoch != state.leader_epoch:
-        return Stage.STALE
+        return S.STALE
     stored, close = broker in state.isr, broker in state.term.pseudo_isr
     if close:
-        return Stage.IN_SYNC if stored else Stage.CLOSE
-    return Stage.LAGGING if stored else Stage.BEHIND
+        return S.IN_SYNC if stored else S.CLOSE
+    return S.LAGGING if stored else S.BEHIND
 
 
-S = Stage
 _ELECT: Final = (STEPS[Elect],)
 _CLOSE: Final = (compute_pseudo_isr,)
 
@@ -67,7 +69,7 @@ MOVES: Final[Moves] = {
 
 LIFECYCLE: Final[Lifecycle[Replication]] = Lifecycle(
     "a replica",
-    Stage,
+    ReplicaStage,
     lambda state, _: {broker: find_stage(state, broker) for broker in range(len(state.replicas))},
     MOVES,
 )

@@ -25,7 +25,7 @@ from reassure_model.protocols.kafka_zk import (
 from reassure_model.protocols.kafka_zk.world import can_join_told
 
 
-class Stage(Enum):
+class ShippedStage(Enum):
     """Where a partition stands; the value says what there is to do."""
 
     AT_REST = "nothing is asked for"
@@ -36,22 +36,24 @@ class Stage(Enum):
     REACHED = "the target is all that is assigned: the old znode's entry for it is to go"
 
 
-def find_stage(shipped: Shipped) -> Stage:
+S = ShippedStage
+
+
+def find_stage(shipped: Shipped) -> ShippedStage:
     """Return where a partition stands."""
     due = {effect.step for effect in shipped.plan if isinstance(effect, Record)}
     if "U1" in due or (shipped.unread and shipped.entry is not None):
-        return Stage.ASKED
+        return S.ASKED
     if Look() in shipped.plan:
-        return Stage.RECORDED
+        return S.RECORDED
     now = shipped.assignment
     if "B6" in due or (now.is_reassigning and is_in_sync(shipped, now.target)):
-        return Stage.COMPLETING
+        return S.COMPLETING
     if now.is_reassigning:
-        return Stage.ADDING
-    return Stage.REACHED if RemoveEntry(now.target, "B7") in shipped.plan else Stage.AT_REST
+        return S.ADDING
+    return S.REACHED if RemoveEntry(now.target, "B7") in shipped.plan else S.AT_REST
 
 
-S = Stage
 _CALLED: Final = lead_to(S.ASKED, S.RECORDED, by=(plan_call,))
 _WRITTEN: Final = lead_to(S.ASKED)
 _LOOKED: Final = lead_to(S.ADDING, S.COMPLETING, by=(plan_phase,))
@@ -92,7 +94,7 @@ again, also one that was left there."""
 
 LIFECYCLE: Final[Lifecycle[Shipped]] = Lifecycle(
     "a partition of a shipped controller",
-    Stage,
+    ShippedStage,
     lambda shipped, _: {"": find_stage(shipped)},
     MOVES,
     FORGETS,

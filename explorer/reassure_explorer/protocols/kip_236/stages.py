@@ -30,7 +30,7 @@ from reassure_model.writes import (
 )
 
 
-class Stage(Enum):
+class ReassignmentStage(Enum):
     """Where a partition stands; the value says what there is to do."""
 
     AT_REST = "nothing is asked for"
@@ -43,25 +43,27 @@ class Stage(Enum):
     DONE = "the target alone is assigned: the record is to go"
 
 
-def find_stage(partition: Partition) -> Stage:
+S = ReassignmentStage
+
+
+def find_stage(partition: Partition) -> ReassignmentStage:
     """Return where a partition stands."""
     flight, assigned = partition.reassignment, partition.assigned
     if flight is None or assigned is None:
-        return Stage.REQUESTED if partition.requests else Stage.AT_REST
+        return S.REQUESTED if partition.requests else S.AT_REST
     if partition.drop_due:
-        return Stage.DROPPING
+        return S.DROPPING
     if any(replica not in assigned for replica in flight.target):
-        return Stage.EXPANDING
+        return S.EXPANDING
     if partition.announce_due:
-        return Stage.ANNOUNCING
+        return S.ANNOUNCING
     if not (partition.completing or is_target_in_sync(partition)):
-        return Stage.WAITING
+        return S.WAITING
     if assigned != flight.target:
-        return Stage.COMPLETING
-    return Stage.DONE
+        return S.COMPLETING
+    return S.DONE
 
 
-S = Stage
 _STATE: Final = (rules.check_epochs, rules.check_state)
 _CHANGE: Final = lead_to(S.DROPPING, by=(record_rules.check_update_reassignment,))
 _LAG: Final = lead_to(S.WAITING, by=(rules.check_change_isr,))
@@ -104,7 +106,7 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
 
 LIFECYCLE: Final[Lifecycle[System]] = Lifecycle(
     "a reassignment",
-    Stage,
+    ReassignmentStage,
     lambda system, _: {"": find_stage(system.partition)},
     MOVES,
     FORGETS,

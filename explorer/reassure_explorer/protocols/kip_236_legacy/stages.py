@@ -23,7 +23,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
 
-class Stage(Enum):
+class EntryStage(Enum):
     """Where the entry of a partition stands; the value says what there is to do."""
 
     NONE = "the old znode has no entry for the partition"
@@ -34,23 +34,25 @@ class Stage(Enum):
     GONE = "it has left the znode: the record is to go"
 
 
-def find_stage(legacy: Legacy, key: PartitionKey) -> Stage:
+S = EntryStage
+
+
+def find_stage(legacy: Legacy, key: PartitionKey) -> EntryStage:
     """Return where the entry of a partition stands, the first where there are several."""
     partition = legacy.get(key)
     flight = partition.reassignment
     entry = next((each for each in legacy.entries or () if each.key == key), None)
     if entry is None:
-        return Stage.GONE if flight is not None and flight.legacy else Stage.NONE
+        return S.GONE if flight is not None and flight.legacy else S.NONE
     if all((each.key, each.target) != (key, entry.target) for each in legacy.seen or ()):
-        return Stage.WRITTEN
+        return S.WRITTEN
     if any(request.legacy for request in partition.requests):
-        return Stage.REQUESTED
+        return S.REQUESTED
     if flight is not None and flight.legacy and flight.target == entry.target:
-        return Stage.IN_FLIGHT
-    return Stage.LEFT
+        return S.IN_FLIGHT
+    return S.LEFT
 
 
-S = Stage
 _ZNODE: Final = (rules.next_for_znode, rules.apply_effect)
 _WRITTEN: Final = lead_to(S.WRITTEN)
 _DELETED: Final = lead_to(S.NONE, S.GONE)
@@ -86,11 +88,11 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
 """What was made a request is made one again."""
 
 
-def _find(legacy: Legacy, _: Readings) -> Mapping[PartitionKey, Stage]:
+def _find(legacy: Legacy, _: Readings) -> Mapping[PartitionKey, EntryStage]:
     there = {key for key, _ in legacy.partitions} | {each.key for each in legacy.entries or ()}
     return {key: find_stage(legacy, key) for key in there}
 
 
 LIFECYCLE: Final[Lifecycle[Legacy]] = Lifecycle(
-    "an entry of the old znode", Stage, _find, MOVES, FORGETS
+    "an entry of the old znode", EntryStage, _find, MOVES, FORGETS
 )

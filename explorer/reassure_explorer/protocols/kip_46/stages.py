@@ -20,7 +20,7 @@ from reassure_model.protocols.kip_46 import (
 )
 
 
-class Stage(Enum):
+class FailureStage(Enum):
     """Where a broker stands; the value says what there is to do."""
 
     THERE = "it is alive"
@@ -34,27 +34,29 @@ class Stage(Enum):
     BACK = "it is alive again: the record of its failure is to go"
 
 
-def find_stage(cluster: Cluster, broker: int) -> Stage:
+S = FailureStage
+
+
+def find_stage(cluster: Cluster, broker: int) -> FailureStage:
     """Return where a broker stands."""
     recorded = broker in dict(cluster.failed)
     if broker in cluster.live:
-        return Stage.BACK if recorded else Stage.THERE
+        return S.BACK if recorded else S.THERE
     generation = cluster.generation
     if recorded and generation is not None and generation.broker == broker:
-        return Stage.GENERATED if generation.pending else Stage.PERSISTED
+        return S.GENERATED if generation.pending else S.PERSISTED
     if recorded:
-        return Stage.RECORDED
+        return S.RECORDED
     if any(broker in replicas for replicas in compute_plan(cluster).values()):
-        return Stage.MISSED
+        return S.MISSED
     if all(broker not in hosted.assigned for hosted in cluster.partitions):
-        return Stage.REPLACED
+        return S.REPLACED
     running = find_running(cluster)
     moved = {key for key, _ in running.assignments} if running is not None else set()
     mine = any(h.key in moved and broker in h.assigned for h in cluster.partitions)
-    return Stage.MOVING if mine else Stage.QUEUED
+    return S.MOVING if mine else S.QUEUED
 
 
-S = Stage
 _RECORD: Final = (rules.next_for_records, rules.RecordFailure)
 _TASKS: Final = (rules.next_for_generation,)
 _CHOOSE: Final = (rules.generate_tasks, rules.choose_replacement, rules.find_due)
@@ -93,7 +95,7 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.GENERATED: _AGAIN, S.PERSIST
 
 LIFECYCLE: Final[Lifecycle[Cluster]] = Lifecycle(
     "a broker's failure",
-    Stage,
+    FailureStage,
     lambda cluster, _: {broker: find_stage(cluster, broker) for broker, _ in cluster.racks},
     MOVES,
     FORGETS,

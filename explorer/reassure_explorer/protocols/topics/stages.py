@@ -20,7 +20,7 @@ from reassure_model.protocols.topics import (
 from reassure_model.state_machines import ReplicaState, move_replica
 
 
-class Stage(Enum):
+class DeletionStage(Enum):
     """Where a topic stands; the value says what there is to do."""
 
     KEPT = "nobody asks for its deletion"
@@ -32,22 +32,24 @@ class Stage(Enum):
     NONE = "there is no such topic, and nobody asks for its deletion"
 
 
-def find_stage(topic: Topic) -> Stage:
+S = DeletionStage
+
+
+def find_stage(topic: Topic) -> DeletionStage:
     """Return where a topic stands."""
     if not topic.partitions:
         if not topic.is_asked:
-            return Stage.NONE
-        return Stage.REMOVED if topic.is_finishing and topic.has_config else Stage.FINISHED
+            return S.NONE
+        return S.REMOVED if topic.is_finishing and topic.has_config else S.FINISHED
     if not topic.is_asked:
-        return Stage.KEPT
+        return S.KEPT
     states = {state for _, state in topic.states}
     if states == {ReplicaState.DELETION_SUCCESSFUL}:
-        return Stage.ANSWERED
+        return S.ANSWERED
     begun = {ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL}
-    return Stage.DELETING if states & begun else Stage.ASKED
+    return S.DELETING if states & begun else S.ASKED
 
 
-S = Stage
 _THERE: Final = (next_for_there,)
 _GONE: Final = (next_for_gone,)
 
@@ -69,5 +71,9 @@ FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.DELETING: _AGAIN, S.ANSWERED
 
 
 LIFECYCLE: Final[Lifecycle[Topic]] = Lifecycle(
-    "a topic that is to be deleted", Stage, lambda topic, _: {"": find_stage(topic)}, MOVES, FORGETS
+    "a topic that is to be deleted",
+    DeletionStage,
+    lambda topic, _: {"": find_stage(topic)},
+    MOVES,
+    FORGETS,
 )
