@@ -17,8 +17,7 @@ from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.result import Verdict, Violation
-from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, get_model
-from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.catalogue import COUNTS, MEETINGS, SCOPES, get_model
 from reassure_explorer.scopes.sweep import (
     INSTANCES,
     LIVENESS,
@@ -32,7 +31,7 @@ from reassure_spec.readings import get_profile
 
 
 def _name(instance: Instance) -> str:
-    return f"{instance.finding} {instance.chosen_profile} {instance.scope}"
+    return f"{instance.finding} {instance.profile} {instance.scope}"
 
 
 @pytest.mark.sampled(5)
@@ -229,9 +228,11 @@ def test_calm_story_is_the_same_on_the_controller() -> None:
     """The real controller follows a calm story line by line; another kind is not told to it."""
     calm = next(i for i in INSTANCES if i.scope == "promises-calm")
     scenarios = {}
-    shipped = Instance("shipped", "shipped", "shipped.leader.holds-committed", 8)
+    shipped = Instance(
+        "shipped", "shipped", "shipped.leader.holds-committed", 8, profile="kafka-zk"
+    )
     for instance in (calm, shipped):
-        profile = instance.chosen_profile
+        profile = instance.profile
         readings, model = get_model(instance.scope, profile, instance.readings)
         (violation,) = explore_derived(narrow(model, instance.invariant)).violations
         scenarios[instance.finding] = tell(instance.scope, profile, readings, violation)
@@ -249,7 +250,7 @@ def test_shipped_leader_may_have_no_log() -> None:
 
     The same comes about without the old znode (finding zk-10).
     """
-    story = derive(Instance("", "shipped", "shipped.leader.holds-committed", 8))
+    story = derive(Instance("", "shipped", "shipped.leader.holds-committed", 8, profile="kafka-zk"))
     assert story is not None
     assert len(story.steps) == 8
     assert [step.action for step in story.steps].count("failover") == 1

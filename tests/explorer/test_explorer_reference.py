@@ -12,8 +12,7 @@ from reassure_explorer.engine.explore import UnknownEngine
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
 from reassure_explorer.protocols.kip_236.scopes import bound
-from reassure_explorer.scopes.catalogue import SCOPES, UnknownScope, explore_scope
-from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.catalogue import COUNTS, SCOPES, UnknownScope, explore_scope
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Die, Failover, Leave
 from reassure_model.outcome import Accepted

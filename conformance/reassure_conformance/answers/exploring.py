@@ -19,13 +19,13 @@ from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.scopes.catalogue import (
+    COUNTS,
     MEETINGS,
     SCOPES,
     get_model,
     get_scope,
     pin,
 )
-from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
 

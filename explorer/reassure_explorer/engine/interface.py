@@ -162,11 +162,10 @@ class Action:
         """Return the action with its parameter, as traces print it."""
         if self.words is not None:
             return self.words(parameter)
-        return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"
-
-
-def _in_words(parameter: Any) -> str:
-    return "-".join(map(str, parameter)) if isinstance(parameter, tuple) else str(parameter)
+        if parameter is None:
+            return self.name
+        parts = parameter if isinstance(parameter, tuple) else (parameter,)
+        return f"{self.name} {'-'.join(map(str, parts))}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ The whole graph is kept in memory, a few hundred bytes a state: scopes of some m
 """
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -155,11 +156,8 @@ class _Graph:
         return taken + ways.walk_to(entry)[1]
 
     def _find_rows(self, row: int, columns: list[int]) -> list[int]:
-        rows = []
-        for column in columns:
-            row = int(self.targets[row, column])
-            rows.append(row)
-        return rows
+        follow = accumulate(columns, lambda at, c: int(self.targets[at, c]), initial=row)
+        return list(follow)[1:]
 
     def _tell(self, row: int, columns: list[int]) -> tuple[TraceStep, ...]:
         """Return the steps that columns stand for; the plain model must take them as well."""

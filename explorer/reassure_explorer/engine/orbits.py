@@ -119,15 +119,11 @@ def _merge(layout: Layout, blocks: Iterable[_Block]) -> Iterable[list[_Block]]:
     cells: set[int] = set()
     for block in blocks:
         wider = cells | set(block.cells)
-        if chunk and _count_bits(layout, wider) > CHUNK_BITS:
+        if chunk and sum(layout.cells[cell].width for cell in wider) > CHUNK_BITS:
             yield chunk
             chunk, wider = [], set(block.cells)
         chunk, cells = [*chunk, block], wider
     yield chunk
-
-
-def _count_bits(layout: Layout, cells: Iterable[int]) -> int:
-    return sum(layout.cells[cell].width for cell in cells)
 
 
 def _make_images(

@@ -239,9 +239,6 @@ class _Slot:
             known = _keep(self._packed, value, tuple(words.items()))
         return known
 
-    def _get_bits(self, words: Words) -> tuple[int, ...]:
-        return tuple([words[word] & mask for word, mask in self._masks])
-
     def change(self, words: list[int], value: Any) -> None:
         """Write another value into the words of a state. Raises OutOfRange."""
         for (word, put), (_, mask) in zip(self.pack(value), self._masks, strict=True):
@@ -249,7 +246,9 @@ class _Slot:
 
     def unpack(self, words: Words) -> Any:
         """Return the value in a packed state."""
-        bits = words[self.word] & self.mask if self.is_alone else self._get_bits(words)
+        bits: Any = words[self.word] & self.mask
+        if not self.is_alone:
+            bits = tuple([words[word] & mask for word, mask in self._masks])
         try:
             return self.unpacked[bits]
         except KeyError:

@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, pairwise
+from operator import call
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,11 +56,7 @@ class Team:
 
     def start(self, jobs: Sequence[Callable[[], Result]]) -> Iterator[Result]:
         """Return what the jobs answer, in their order, as soon as it is there."""
-        return map(_do, jobs) if self._pool is None else self._pool.map(_do, jobs)
-
-
-def _do(job: Callable[[], Result]) -> Result:
-    return job()
+        return map(call, jobs) if self._pool is None else self._pool.map(call, jobs)
 
 
 def merge(left: Run, right: Run) -> Run:

@@ -14,7 +14,6 @@ from typing import Any, Final
 from reassure_explorer.counterexamples import SmallWorld, list_counterexamples
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
@@ -94,6 +93,16 @@ COUNTEREXAMPLES: Final[Mapping[str, Scope]] = {
     for each in list_counterexamples()
 }
 """Small worlds in which one promise is broken, by name."""
+
+
+COUNTS: Final[Mapping[tuple[str, str], tuple[int, int, int]]] = {
+    (name, profile): (distinct, generated, depth)
+    for _, tables in read_parts("reassure_explorer", "counts.toml")
+    for profile, scopes in tables.items()
+    for name, (distinct, generated, depth) in scopes.items()
+}
+"""Golden numbers by scope and profile: distinct states, steps and depth, to the end. A changed
+number is a changed model; `benchmarks/explorer_counts.py` explores all of them."""
 
 
 def get_scope(name: str) -> Scope:

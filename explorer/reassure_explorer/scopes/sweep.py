@@ -39,17 +39,12 @@ class Instance:
     readings: Mapping[str, str] = field(default_factory=dict)
     """Readings that differ from those of the profile."""
     profile: str = ""
-    """The scope's own where it is not given."""
-
-    @property
-    def chosen_profile(self) -> str:
-        """The profile that is looked at."""
-        return self.profile or get_scope(self.scope).profile
+    """The profile that is looked at."""
 
 
 INSTANCES: Final = (
     *(
-        Instance(**each)
+        Instance(**{"profile": get_scope(each["scope"]).profile} | each)
         for _, tables in read_parts("reassure_explorer", "instances.toml")
         for each in tables["instances"]
     ),
@@ -71,7 +66,7 @@ def narrow(model: Model, invariant: str) -> Model:
 
 def derive(instance: Instance) -> Trace | None:
     """Return the shortest trace of an instance, stem and cycle of a lasso in one; None if none."""
-    _, model = get_model(instance.scope, instance.chosen_profile, instance.readings)
+    _, model = get_model(instance.scope, instance.profile, instance.readings)
     if instance.invariant == LIVENESS:
         from reassure_explorer.engine.liveness import check_liveness
 
