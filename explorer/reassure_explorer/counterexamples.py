@@ -48,6 +48,10 @@ class Counterexample:
     readings: Mapping[str, str] = field(default_factory=dict)
     """Readings that are not those of the profile."""
 
+    def make_source(self, readings: Readings) -> SmallWorld:
+        """Return the world in which the promise is broken, named by its clause."""
+        return self.make(readings, self.clause)
+
 
 Meetings = Mapping[str, Callable[[Readings], SmallWorld]]
 """By name what returns a small world in which protocols meet, and much must never be."""

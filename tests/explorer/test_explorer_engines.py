@@ -114,16 +114,12 @@ def test_action_that_changes_nothing_is_a_step() -> None:
         assert (result.distinct, result.actions) == (1, {"check nothing": 2})
 
 
-def test_initial_value_out_of_range_is_refused() -> None:
-    """A model whose first state is out of range is not made."""
-    with pytest.raises(RangeError, match="field right: 9"):
-        make_counter(initial=({"left": 0, "right": 9},))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"initial": ()}, "no initial state"),
+        ({"initial": ({"left": 0, "right": 9},)}, "field right: 9"),
+        ({"invariants": (Invariant("deadlock", lambda s: True),)}, "'deadlock' is looked for"),
         ({"initial": ({"left": 0},)}, r"lack or invent fields: \['right'\]"),
         ({"fields": {"not a name": Flag()}}, "cannot name a field"),
         ({"actions": (Action("a", max), Action("a", max))}, "name of two things"),

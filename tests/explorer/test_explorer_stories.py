@@ -47,7 +47,12 @@ def test_picture_is_svg_with_a_mark_for_each_step(story: Trace) -> None:
     assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(story.steps)
 
 
-def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
+@pytest.mark.parametrize(
+    "invariants",
+    [(Invariant("high", lambda s: "at the bottom" if s.height == 0 else None),), ()],
+    ids=["invariant", "deadlock"],
+)
+def test_fewer_faults_are_preferred_to_fewer_steps(invariants: tuple[Invariant, ...]) -> None:
     """The shortest story falls; the one with the fewest faults walks, and takes longer."""
     model = Model(
         "cliff",
@@ -60,7 +65,7 @@ def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
                 lambda s, _: s.replace(height=0, falls_left=0) if s.falls_left else None,
             ),
         ),
-        (Invariant("high", lambda s: "at the bottom" if s.height == 0 else None),),
+        invariants,
         faults=("falls_left",),
     )
     (violation,) = explore_derived(model).violations

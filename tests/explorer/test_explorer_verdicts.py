@@ -12,7 +12,6 @@ from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import Action, Goal, Int, Invariant, Model, ModelError
 from reassure_explorer.engine.liveness import check_liveness
-from reassure_explorer.engine.minimise import minimise_faults
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, Verdict
 from reassure_explorer.scopes.catalogue import explore_scope, get_model, pin
@@ -95,36 +94,10 @@ def test_engines_agree_on_deadlocks(
     assert derived.verdict is Verdict.VIOLATED
 
 
-def test_fewest_faults_are_found_for_a_deadlock_as_well() -> None:
-    """A deadlock without a fault is preferred to a shorter one with a fault."""
-
-    def jump(state: Any, _: Any) -> Any:
-        return state.replace(x=3, faults=state.faults - 1) if state.faults else None
-
-    model = make_counter(
-        fields={"x": Int(0, 9), "faults": Int(0, 1)},
-        initial=({"x": 0, "faults": 1},),
-        actions=(Action("jump", jump), Action("count", count_up)),
-        faults=("faults",),
-        terminal=lambda s: s.x == 3 and s.faults == 1,
-    )
-    shortest = explore_derived(model).violations[0]
-    assert [step.action for step in shortest.trace.steps] == ["jump"]
-    only = replace(model, terminal=None)
-    fewer = minimise_faults(only, explore_derived(only).violations[0])
-    assert [step.action for step in fewer.trace.steps] == ["count"] * 3
-
-
 def test_fair_runs_may_end_where_they_are_settled() -> None:
     """Liveness asks what is settled, and nothing of deadlock."""
     model = make_counter(actions=(Action("count", count_up, fair=True),), settled=lambda s: s.x > 2)
     assert check_liveness(model).verdict is Verdict.HOLDS
-
-
-def test_the_name_of_the_deadlock_check_is_taken() -> None:
-    """No invariant may be called as the check for deadlock is."""
-    with pytest.raises(ModelError, match="'deadlock' is looked for in every model"):
-        make_counter(invariants=(Invariant("deadlock", lambda s: None),))
 
 
 def test_action_that_never_happens_is_named_and_counted() -> None:

@@ -87,9 +87,7 @@ SCOPES: Final[Mapping[str, Scope]] = {each.name: each for each in _find_scopes()
 MEETINGS: Final[Mapping[str, Scope]] = {each.name: each for each in _find_meetings()}
 """Small worlds in which protocols meet, by name."""
 COUNTEREXAMPLES: Final[Mapping[str, Scope]] = {
-    each.name: Scope(
-        each.name, each.promise, partial(each.make, called=each.clause), each.profile, True
-    )
+    each.name: Scope(each.name, each.promise, each.make_source, each.profile, is_whole=True)
     for each in list_counterexamples()
 }
 """Small worlds in which one promise is broken, by name."""
