@@ -1,18 +1,25 @@
 """The clause format, the clauses themselves and the register of who carries them out."""
 
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from reassure_spec.blocks import BadBlock
 from reassure_spec.clauses import (
     LEVELS,
+    checks,
     clause,
     clauses_of_profile,
     get_places,
+    list_carried,
+    list_clauses,
     load_clauses,
     parse_clauses,
 )
+from reassure_spec.matrix import make_matrix
+from reassure_spec.protocols import Folder
 from reassure_spec.readings import PROFILES, READINGS
 
 GOOD = """# Things
@@ -77,6 +84,19 @@ def test_id_that_stands_twice_refused() -> None:
     """Two clauses with one id are refused by that id."""
     with pytest.raises(BadBlock, match=r"things.md.*thing\.first\.rule"):
         parse_clauses(GOOD + "\n" + GOOD, "things.md")
+
+
+def test_id_that_stands_in_two_files_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clause of one file may not stand in another one."""
+    twice = SimpleNamespace(list_texts=lambda _: [("a/one.md", GOOD), ("a/two.md", GOOD)])
+    monkeypatch.setattr("reassure_spec.clauses.list_folders", lambda: (twice,))
+    with pytest.raises(BadBlock, match=r"two.md.*already stands in another file"):
+        load_clauses.__wrapped__()
+
+
+def test_folder_without_clauses_has_none(tmp_path: Path) -> None:
+    """A protocol need have no file of a kind."""
+    assert list(Folder("none", tmp_path, {}).list_texts("clauses")) == []
 
 
 def test_every_clause_keeps_house_rules() -> None:
@@ -144,3 +164,30 @@ def test_registering_leaves_function_as_it_is() -> None:
     assert clause("drop.leader-kept")(carry_out) is carry_out
     places = get_places()["drop.leader-kept"]
     assert any(place.endswith("carry_out") for place in places)
+
+
+@checks
+def check_first(state: object) -> tuple[str, ...]:
+    """Name two clauses."""
+    return () if state else ("drop.leader-kept", "drop.keep-top")
+
+
+@clause("drop.slice.inclusive")
+def check_all(state: object) -> tuple[str, ...]:
+    """Name one, and use another check."""
+    return (*check_first(state), "drop.keep-top", "no clause")
+
+
+def test_clauses_are_read_off_the_text_of_a_check() -> None:
+    """A function carries out what its text names, what its checks do, and what it registers."""
+    named = ("drop.leader-kept", "drop.keep-top")
+    assert list_clauses(check_all) == named
+    assert list_carried(check_all) == (*named, "drop.slice.inclusive")
+    assert all("test_spec_clauses" in str(get_places()[each]) for each in named)
+
+
+def test_matrix_has_a_cell_for_each_source() -> None:
+    """A row of the matrix says in which places each source names its clause."""
+    some = parse_clauses(GOOD, "things.md")
+    (row,) = make_matrix(some, {"test": {"thing.first.rule": ["test.py:3"]}, "proof": {}})
+    assert row.places == {"test": ("test.py:3",), "proof": ()}

@@ -1,5 +1,6 @@
 """The map from the documents to the clauses: its own order, and the documents where at hand."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -50,6 +51,7 @@ def make_entries() -> tuple[Entry, ...]:
 def seeds(tmp_path: Path) -> Path:
     """A folder with one document."""
     (tmp_path / "paper.txt").write_text(TEXT)
+    (tmp_path / "another.txt").write_text("Nothing like it.")
     return tmp_path
 
 
@@ -224,6 +226,28 @@ def test_other_first_words_are_noticed(seeds: Path) -> None:
     """The first words in the map are those of the sentence."""
     *others, last = make_entries()
     assert kinds((*others, replace(last, begins="Others go")), seeds) == ["words"]
+
+
+ENTRY = {"at": "1:1", "section": "s", "begins": "A", "hash": "0", "clauses": [], "why": "x"}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "expected an object with `documents`"),
+        ({"documents": {"paper": [{"at": "1:1"}]}}, "an entry of paper lacks 'section'"),
+        ({"documents": {"paper": [ENTRY | {"at": "above"}]}}, "expected `at` as LINE:COLUMN"),
+    ],
+)
+def test_map_that_cannot_be_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: Any, complaint: str
+) -> None:
+    """A map that is no JSON, or has an entry without its parts, is refused with what is wrong."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "coverage.json").write_text(text)
+    monkeypatch.setattr("reassure_spec.coverage.files", lambda _: tmp_path)
+    with pytest.raises(BadCoverage, match=complaint):
+        load_entries()
 
 
 def test_wrapping_and_quoting_do_not_matter() -> None:

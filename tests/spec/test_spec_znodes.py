@@ -79,6 +79,57 @@ def test_small_contents_come_back(broker: int, epoch: int, config: dict[str, str
     assert znodes.decode_config("/k", znodes.encode_config(config)) == config
 
 
+def test_controller_may_say_where_it_listens_and_what_it_serves() -> None:
+    """An address and protocols are decoded as they were encoded; Kafka's controllers have none."""
+    plain = znodes.encode_controller(1, 17)
+    data = znodes.encode_controller(1, 17, ("h", 9), ("topics", "tasks"))
+    address, protocols = znodes.decode_controller_address, znodes.decode_controller_protocols
+    assert (address("/c", plain), protocols("/c", plain)) == (None, None)
+    assert (address("/c", data), protocols("/c", data)) == (("h", 9), {"topics", "tasks"})
+
+
+def test_settings_are_read_as_numbers_and_truths() -> None:
+    """A setting is read with spaces around it; one that is not there says nothing."""
+    settings = {"min.insync.replicas": " 2 ", znodes.UNCLEAN: " True"}
+    assert znodes.parse_limit("/k", settings, znodes.MIN_ISR) == 2
+    assert znodes.parse_unclean("/k", settings) is True
+    assert (znodes.parse_limit("/k", {}, "x"), znodes.parse_unclean("/k", {})) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("decode", "content", "reason"),
+    [
+        (znodes.decode_controller_protocols, b'{"protocols":[1]}', "expected a list of names"),
+        (znodes.decode_rack, b'{"version":5,"rack":1}', "rack: expected text, found 1"),
+        (znodes.decode_failed_broker, b'{"failure_timestamp":9223372036854775808}', "at most"),
+        (znodes.decode_preferred_election, b'{"version":1}', "a list under 'partitions'"),
+        (znodes.decode_preferred_election, b'{"version":1,"partitions":[1]}', "expected a topic"),
+        (lambda path, _: znodes.parse_limit(path, {"x": "two"}, "x"), b"", "x: expected a number"),
+        (lambda path, _: znodes.parse_unclean(path, {znodes.UNCLEAN: "1"}), b"", "true or false"),
+    ],
+)
+def test_malformed_content_says_what_is_wrong(
+    decode: Callable[[str, bytes], object], content: bytes, reason: str
+) -> None:
+    """What is wrong with a content is named in the error."""
+    error = find_error(decode, content)
+    assert error is not None
+    assert reason in error.reason
+
+
+def test_election_of_preferred_leaders_comes_back() -> None:
+    """The partitions that are to be led as preferred are decoded as they were encoded."""
+    data = znodes.encode_preferred_election([("t", 0), ("t", 1)])
+    assert znodes.decode_preferred_election("/p", data) == {("t", 0), ("t", 1)}
+
+
+def test_topics_of_a_request_are_found_without_reading_it() -> None:
+    """A request that is written otherwise than usual says nothing of its topics."""
+    data = znodes.encode_request(RequestZnode({("a", 0): (1,), ("b", 7): (2, 3)}))
+    assert znodes.find_named_topics(data) == {"a", "b"}
+    assert znodes.find_named_topics(data.replace(b":", b": ")) is None
+
+
 def find_error(decode: Callable[[str, bytes], object], data: bytes) -> BadZnode | None:
     """Return what a decoder complains of, None where it does not."""
     try:
@@ -283,6 +334,21 @@ def test_usual_states_are_told_from_others() -> None:
     assert read_usual_state(KAFKAS) == (4, 7, 1, (4, 5, 6))
     assert read_usual_state(KAFKAS.replace(b":7", b":07")) is None
     assert read_usual_state(KAFKAS + b" ") is None
+
+
+def test_topic_keeps_what_else_stands_there() -> None:
+    """With a topic id a topic has lists; what was added to a replaced assignment is left out."""
+    data = encode_topic({0: (4, 3, 1)}, "7rz")
+    assert decode_topic_and_extras("/t", data) == ({0: (4, 3, 1)}, {"topic_id": "7rz"})
+    replaced = znodes.replace_assigned(TOPIC, 0, (5,))
+    assert decode_topic_lists("/t", replaced)[0] == AssignmentZnode((5,))
+
+
+def test_pieces_are_forgotten_when_there_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was read before is remembered up to a number of pieces, and read again after that."""
+    monkeypatch.setattr("reassure_spec.znodes.topics._REMEMBERED", 1)
+    topic = {0: (1,), 1: (2,), 2: (3,)}
+    assert decode_topic("/t", encode_topic(topic)) == topic
 
 
 def test_what_is_shared_by_topics_is_read_anew_where_it_differs() -> None:

@@ -55,7 +55,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     value = dict(pairs)
     if len(value) < len(pairs):
         seen: set[str] = set()
-        for key, _ in pairs:
+        for key, _ in pairs:  # one way: there are fewer keys than pairs
             if key in seen:
                 raise ValueError(f"key {show_value(key)} stands twice")
             seen.add(key)
