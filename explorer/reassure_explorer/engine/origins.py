@@ -1,10 +1,10 @@
 """What a model's functions are made of: their code, and the data that they look at besides a state.
 
 `take_stock` follows every function of a model to the functions, classes and data that it names, and
-keeps a digest of each. Two stocks of one model differ where code or data changed: on disk since a
-checkpoint, or while the model ran. Digests are the same in every process.
+keeps a digest of each. Two stocks of one model differ where code or data changed: on disk since
+paths were learned, or while the model ran. Digests are the same in every process.
 
-`find_untraceable` reads the code for what no traced state can answer as a plain one does: the type
+`read_code` reads the code for what no traced state can answer as a plain one does: the type
 or identity of a value, and names outside of the function that it changes.
 """
 
