@@ -21,6 +21,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import permutations
 from pathlib import Path
 
 from explorer_growth import Point, draw_growth
@@ -29,7 +30,7 @@ from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult
-from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
+from reassure_explorer.protocols.kip_236.scopes import bound
 from reassure_explorer.scopes.catalogue import get_model
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.protocols.kip_236.machine import MACHINE
@@ -190,17 +191,16 @@ def measure_tlc(jar: Path, runs: int) -> None:
     print(f"{'logs-three, TLC':<30} {tlc:.2f} s; ours is {ratio:.0f} times as fast", flush=True)
 
 
-def make_alike(limits: Limits) -> Model:
+def make_alike() -> Model:
     """Return a model in which any two of four brokers may be asked for, so that all are alike."""
-    pairs = [(a, b) for a in range(1, 5) for b in range(1, 5) if a != b]
-    bounds = bound_requests(4, ((1, 2),), tuple((pair, False) for pair in pairs), limits)
+    bounds = bound(4, ((1, 2),), tuple(permutations(range(1, 5), 2)), limit(2, 1, 1, 1))
     return MachineScope(MACHINE, bounds, get_profile("kip-236")).make_model("any-pair")
 
 
 def measure_symmetry(runs: int) -> None:
     """Print states and times with and without symmetry."""
     logs = get_model("logs-three", "kip-236-amended")[1]
-    for name, model in (("logs-three", logs), ("any pair", make_alike(Limits(2, 1, 1, 1)))):
+    for name, model in (("logs-three", logs), ("any pair", make_alike())):
         whole, orbits = run_in_turns(
             runs,
             partial(explore_derived, model, keep_going=True),
@@ -231,14 +231,19 @@ def measure_threads(runs: int, states: int = 10_000_000) -> None:
         )
 
 
+def limit(*times: int) -> dict[str, int]:
+    """Return how often clients ask and each fault may happen."""
+    return dict(zip(("requests", "deaths", "lags", "failovers"), times, strict=True))
+
+
 GROWTH = (
-    Limits(2, 2, 1, 1),
-    Limits(3, 2, 1, 1),
-    Limits(3, 3, 2, 1),
-    Limits(3, 3, 2, 2),
-    Limits(4, 3, 2, 2),
-    Limits(4, 3, 3, 3),
-    Limits(5, 4, 3, 3),
+    limit(2, 2, 1, 1),
+    limit(3, 2, 1, 1),
+    limit(3, 3, 2, 1),
+    limit(3, 3, 2, 2),
+    limit(4, 3, 2, 2),
+    limit(4, 3, 3, 3),
+    limit(5, 4, 3, 3),
 )
 """Four brokers throughout; the second is the scope `medium`, the last `large`."""
 
@@ -247,8 +252,7 @@ def measure_growth(most: int) -> None:
     """Print and draw the time a state as the scope grows, until one has so many states."""
     points: list[Point] = []
     for limits in GROWTH:
-        targets = tuple((target, False) for target in ((2, 3), (3, 4), (1, 2)))
-        bounds = bound_requests(4, ((1, 2),), targets, limits)
+        bounds = bound(4, ((1, 2),), ((2, 3), (3, 4), (1, 2)), limits)
         model = MachineScope(MACHINE, bounds, get_profile("kip-236")).make_model("growth")
         engine = Engine(model)
         cold = run_timed(partial(engine.run, keep_going=True, budget=Budget()))

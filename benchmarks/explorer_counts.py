@@ -8,8 +8,7 @@ minutes and 24 GiB. Exit code 1 where a number differs from the one that is kept
 
 import sys
 
-from reassure_explorer.scopes.catalogue import SCOPES, explore_scope
-from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.catalogue import COUNTS, SCOPES, explore_scope
 from reassure_spec.profiles import AMENDED_PROFILE
 
 LARGE = ("large",)

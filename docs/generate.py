@@ -35,8 +35,7 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
 )
 from reassure_explorer.lifecycle import find_lives
-from reassure_explorer.scopes.catalogue import SCOPES
-from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.catalogue import COUNTS, SCOPES
 from reassure_explorer.scopes.sweep import INSTANCES, Instance
 from reassure_model.environment import Controller, Join
 from reassure_model.machine import find_machines
@@ -585,7 +584,7 @@ def _scope_table() -> Iterator[str]:
 
 def _format_rules(instance: Instance) -> str:
     readings = [f"{name}={value}" for name, value in instance.readings.items()]
-    return ", ".join([instance.chosen_profile, *readings])
+    return ", ".join([instance.profile, *readings])
 
 
 def _instance_table() -> Iterator[str]:

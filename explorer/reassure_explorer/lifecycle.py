@@ -23,7 +23,7 @@ S_contra = TypeVar("S_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class StageMove:
     """What ends a stage."""
 
     to: frozenset[Enum]
@@ -37,12 +37,12 @@ class Move:
         return tuple(dict.fromkeys(each for check in self.checks for each in list_carried(check)))
 
 
-def lead_to(*stages: Enum, by: tuple[Callable[..., object], ...] = ()) -> Move:
+def lead_to(*stages: Enum, by: tuple[Callable[..., object], ...] = ()) -> StageMove:
     """Return a move to one of these stages, put to these checks."""
-    return Move(frozenset(stages), by)
+    return StageMove(frozenset(stages), by)
 
 
-Moves = Mapping[tuple[Enum, type], Move]
+Moves = Mapping[tuple[Enum, type], StageMove]
 """By stage and what happens."""
 
 

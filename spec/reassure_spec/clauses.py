@@ -25,7 +25,6 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Final, TypeVar
 
 from reassure_spec.blocks import BadBlock, Block, read_blocks
-from reassure_spec.errors import ReassureError
 from reassure_spec.protocols import list_folders
 from reassure_spec.readings import BUILT_ON
 
@@ -39,10 +38,6 @@ _REQUIRED: Final = ("Level", "Source", "Profiles", "Why")
 """The fields that every clause has."""
 
 Function = TypeVar("Function", bound=Callable[..., object] | type)
-
-
-class BadClause(ReassureError):
-    """A clause file that does not keep the format, or an id that no clause has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +68,11 @@ def _check(block: Block, origin: str) -> Clause:
     told = block.fields
     missing = [name for name in _REQUIRED if name not in told]
     if missing or not block.text:
-        raise BadClause(f"{origin}: clause {block.id} lacks {', '.join(missing) or 'a sentence'}")
+        raise BadBlock(f"{origin}: clause {block.id} lacks {', '.join(missing) or 'a sentence'}")
     if told["Level"] not in LEVELS:
-        raise BadClause(f"{origin}: clause {block.id} has level {told['Level']!r}, not of {LEVELS}")
+        raise BadBlock(f"{origin}: clause {block.id} has level {told['Level']!r}, not of {LEVELS}")
     if bool(told.get("Unseen")) != (told["Level"] == "UNTESTABLE"):
-        raise BadClause(f"{origin}: clause {block.id}: `Unseen` goes with level UNTESTABLE")
+        raise BadBlock(f"{origin}: clause {block.id}: `Unseen` goes with level UNTESTABLE")
     return Clause(
         id=block.id,
         sentence=block.text,
@@ -94,17 +89,14 @@ def _check(block: Block, origin: str) -> Clause:
 def parse_clauses(text: str, origin: str) -> tuple[Clause, ...]:
     """Parse the clauses of one Markdown file; `origin` names it in error messages.
 
-    Raises BadClause when a block does not keep the format or an id stands twice.
+    Raises BadBlock when a block does not keep the format or an id stands twice.
     """
-    try:
-        names = (*_REQUIRED, "Unseen", "Untold")
-        clauses = [_check(block, origin) for block in read_blocks(text, names, origin)]
-    except BadBlock as error:
-        raise BadClause(str(error)) from None
+    names = (*_REQUIRED, "Unseen", "Untold")
+    clauses = [_check(block, origin) for block in read_blocks(text, names, origin)]
     ids = [clause.id for clause in clauses]
     twice = sorted({name for name in ids if ids.count(name) > 1})
     if twice:
-        raise BadClause(f"{origin}: clause ids stand twice: {', '.join(twice)}")
+        raise BadBlock(f"{origin}: clause ids stand twice: {', '.join(twice)}")
     return tuple(clauses)
 
 
@@ -112,26 +104,16 @@ def parse_clauses(text: str, origin: str) -> tuple[Clause, ...]:
 def load_clauses() -> Mapping[str, Clause]:
     """Return every clause of the spec by id, in the order of the files and of the text.
 
-    Raises BadClause when a file does not keep the format or an id stands in two files.
+    Raises BadBlock when a file does not keep the format or an id stands in two files.
     """
     clauses: dict[str, Clause] = {}
     for folder in list_folders():
         for name, text in folder.list_texts("clauses"):
             for clause in parse_clauses(text, name):
                 if clause.id in clauses:
-                    raise BadClause(f"{name}: clause {clause.id} already stands in another file")
+                    raise BadBlock(f"{name}: clause {clause.id} already stands in another file")
                 clauses[clause.id] = clause
     return MappingProxyType(clauses)
-
-
-def get_clause(clause_id: str) -> Clause:
-    """Return the clause with this id. Raises BadClause when there is none."""
-    try:
-        return load_clauses()[clause_id]
-    except KeyError:
-        raise BadClause(
-            f"there is no clause {clause_id!r}; `reassure spec list` lists them"
-        ) from None
 
 
 def clauses_of_profile(profile: str) -> tuple[Clause, ...]:

@@ -132,13 +132,8 @@ class Coverage:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class _Character:
-    """A character of a paragraph and where it stands."""
-
-    text: str
-    line: int
-    column: int
+_Character = tuple[str, int, int]
+"""A character of a paragraph, and the line and column where it stands."""
 
 
 def _split_paragraphs(text: str) -> Iterator[list[_Character]]:
@@ -160,8 +155,8 @@ def _split_paragraphs(text: str) -> Iterator[list[_Character]]:
         if is_text:
             if not paragraph and item is not None:
                 begin, line = begin + item.end(), line[item.end() :]
-            space = [_Character(" ", number, begin)] if paragraph else []
-            letters = (_Character(c, number, begin + i) for i, c in enumerate(line, start=1))
+            space = [(" ", number, begin)] if paragraph else []
+            letters = ((c, number, begin + i) for i, c in enumerate(line, start=1))
             paragraph = [*paragraph, *space, *letters]
         after_label = is_label
 
@@ -174,7 +169,7 @@ def split_sentences(text: str) -> Iterator[Sentence]:
     """
     seen: set[str] = set()
     for paragraph in _split_paragraphs(text):
-        whole = "".join(character.text for character in paragraph)
+        whole = "".join(character for character, _, _ in paragraph)
         ends = [match.end() for match in _SENTENCE_END.finditer(whole)]
         begin = 0
         for end in (*ends, len(whole)):
@@ -183,7 +178,7 @@ def split_sentences(text: str) -> Iterator[Sentence]:
             sentence = " ".join(part.split())
             if first and sentence not in seen and any(map(str.isalnum, sentence)):
                 seen.add(sentence)
-                yield Sentence(first.line, first.column, sentence)
+                yield Sentence(*first[1:], sentence)
             begin = end
 
 

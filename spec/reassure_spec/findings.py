@@ -12,10 +12,7 @@ m min.insync.replicas, X the limit of the lag. `[1,2] -> [1,3]` asks to move fro
 other.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from types import MappingProxyType
 from typing import Final
 
 from reassure_spec.blocks import BadBlock, Block, read_blocks
@@ -66,10 +63,6 @@ class UnknownFinding(ReassureError):
     """An id that no finding has."""
 
 
-class BadFinding(ReassureError):
-    """A file of findings that does not keep the format."""
-
-
 _REQUIRED: Final = ("Statement", "Instance", "Document", "Profiles")
 _OPTIONAL: Final = ("Clauses", "Readings", "Observed", "Words-only", "Own")
 
@@ -84,7 +77,7 @@ def _read(block: Block, origin: str) -> Finding | Withdrawn:
     missing = [name for name in required if name not in told]
     if block.letter not in "fw" or missing or not block.text:
         lacks = ", ".join(missing) or "a title, or f[...] or w[...] at its head"
-        raise BadFinding(f"{origin}: finding {block.id} lacks {lacks}")
+        raise BadBlock(f"{origin}: finding {block.id} lacks {lacks}")
     if block.letter == "w":
         return Withdrawn(block.id, block.text, told["Reason"])
     return Finding(
@@ -105,13 +98,10 @@ def _read(block: Block, origin: str) -> Finding | Withdrawn:
 def parse_findings(text: str, origin: str) -> tuple[Finding | Withdrawn, ...]:
     """Parse the findings of one Markdown file; `origin` names it in error messages.
 
-    Raises BadFinding when a block does not keep the format.
+    Raises BadBlock when a block does not keep the format.
     """
     names = (*_REQUIRED, *_OPTIONAL, "Reason")
-    try:
-        return tuple(_read(block, origin) for block in read_blocks(text, names, origin))
-    except BadBlock as error:
-        raise BadFinding(str(error)) from None
+    return tuple(_read(block, origin) for block in read_blocks(text, names, origin))
 
 
 _REGISTER: Final = tuple(
@@ -125,32 +115,16 @@ WITHDRAWN: Final = tuple(each for each in _REGISTER if isinstance(each, Withdraw
 """Every number that is missing, by area and number."""
 
 
-@cache
-def _taken_back() -> Mapping[str, Withdrawn]:
-    return MappingProxyType({withdrawn.id: withdrawn for withdrawn in WITHDRAWN})
-
-
-@cache
-def _by_id() -> Mapping[str, Finding]:
-    return MappingProxyType({finding.id: finding for finding in FINDINGS})
-
-
 def get_finding(finding_id: str) -> Finding:
     """Return the finding with this id. Raises UnknownFinding when there is none any more."""
-    try:
-        return _by_id()[finding_id]
-    except KeyError:
-        if finding_id in _taken_back():
-            reason = _taken_back()[finding_id].reason
-            raise UnknownFinding(f"finding {finding_id} was taken back: {reason}") from None
+    found = next((each for each in _REGISTER if each.id == finding_id), None)
+    if isinstance(found, Withdrawn):
+        raise UnknownFinding(f"finding {finding_id} was taken back: {found.reason}")
+    if found is None:
         raise UnknownFinding(
             f"there is no finding {finding_id!r}; `reassure spec findings` lists them"
-        ) from None
-
-
-def findings_of_clause(clause_id: str) -> tuple[Finding, ...]:
-    """Return the findings that concern this clause."""
-    return tuple(finding for finding in FINDINGS if clause_id in finding.clauses)
+        )
+    return found
 
 
 def findings_of_reading(name: str) -> tuple[Finding, ...]:

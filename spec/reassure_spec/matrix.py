@@ -1,8 +1,7 @@
 """The matrix: every clause against everything that carries it out or checks it.
 
 The spec cannot know who uses it, so whoever makes the matrix brings the sources: for each column,
-which places name which clause. From them follow the rows, the ids that no clause has, and the
-clauses that must be checked and are not.
+which places name which clause.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,24 +26,4 @@ def make_matrix(clauses: Sequence[Clause], sources: Mapping[str, Places]) -> tup
     return tuple(
         Row(clause, {name: tuple(found.get(clause.id, ())) for name, found in sources.items()})
         for clause in clauses
-    )
-
-
-def find_unknown(clauses: Sequence[Clause], sources: Mapping[str, Places]) -> tuple[str, ...]:
-    """Return a line for each id that a source names and no clause has."""
-    known = {clause.id for clause in clauses}
-    return tuple(
-        f"{clause_id} in {name}: {', '.join(places)}"
-        for name, found in sources.items()
-        for clause_id, places in found.items()
-        if clause_id not in known
-    )
-
-
-def find_unchecked(rows: Sequence[Row], columns: Sequence[str]) -> tuple[str, ...]:
-    """Return the ids of the MUST clauses that none of these columns names."""
-    return tuple(
-        row.clause.id
-        for row in rows
-        if row.clause.level == "MUST" and not any(row.places[name] for name in columns)
     )

@@ -117,7 +117,11 @@ def choose_readings(room_name: str, profile: str, changes: Mapping[str, str]) ->
 
 
 def _find(kind: str, profile: str) -> str:
-    """Return the room of a kind that a profile's first protocol has, or the usual one has."""
+    """Return the room of a kind that a profile's first protocol has, or the usual one has.
+
+    Raises UnknownReading for a profile that there is not.
+    """
+    get_profile(profile)
     own = (f"{kind} of {protocol}" for protocol in (*PROTOCOLS[profile], DEFAULT_PROFILE))
     return next(name for name in own if name in ROOMS)
 
@@ -128,13 +132,11 @@ BROKER: Final = next(name for name in ROOMS if name.startswith("broker of "))
 
 def explorer_of(profile: str) -> str:
     """Return the room that explores the scopes made for a profile. Raises UnknownReading."""
-    get_profile(profile)
     return _find("explorer", profile)
 
 
 def controller_of(profile: str) -> str:
     """Return the room that carries out a profile. Raises UnknownReading where there is none."""
-    get_profile(profile)
     return _find("controller", profile)
 
 
@@ -146,5 +148,4 @@ def gate_of(profile: str) -> str:
 
 def judge_of(profile: str) -> str:
     """Return the room that judges histories by a profile. Raises UnknownReading for none."""
-    get_profile(profile)
     return _find("judge", profile)

@@ -45,7 +45,6 @@ VERBS = [
     ["explore", "--scope", "small"],
     ["explore", "--scope", "logs"],
     ["explore", "--scope", "no-such"],
-    ["explore", "--walks", "2", "--seed", "1"],
     ["prove", "--list"],
     ["prove", "--explain", "controller-epoch-is-new"],
     ["prove", "controller-epoch-is-new"],

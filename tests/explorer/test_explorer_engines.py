@@ -6,147 +6,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from toys import summarise
 
 from reassure_explorer.engine import runs, sorting
-from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
+from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.diagrams import NotDeterministic
 from reassure_explorer.engine.interface import (
     Action,
-    Choice,
-    Domain,
     Flag,
     Goal,
     Int,
     Invariant,
     Model,
     ModelError,
-    Noted,
-    Option,
     RangeError,
     SequenceOf,
     SetOf,
 )
-from reassure_explorer.engine.origins import NotTraceable
-from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
-from reassure_explorer.scopes.catalogue import get_model
-
-
-def summarise(result: ExploreResult) -> dict[str, Any]:
-    """Return all that two engines must agree on."""
-    return {
-        "levels": result.levels,
-        "distinct": result.distinct,
-        "generated": result.generated,
-        "depth": result.depth,
-        "verdict": result.verdict,
-        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
-        "goals": result.goals,
-        "actions": result.actions,
-        "notes": {name: times for name, times in result.notes.items() if times},
-    }
-
-
-# Random models: an action tests some fields and writes others, as a table of draws says.
-
-FIELDS: dict[str, Domain] = {
-    "number": Int(-1, 4),
-    "wide": Int(0, 40),
-    "choice": Choice(("red", "green", None)),
-    "flag": Flag(),
-    "members": SetOf(("a", "b", 3)),
-    "queue": SequenceOf(Int(0, 2), 3),
-    "maybe": Option(Int(0, 5)),
-    "padding": SequenceOf(Int(0, 1000), 5),
-}
-INITIAL = {
-    "number": 0,
-    "wide": 0,
-    "choice": "red",
-    "flag": False,
-    "members": frozenset({"a"}),
-    "queue": (),
-    "maybe": None,
-    "padding": (7,),
-}
-GUARDS: tuple[Callable[[Any, int], bool], ...] = (
-    lambda s, p: s.number < p,
-    lambda s, p: s.choice != "green",
-    lambda s, p: s.flag,
-    lambda s, p: "b" in s.members,
-    lambda s, p: len(s.members) < 3,
-    lambda s, p: len(s.queue) < 3,
-    lambda s, p: p in s.queue,
-    lambda s, p: bool(s.queue) and s.queue[-1] != p,
-    lambda s, p: s.maybe is None or s.maybe > p,
-    lambda s, p: s.queue == (p,) or s.wide % 2 == 0,
-    lambda s, p: s.members == frozenset({"a", 3}) or not s.flag,
-)
-EFFECTS: tuple[Callable[[Any, int], Any], ...] = (
-    lambda s, p: s.replace(number=min(s.number + 1, 4)),
-    lambda s, p: s.replace(number=-1),
-    lambda s, p: s.replace(wide=(s.wide + 7 * p + 1) % 41),
-    lambda s, p: s.replace(choice=None if s.choice == "red" else "green"),
-    lambda s, p: s.replace(flag=not s.flag),
-    lambda s, p: s.replace(members=s.members | {("a", "b", 3)[p]}),
-    lambda s, p: s.replace(members=s.members - {("a", "b", 3)[p]}),
-    lambda s, p: s.replace(members=frozenset({3})),
-    lambda s, p: s.replace(queue=(*s.queue, p)) if len(s.queue) < 3 else None,
-    lambda s, p: s.replace(queue=s.queue[1:]),
-    lambda s, p: s.replace(queue=tuple(reversed(tuple(s.queue)))),
-    lambda s, p: s.replace(maybe=p if s.maybe is None else None),
-    lambda s, p: Noted(s.replace(flag=False), ("note", f"note {p}")),
-    lambda s, p: s.replace(padding=(1000, 0, p)),
-)
-
-
-@st.composite
-def models(draw: st.DrawFn) -> Model:
-    """Small models that use every kind of field."""
-    chosen = draw(
-        st.lists(
-            st.tuples(
-                st.lists(st.sampled_from(GUARDS), max_size=2),
-                st.sampled_from(EFFECTS),
-                st.booleans(),
-            ),
-            min_size=1,
-            max_size=6,
-        )
-    )
-
-    def make(guards: list[Any], effect: Any) -> Callable[[Any, int], Any]:
-        return lambda s, p: effect(s, p) if all(guard(s, p) for guard in guards) else None
-
-    actions = tuple(
-        Action(f"action {n}", make(guards, effect), (0, 1, 2) if many else (1,))
-        for n, (guards, effect, many) in enumerate(chosen)
-    )
-    limit = draw(st.integers(0, 6))
-    return Model(
-        "random",
-        FIELDS,
-        (INITIAL,),
-        actions,
-        (
-            Invariant("low", lambda s: f"{s.number}" if s.number + len(s.queue) > limit else None),
-            Invariant("not three", lambda s: "3" if 3 in s.members and s.flag else None),
-        ),
-        (Goal("full", lambda s: len(s.queue) == 3), Goal("none", lambda s: s.choice is None)),
-    )
-
-
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(models(), st.booleans())
-def test_random_models_are_explored_alike(model: Model, keep_going: bool) -> None:
-    """On any model both engines find the same states, steps, verdicts and shortest lengths."""
-    budget = Budget(states=4000)
-    plain = explore_plain(model, keep_going=keep_going, budget=budget)
-    derived = explore_derived(model, keep_going=keep_going, budget=budget)
-    assert summarise(plain) == summarise(derived)
 
 
 def make_counter(limit: int = 5, **changes: Any) -> Model:
@@ -191,31 +72,6 @@ def test_values_of_fields_are_counted() -> None:
     assert values == {"unused": 1, "queue": 1 + 3 + 9 + 27, "fixed": 1}
 
 
-def test_two_threads_answer_as_one() -> None:
-    """Large levels that are split between threads give the same counts."""
-    model = make_counter(300)
-    one, two = explore_derived(model), explore_derived(model, threads=2)
-    assert summarise(one) == summarise(two)
-    assert one.distinct == 301 * 301
-
-
-def test_parts_expanded_by_threads_find_the_same_states(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A level cut into small parts for four threads gives the same counts."""
-    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 8)
-    model = make_counter(60)
-    assert summarise(explore_derived(model, threads=4)) == summarise(explore_derived(model))
-
-
-@pytest.mark.slow
-def test_threads_that_learn_at_the_same_time_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads that learn paths while others walk the diagrams find what one thread finds."""
-    monkeypatch.setattr("reassure_explorer.engine.derived.PARALLEL_FROM", 16)
-    for scope in ("small", "logs"):
-        _, model = get_model(scope, "kip-236-amended")
-        expected = summarise(explore_derived(model))
-        assert all(summarise(explore_derived(model, threads=4)) == expected for _ in range(3))
-
-
 def test_frozen_diagrams_are_not_changed_by_learning() -> None:
     """What a kernel walks stays as it is, and complete in itself, while paths are learned."""
     engine = Engine(make_counter())
@@ -251,14 +107,6 @@ def test_stranger_in_a_set_is_out_of_range(explore: Callable[[Model], ExploreRes
         explore(Model("set", fields, ({"members": frozenset()},), (join,)))
 
 
-def test_whole_states_can_be_compared() -> None:
-    """An action that compares states as wholes, and so reads all of them, answers alike."""
-    start = make_counter().initial_states[0]
-    again = Action("again", lambda s, p: None if s == start or start != s else s)
-    model = make_counter(actions=(*make_counter().actions, again))
-    assert summarise(explore_derived(model)) == summarise(explore_plain(model))
-
-
 def test_action_that_changes_nothing_is_a_step() -> None:
     """A step back to the same state is counted as a step, whatever the action is called."""
     model = make_counter(actions=(Action("check nothing", lambda s, p: s, (0, 1)),))
@@ -266,16 +114,12 @@ def test_action_that_changes_nothing_is_a_step() -> None:
         assert (result.distinct, result.actions) == (1, {"check nothing": 2})
 
 
-def test_initial_value_out_of_range_is_refused() -> None:
-    """A model whose first state is out of range is not made."""
-    with pytest.raises(RangeError, match="field right: 9"):
-        make_counter(initial=({"left": 0, "right": 9},))
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"initial": ()}, "no initial state"),
+        ({"initial": ({"left": 0, "right": 9},)}, "field right: 9"),
+        ({"invariants": (Invariant("deadlock", lambda s: True),)}, "'deadlock' is looked for"),
         ({"initial": ({"left": 0},)}, r"lack or invent fields: \['right'\]"),
         ({"fields": {"not a name": Flag()}}, "cannot name a field"),
         ({"actions": (Action("a", max), Action("a", max))}, "name of two things"),
@@ -296,19 +140,6 @@ def test_model_that_depends_on_chance_is_refused() -> None:
 
     with pytest.raises((NotDeterministic, EngineError), match="depends on more"):
         explore_derived(make_counter(actions=(Action("jump", jump),)))
-
-
-def test_model_that_reads_at_random_is_refused() -> None:
-    """An action that looks at other fields each time it runs is refused."""
-    calls: list[int] = []
-
-    def peek(state: Any, at: int) -> Any:
-        calls.append(at)
-        value = state.left if len(calls) % 3 else state.right
-        return state.replace(left=(state.left + 1) % 6) if value >= 0 else None
-
-    with pytest.raises((NotDeterministic, EngineError, NotTraceable)):
-        explore_derived(make_counter(actions=(Action("peek", peek, (0, 1, 2)),)))
 
 
 def test_budget_ends_in_unknown() -> None:
@@ -336,26 +167,6 @@ def test_story_is_shortest_and_ends_in_the_violation() -> None:
     assert violation.reason == "7"
     assert len(violation.trace.steps) == 7
     assert violation.trace.last.left + violation.trace.last.right == 7
-
-
-@given(st.data())
-def test_packing_keeps_every_state(data: st.DataObject) -> None:
-    """A packed state unpacks to itself, over as many words as it takes."""
-    model = Model("packed", FIELDS, (INITIAL,), ())
-    layout = Layout(model)
-    assert layout.words == 2
-    drawn = {
-        "number": data.draw(st.integers(-1, 4)),
-        "wide": data.draw(st.integers(0, 40)),
-        "choice": data.draw(st.sampled_from(("red", "green", None))),
-        "flag": data.draw(st.booleans()),
-        "members": data.draw(st.frozensets(st.sampled_from(("a", "b", 3)))),
-        "queue": tuple(data.draw(st.lists(st.integers(0, 2), max_size=3))),
-        "maybe": data.draw(st.none() | st.integers(0, 5)),
-        "padding": tuple(data.draw(st.lists(st.integers(0, 1000), max_size=5))),
-    }
-    state = model.state_type(**drawn)
-    assert layout.unpack(layout.pack(state)) == state
 
 
 _STATES = st.lists(st.integers(0, 2**64 - 1) | st.integers(0, 40), max_size=200)

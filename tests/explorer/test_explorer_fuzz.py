@@ -13,8 +13,9 @@ from random import Random
 from typing import Any, Final
 
 import pytest
+from toys import summarise
 
-from reassure_explorer.engine.derived import Engine, EngineError, explore_derived
+from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.diagrams import Diagrams, NotDeterministic
 from reassure_explorer.engine.interface import (
     Action,
@@ -32,6 +33,7 @@ from reassure_explorer.engine.interface import (
     SetOf,
 )
 from reassure_explorer.engine.origins import NotTraceable
+from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
 
@@ -328,20 +330,6 @@ class Drawn:
         )
 
 
-def summarise(result: ExploreResult) -> dict[str, Any]:
-    """Return all that two engines must agree on."""
-    return {
-        "levels": result.levels,
-        "distinct": result.distinct,
-        "generated": result.generated,
-        "verdict": result.verdict,
-        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
-        "goals": result.goals,
-        "actions": result.actions,
-        "notes": {name: times for name, times in result.notes.items() if times},
-    }
-
-
 def run(explore: Callable[..., ExploreResult], drawn: Drawn) -> Any:
     """Return what an engine found, or the class of the error that it ended with."""
     try:
@@ -393,11 +381,11 @@ def _forget_a_read(monkeypatch: pytest.MonkeyPatch) -> None:
         return right(self, root, type(path)(path.reads[1:], path.steps))
 
     monkeypatch.setattr(Diagrams, "learn", forget)
-    monkeypatch.setattr(Engine, "_hold_against_plain", lambda *_: None)
+    monkeypatch.setattr(Engine, "hold_against_plain", lambda *_: None)
 
 
 def _go_on_from_outside(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Engine, "_split", lambda _, states: (states, states[:0]))
+    monkeypatch.setattr(Engine, "split", lambda _, states: (states, states[:0]))
 
 
 @pytest.mark.parametrize("plant", [_forget_a_read, _go_on_from_outside])

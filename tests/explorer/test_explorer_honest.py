@@ -5,15 +5,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_explorer.engine.checkpoint import ForeignCheckpoint
-from reassure_explorer.engine.compound_domains import LazyMap, LazySet
-from reassure_explorer.engine.compound_domains import SetOf as SetDomain
-from reassure_explorer.engine.derived import EngineError, explore_derived
+from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.diagrams import Diagrams
 from reassure_explorer.engine.domains import Int as IntDomain
 from reassure_explorer.engine.interface import (
@@ -32,10 +28,13 @@ from reassure_explorer.engine.interface import (
     SequenceOf,
     SetOf,
 )
+from reassure_explorer.engine.map_domain import LazyMap
 from reassure_explorer.engine.origins import NotTraceable, take_stock
-from reassure_explorer.engine.packing import Layout
+from reassure_explorer.engine.packing import EngineError, Layout
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.result import Budget, ExploreResult, Verdict
+from reassure_explorer.engine.result import ExploreResult, Verdict
+from reassure_explorer.engine.set_domain import LazySet
+from reassure_explorer.engine.set_domain import SetOf as SetDomain
 
 
 class Number(enum.IntEnum):
@@ -71,14 +70,6 @@ def ask(answer: Callable[[Any], Any]) -> Callable[[Any], str | None]:
     return lambda state: "it is so" if answer(state) else None
 
 
-def match_class(state: Any) -> bool:
-    """Ask for a tuple by pattern."""
-    match state.q:
-        case tuple() if state.x == 5:
-            return True
-    return False
-
-
 def match_parts(state: Any) -> bool:
     """Take a state apart by pattern."""
     match state:
@@ -104,34 +95,15 @@ def look_for_methods(state: Any) -> bool:
         return False
 
 
+# What random models do not ask for (`test_explorer_fuzz.py`).
 HONEST: dict[str, Callable[[Any], Any]] = {
-    "text of a state": lambda s: "x=5" in str(s),
     "format of a state": lambda s: f"{s}".startswith("State(x=5"),
     "representation of a state": lambda s: repr(s)[:9] == "State(x=5",
-    "text of values": lambda s: f"{s.m}{s.x}{s.q!r}" == "frozenset({1})5(1,)",
-    "isinstance": lambda s: isinstance(s.m, frozenset) and isinstance(s.q, tuple) and s.x == 5,
     "isinstance of a state": lambda s: isinstance(s, tuple) and s.x == 5,
     "class": lambda s: s.q.__class__ is tuple and s.x == 5,
-    "match": match_class,
     "match of parts": match_parts,
-    "keys": lambda s: s.m == {1: 0}.keys() and s.x == 5,
-    "subset of a generator": lambda s: s.m.issubset(i for i in (1, 2)) and s.x == 5,
     "methods in try": look_for_methods,
-    "hash": lambda s: hash(s.q) == hash((1,)) and hash(s.m) == hash(frozenset({1})) and s.x == 5,
-    "order of a set": lambda s: next(iter(s.m | {3})) == 1 and s.x == 5,
-    "symmetric difference": lambda s: s.m ^ {1, 2} == {2} and s.x == 5,
-    "proper subset": lambda s: s.m < {1, 2, 7} and {1, 2} > s.m and not s.m > {1} and s.x == 5,
-    "union": lambda s: s.m.union([2], (3,)) == {1, 2, 3} and s.x == 5,
-    "isdisjoint": lambda s: s.m.isdisjoint({2}) and not s.m.isdisjoint([1]) and s.x == 5,
-    "stranger taken away again": lambda s: (s.m | {7}) & {1, 7} == {1, 7} and s.x == 5,
-    "sets on the left": lambda s: {2} | s.m == {1, 2} and {1, 2} - s.m == {2} and s.x == 5,
-    "order of sequences": lambda s: s.q < (2,) and s.q >= (1,) and max(s.q, (0,)) == (1,) < (s.x,),
-    "repetition": lambda s: s.q * 2 == (1, 1) == 2 * s.q and s.x == 5,
-    "count and index": lambda s: s.q.count(1) == 1 and s.q.index(1) == 0 and s.x == 5,
-    "as a dictionary": lambda s: s._asdict()["x"] == 5,
-    "length of a state": lambda s: len(s) == 3 and s.x == 5,
     "values of a state": lambda s: [*s][:1] == [5] and s[0] == 5 and s._fields[0] == "x",
-    "equal states": lambda s: s == s.replace(x=5),
 }
 
 
@@ -352,28 +324,6 @@ def test_action_that_changes_what_is_outside_is_refused(
     """An action that changes a global, or anything else that lasts, is refused by its name."""
     with pytest.raises(ModelError, match=words):
         explore_derived(make_model(actions=(Action("change", step),)))
-
-
-def test_checkpoint_of_other_code_is_refused(tmp_path: Path) -> None:
-    """A directory is taken up by the same code and data only, wherever these are named."""
-    limit = 5
-
-    def make(step: Any) -> Model:
-        return make_model(actions=(Action("step", step),), name="kept")
-
-    def one(state: Any, _: Any) -> Any:
-        return state.replace(x=state.x + 1) if state.x < limit else None
-
-    def other(state: Any, _: Any) -> Any:
-        return state.replace(x=state.x + 1) if state.x <= limit else None
-
-    explore_derived(make(one), directory=tmp_path, budget=Budget(states=3))
-    assert explore_derived(make(one), directory=tmp_path).distinct == 6
-    with pytest.raises(ForeignCheckpoint, match="before its code or data changed"):
-        explore_derived(make(other), directory=tmp_path)
-    limit = 7
-    with pytest.raises(ForeignCheckpoint, match="before its code or data changed"):
-        explore_derived(make(one), directory=tmp_path)
 
 
 _STOCK = """

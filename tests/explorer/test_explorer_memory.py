@@ -6,12 +6,13 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.engine import derived, expanding
-from reassure_explorer.engine.derived import EngineError, explore_derived
-from reassure_explorer.engine.expanding import Expander
+from reassure_explorer.engine import derived, learning
+from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.interface import Action, Goal, Int, Invariant, Model
+from reassure_explorer.engine.learning import Learner
+from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.result import Budget, ExploreResult
-from reassure_explorer.scopes.catalogue import get_model, make_model
+from reassure_explorer.scopes.catalogue import get_model
 from reassure_spec import clauses
 
 
@@ -83,7 +84,7 @@ def test_wrong_paths_are_found_out_and_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a change went unnoticed the plain function contradicts what is remembered of it."""
-    monkeypatch.setattr(expanding, "compute_key", lambda *_: "the same for every model")
+    monkeypatch.setattr(learning, "compute_key", lambda *_: "the same for every model")
     # Neither the level's own comparison nor telling a trace must be what finds it.
     monkeypatch.setattr(derived.Engine, "_check_against_plain", lambda *_: None)
     one, other = (replace(make_counter(s), invariants=()) for s in (step_by_one, step_by_two))
@@ -105,6 +106,6 @@ def test_a_file_that_cannot_be_read_is_written_anew(tmp_path: Path) -> None:
 
 def test_model_is_the_same_whatever_else_was_imported(monkeypatch: pytest.MonkeyPatch) -> None:
     """What other modules register is no part of a model that only names an attribute alike."""
-    before = Expander(make_model("moves", "kafka-42", {})).key
+    before = Learner(get_model("moves", "kafka-42")[1]).key
     monkeypatch.setitem(clauses._carried_out, "some.other", {"elsewhere"})
-    assert Expander(make_model("moves", "kafka-42", {})).key == before
+    assert Learner(get_model("moves", "kafka-42")[1]).key == before

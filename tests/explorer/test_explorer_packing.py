@@ -5,7 +5,18 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reassure_explorer.engine.interface import Action, Int, Model, SetOf
+from reassure_explorer.engine.interface import (
+    Action,
+    Choice,
+    Flag,
+    FrozenMap,
+    Int,
+    MapOf,
+    Model,
+    Option,
+    SequenceOf,
+    SetOf,
+)
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.tracing import order_fields
 
@@ -13,7 +24,25 @@ FIELDS = {
     "rare": Int(0, 1000),
     "often": SetOf((1, 2, 3)),
     "never": Int(0, 2**40),
-    "other": Int(0, 9),
+    "other": Int(-1, 9),
+    "choice": Choice(("red", "green", None)),
+    "flag": Flag(),
+    "queue": SequenceOf(Int(0, 2), 3),
+    "maybe": Option(Int(0, 5)),
+    "table": MapOf(("a", "b"), Int(0, 2)),
+    "padding": SequenceOf(Int(0, 1000), 5),
+}
+INITIAL = {
+    "rare": 0,
+    "often": frozenset(),
+    "never": 7,
+    "other": 0,
+    "choice": "red",
+    "flag": False,
+    "queue": (),
+    "maybe": None,
+    "table": {"a": 0, "b": 0},
+    "padding": (),
 }
 
 
@@ -28,14 +57,14 @@ def make_model() -> Model:
             return None
         return state.replace(rare=state.rare + 1)
 
-    initial = {"rare": 0, "often": frozenset(), "never": 7, "other": 0}
     actions = (Action("join", join, (1, 2, 3)), Action("count", count, (1, 2, 3)))
-    return Model("order", FIELDS, (initial,), actions)
+    return Model("order", FIELDS, (INITIAL,), actions)
 
 
 def test_fields_that_are_read_most_come_first() -> None:
     """Fields are laid down by how many actions read them; the others keep their order."""
-    assert order_fields(make_model()) == ("often", "rare", "never", "other")
+    others = tuple(name for name in FIELDS if name not in ("often", "rare"))
+    assert order_fields(make_model()) == ("often", "rare", *others)
 
 
 @given(st.data())
@@ -48,10 +77,17 @@ def test_order_of_fields_is_the_order_of_packed_states(data: st.DataObject) -> N
             "rare": st.integers(0, 1000),
             "often": st.frozensets(st.sampled_from((1, 2, 3))),
             "never": st.integers(0, 2**40),
-            "other": st.integers(0, 9),
+            "other": st.integers(-1, 9),
+            "choice": st.sampled_from(("red", "green", None)),
+            "flag": st.booleans(),
+            "queue": st.lists(st.integers(0, 2), max_size=3).map(tuple),
+            "maybe": st.none() | st.integers(0, 5),
+            "table": st.fixed_dictionaries(dict.fromkeys("ab", st.integers(0, 2))).map(FrozenMap),
+            "padding": st.lists(st.integers(0, 1000), max_size=5).map(tuple),
         }
     )
     states = [model.state_type(**data.draw(draw)) for _ in range(2)]
+    assert layout.words == 3
     packed = [layout.pack(state) for state in states]
     assert [layout.unpack(words) for words in packed] == states
 
@@ -67,5 +103,5 @@ def test_writing_a_cell_leaves_the_others() -> None:
     layout = Layout(model)
     before = model.initial_states[0]
     first = layout.first["other"]
-    after = layout.unpack(layout.write(layout.pack(before), {first: 9}))
+    after = layout.unpack(layout.write(layout.pack(before), {first: 10}))
     assert after == before.replace(other=9)

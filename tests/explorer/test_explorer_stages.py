@@ -9,10 +9,9 @@ import pytest
 from reassure_explorer.engine.interface import Action, Noted
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.lifecycle import Lifecycle, find_lives
-from reassure_explorer.protocols.kafka_zk.scopes import bound_shipped
+from reassure_explorer.protocols.kafka_zk.scopes import bound
 from reassure_explorer.protocols.kip_236.stages import MOVES
 from reassure_explorer.scopes.catalogue import get_scope
-from reassure_explorer.scopes.copies import CopiesWorld
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.environment import Failover
 from reassure_model.machine import find_machines
@@ -146,11 +145,15 @@ def test_the_life_of_a_shipped_partition_is_what_can_happen() -> None:
     machine = find_machines()["kafka-zk"]
     life = find_lives()[machine.name]
     apart = {kind.__name__ for kind in life.apart}
-    common = CopiesWorld((1,), ((2,),), 2, failovers=1, entries=((2,),), writes=1)
+    times = {"calls": 1, "writes": 1, "deaths": 0, "failovers": 1}
     found: set[tuple[str, ...]] = set()
-    left_over = replace(common, entries=((2, 2),))
-    for world in (replace(common, deaths=1), replace(common, requests=2, writes=2), left_over):
-        scope = MachineScope(machine, bound_shipped(world), get_profile("kafka-zk"))
+    for entries, more in (
+        (((2,),), {"deaths": 1}),
+        (((2,),), {"calls": 2, "writes": 2}),
+        (((2, 2),), {}),
+    ):
+        bounds = bound(2, (1,), ((2,),), times | more, entries)
+        scope = MachineScope(machine, bounds, get_profile("kafka-zk"))
         found |= {each[:3] for each in explore_scope(scope) if each[1] not in apart}
     assert found == list_table(life)
 

@@ -2,25 +2,19 @@
 
 import json
 import re
-import shutil
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
 from reassure_conformance.cli import cli
 from reassure_explorer.engine.derived import explore_derived
-from reassure_explorer.engine.graph import draw_graph
-from reassure_explorer.engine.interface import Action, Int, Invariant, Model, ModelError
+from reassure_explorer.engine.interface import Action, Int, Invariant, Model
 from reassure_explorer.engine.minimise import count_faults, minimise_faults
-from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
+from reassure_explorer.engine.renderings import draw_trace, tell_trace
 from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
-from reassure_explorer.engine.simulate import NO_PROOF, simulate
-from reassure_explorer.engine.stepper import make_page
-from reassure_explorer.scopes.catalogue import explore_scope, get_model
+from reassure_explorer.scopes.catalogue import explore_scope
 from reassure_explorer.scopes.pictures import name_actor
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "models.md"
@@ -47,92 +41,18 @@ def test_told_story_shows_of_sets_what_came_and_went(story: Trace) -> None:
     assert not any("{" in line and "->" in line.split("{")[1] for line in steps)
 
 
-def test_trace_has_every_state_in_itf(story: Trace) -> None:
-    """The ITF trace has all variables in all states, numbers and sets in ITF's own form."""
-    document = json.loads(make_itf(story))
-    assert document["#meta"]["format"] == "ITF"
-    assert len(document["states"]) == 1 + len(story.steps)
-    for state in document["states"]:
-        assert set(state) == {*document["vars"], "#meta"}
-    assert document["states"][0]["isr"] == {"#set": [{"#bigint": "0"}, {"#bigint": "1"}]}
-    assert document["states"][-1]["leader"] == {"#bigint": "1"}
-
-
 def test_picture_is_svg_with_a_mark_for_each_step(story: Trace) -> None:
     """The space-time diagram is well-formed and has one circle for each step."""
     root = ET.fromstring(draw_trace(story, "a <title>"))
     assert len(root.findall("{http://www.w3.org/2000/svg}circle")) == len(story.steps)
 
 
-def _read_page(page: str) -> dict[str, Any]:
-    found = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
-    assert found is not None
-    return dict(json.loads(found.group(1)))
-
-
-def test_page_holds_states_actions_and_reasons() -> None:
-    """The page has the start with its possible actions, and the clause that forbids another."""
-    _, model = get_model("small", "kip-236")
-    page = make_page(model, states=50)
-    data = _read_page(page)
-    first = data["states"][data["starts"][0]]
-    assert "submit [2, 3]" in [data["actions"][at] for at, *_ in first["a"]]
-    why = {data["actions"][at]: reason for at, reason in first["n"]}
-    assert why["join 3"].startswith("isr.change.assigned-only")
-    assert "http" not in page
-
-
-def test_page_steps_through_a_story(story: Trace, tmp_path: Path) -> None:
-    """The page's own program, run on a stand-in for a browser, goes through the story and back."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("needs node")
-    _, model = get_model("logs", "kafka-4485")
-    page = make_page(model, story, states=100)
-    program = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)[0]
-    stand_in = """
-const elements = {};
-function element() {
-  return {textContent: "", children: [], append(...c) { this.children.push(...c); },
-          replaceChildren(...c) { this.children = c; }};
-}
-const listeners = [];
-const document = {
-  getElementById: id => elements[id] ??= element(),
-  createElement: element,
-  addEventListener: (_, f) => listeners.push(f),
-};
-elements.data = {textContent: require("fs").readFileSync(process.argv[2], "utf8")};
-"""
-    check = """
-let told = 0;
-while (!elements.tell.hidden) { elements.tell.onclick(); told += 1; }
-const broken = elements.broken.textContent;
-listeners[0]({key: "Backspace"});
-console.log(JSON.stringify([told, broken, elements.way.children.length]));
-"""
-    (tmp_path / "data.json").write_text(json.dumps(_read_page(page)), encoding="utf-8")
-    (tmp_path / "page.js").write_text(stand_in + program + check, encoding="utf-8")
-    command = [node, str(tmp_path / "page.js"), str(tmp_path / "data.json")]
-    answer = subprocess.run(command, capture_output=True, text=True, check=True, timeout=30)
-    told, broken, left = json.loads(answer.stdout)
-    assert (told, left) == (len(story.steps), len(story.steps) - 1)
-    assert "log.committed-kept" in broken
-
-
-def test_graph_merges_states_that_are_alike() -> None:
-    """The picture has one box for each class of states and refuses what it cannot draw."""
-    _, model = get_model("logs", "kafka-4485")
-    root = ET.fromstring(draw_graph(model, ["leader", "shown"]))
-    boxes = root.findall("{http://www.w3.org/2000/svg}rect")
-    assert len(boxes) == 1 + len({(leader, shown) for leader in (0, 1) for shown in (0, 1, 2)})
-    with pytest.raises(ModelError, match="the fields are"):
-        draw_graph(model, ["nothing"])
-    with pytest.raises(ModelError, match="take fewer fields"):
-        draw_graph(model, list(model.fields))
-
-
-def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
+@pytest.mark.parametrize(
+    "invariants",
+    [(Invariant("high", lambda s: "at the bottom" if s.height == 0 else None),), ()],
+    ids=["invariant", "deadlock"],
+)
+def test_fewer_faults_are_preferred_to_fewer_steps(invariants: tuple[Invariant, ...]) -> None:
     """The shortest story falls; the one with the fewest faults walks, and takes longer."""
     model = Model(
         "cliff",
@@ -145,7 +65,7 @@ def test_fewer_faults_are_preferred_to_fewer_steps() -> None:
                 lambda s, _: s.replace(height=0, falls_left=0) if s.falls_left else None,
             ),
         ),
-        (Invariant("high", lambda s: "at the bottom" if s.height == 0 else None),),
+        invariants,
         faults=("falls_left",),
     )
     (violation,) = explore_derived(model).violations
@@ -164,23 +84,6 @@ def test_loss_of_records_needs_no_lag() -> None:
     assert violation.invariant == shortest.invariant
     assert not {"lag", "remove"} & {step.action for step in violation.trace.steps}
     assert len(violation.trace.steps) == 6
-
-
-def test_walks_find_what_is_broken_and_never_claim_more() -> None:
-    """Walks repeat with their seed, find a loss as written, and call nothing proved."""
-    _, broken = get_model("logs", "kafka-4485")
-    found = simulate(broken, seed=3, walks=60)
-    assert "isr.stored.holds-committed" in {v.invariant for v in found.violations}
-    again = simulate(broken, seed=3, walks=60)
-    assert (again.steps, again.distinct, again.actions) == (
-        found.steps,
-        found.distinct,
-        found.actions,
-    )
-    _, sound = get_model("logs", "kip-236-amended")
-    result = simulate(sound, seed=3, walks=5)
-    assert result.verdict is Verdict.UNKNOWN
-    assert NO_PROOF in result.render()
 
 
 def test_command_writes_report_and_stories(tmp_path: Path) -> None:
@@ -207,10 +110,7 @@ def test_document_example_runs() -> None:
     ("options", "words"),
     [
         (["--scope", "logs", "--liveness"], "scope restless is made for it"),
-        (["--graph", "/nowhere/at/all.svg"], "there is no directory /nowhere/at"),
         (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
-        (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),
-        (["--walks", "5", "--controller"], "random walks have no use for --controller"),
         (["--seconds", "-1"], "not in the range"),
     ],
 )

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from toys import summarise
 
 from reassure_explorer.engine import kernels
-from reassure_explorer.engine.checkpoint import ForeignCheckpoint
 from reassure_explorer.engine.derived import Engine, explore_derived
 from reassure_explorer.engine.interface import (
     Action,
@@ -30,9 +29,9 @@ from reassure_explorer.engine.interface import (
     rename_whole,
 )
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.result import Budget, ExploreResult, Trace
+from reassure_explorer.engine.result import Budget, Trace
 from reassure_explorer.engine.symmetry import NotSymmetric, make_group
-from reassure_explorer.scopes.catalogue import explore_scope, get_model
+from reassure_explorer.scopes.catalogue import get_model
 
 BOTH = pytest.mark.parametrize("run", [explore_plain, explore_derived])
 
@@ -120,20 +119,6 @@ def models(draw: st.DrawFn) -> Model:
             ),
         ),
     )
-
-
-def summarise(result: ExploreResult) -> dict[str, Any]:
-    """Return all that the two engines must agree on."""
-    return {
-        "levels": result.levels,
-        "generated": result.generated,
-        "verdict": result.verdict,
-        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
-        "goals": result.goals,
-        "actions": result.actions,
-        "notes": {name: times for name, times in result.notes.items() if times},
-        "symmetry": result.details["symmetry"],
-    }
 
 
 def find_reachable(model: Model) -> set[Any]:
@@ -241,15 +226,6 @@ def test_orbits_of_standard_scopes(
         replay(model, violation.trace)
 
 
-def test_plain_engine_agrees_on_a_standard_scope() -> None:
-    """Level by level, step by step and note by note the two engines find the same orbits."""
-    _, model = get_model("logs", "kafka-4485")
-    budget = Budget(states=700)
-    plain = explore_plain(model, keep_going=True, budget=budget, symmetry=True)
-    derived = explore_derived(model, keep_going=True, budget=budget, symmetry=True)
-    assert summarise(plain) == summarise(derived)
-
-
 def test_members_that_play_the_same_part_are_told() -> None:
     """Where requests are not the same for all brokers the group is smaller, and says so."""
     _, model = get_model("new", "kip-236")
@@ -316,25 +292,6 @@ def test_votes_are_symmetric(run: Any) -> None:
 
 
 @BOTH
-def test_rule_that_compares_members_is_refused(run: Any) -> None:
-    """Whoever comes first in the alphabet leads: no symmetry, and action and field are named."""
-
-    def lead(state: Any, _: None) -> Any:
-        if state.vote_x is None or state.vote_y is None:
-            return None
-        return state.replace(leader=min(state.vote_x, state.vote_y))
-
-    symmetry = make_votes().symmetries[0]
-    only_votes = {"vote": symmetry.parameters["vote"]}
-    model = make_votes(
-        actions=(make_votes().actions[0], Action("take", lead)),
-        symmetries=(replace(symmetry, parameters=only_votes),),
-    )
-    with pytest.raises(NotSymmetric, match=r"take in State\(.*leaves field leader|take, which"):
-        run(model, symmetry=True)
-
-
-@BOTH
 def test_smallest_member_is_refused_with_state_and_field(run: Any) -> None:
     """The message says which action in which state leaves which field at what."""
 
@@ -397,15 +354,3 @@ def test_model_without_symmetry_is_refused() -> None:
     many = Symmetry("voter", tuple("xyzabcdefg"), {"leader": rename_whole})
     with pytest.raises(ModelError, match="3,628,800 permutations are more than"):
         explore_derived(make_votes(symmetries=(many,)), symmetry=True)
-
-
-def test_directories_with_and_without_symmetry_are_told_apart(tmp_path: Path) -> None:
-    """A stopped exploration goes on with symmetry, and not without."""
-    part = Budget(states=1000)
-    explore_scope("logs", profile="kafka-4485", symmetry=True, budget=part, directory=tmp_path)
-    rest = explore_scope(
-        "logs", profile="kafka-4485", symmetry=True, keep_going=True, directory=tmp_path
-    )
-    assert rest.result.distinct == 4284
-    with pytest.raises(ForeignCheckpoint):
-        explore_scope("logs", profile="kafka-4485", directory=tmp_path)

@@ -4,25 +4,13 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from toys import summarise
 
 from reassure_explorer.engine import runs
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.expanding import Expander
 from reassure_explorer.engine.interface import Action, Int, Model, RangeError
-from reassure_explorer.engine.result import ExploreResult
 from reassure_explorer.scopes.catalogue import get_model
-
-
-def summarise(result: ExploreResult) -> dict[str, Any]:
-    """Return all that must not depend on the number of threads."""
-    return {
-        "levels": result.levels,
-        "generated": result.generated,
-        "broken": {v.invariant: len(v.trace.steps) for v in result.violations},
-        "goals": result.goals,
-        "actions": result.actions,
-        "notes": result.notes,
-    }
 
 
 @pytest.mark.parametrize("symmetry", [False, True])

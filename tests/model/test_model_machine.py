@@ -14,7 +14,7 @@ from reassure_conformance.scenarios.telling import get_text, tell_source
 from reassure_conformance.scenarios.worlds import get_world
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.protocols.kip_236.scopes import Limits, bound_requests
+from reassure_explorer.protocols.kip_236.scopes import bound
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.machine import Bounds, MachineScope
 from reassure_judge.authors import Author
@@ -390,7 +390,8 @@ def _follow_both(
 def test_partitions_share_what_the_machine_says() -> None:
     """Two partitions with brokers and controller in common have the states that the model finds."""
     readings = get_profile("kip-236")
-    bounds = bound_requests(2, ((1,), (2,)), (((1, 2), False),), Limits(1, 1, 0, 1))
+    times = {"requests": 1, "deaths": 1, "lags": 0, "failovers": 1}
+    bounds = bound(2, ((1,), (2,)), ((1, 2),), times)
     source = MachineScope(REQUESTS, bounds, readings)
     first = (tuple(map(REQUESTS.normalise, source.starts)), (1, 1, 1))
     seen, frontier, steps = {first}, [first], 0

@@ -15,7 +15,7 @@ from reassure_conformance.scenarios.scenario import (
     read_scenario,
     run_scenario,
 )
-from reassure_explorer.promises import list_tales
+from reassure_explorer.counterexamples import list_counterexamples
 from reassure_model.partition import Partition
 from reassure_proofs.engine.counterexamples import (
     AREA,
@@ -131,7 +131,9 @@ def test_scenario_shows_what_was_derived(
 def test_no_scenario_is_left_over() -> None:
     """Each file in the area is the counterexample of a theorem, or the story of a tale."""
     files = {file.stem for file in find_area(AREA).glob("*.txt")}
-    assert files == {theorem.name for theorem in TOLD} | {tale.name for tale in list_tales()}
+    assert files == {theorem.name for theorem in TOLD} | {
+        tale.name for tale in list_counterexamples()
+    }
 
 
 def test_telling_needs_a_world() -> None:

@@ -15,8 +15,7 @@ import click
 import pytest
 
 from reassure_conformance.cli import cli
-from reassure_explorer.scopes.catalogue import SCOPES
-from reassure_explorer.scopes.counts import COUNTS
+from reassure_explorer.scopes.catalogue import COUNTS, SCOPES
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import READINGS
 from reassure_spec.systems import SYSTEMS

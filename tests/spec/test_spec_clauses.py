@@ -1,19 +1,25 @@
 """The clause format, the clauses themselves and the register of who carries them out."""
 
 import re
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from reassure_spec.blocks import BadBlock
 from reassure_spec.clauses import (
     LEVELS,
-    BadClause,
+    checks,
     clause,
     clauses_of_profile,
-    get_clause,
     get_places,
+    list_carried,
+    list_clauses,
     load_clauses,
     parse_clauses,
 )
+from reassure_spec.matrix import make_matrix
+from reassure_spec.protocols import Folder
 from reassure_spec.readings import PROFILES, READINGS
 
 GOOD = """# Things
@@ -69,15 +75,28 @@ def test_reason_for_no_scenario_is_optional() -> None:
 )
 def test_bad_block_names_file_and_fault(old: str, new: str, complaint: str) -> None:
     """A block that does not keep the format is refused with the file and what is wrong."""
-    with pytest.raises(BadClause, match=r"things\.md") as caught:
+    with pytest.raises(BadBlock, match=r"things\.md") as caught:
         parse_clauses(GOOD.replace(old, new), "things.md")
     assert complaint in str(caught.value)
 
 
 def test_id_that_stands_twice_refused() -> None:
     """Two clauses with one id are refused by that id."""
-    with pytest.raises(BadClause, match=r"things.md.*thing\.first\.rule"):
+    with pytest.raises(BadBlock, match=r"things.md.*thing\.first\.rule"):
         parse_clauses(GOOD + "\n" + GOOD, "things.md")
+
+
+def test_id_that_stands_in_two_files_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clause of one file may not stand in another one."""
+    twice = SimpleNamespace(list_texts=lambda _: [("a/one.md", GOOD), ("a/two.md", GOOD)])
+    monkeypatch.setattr("reassure_spec.clauses.list_folders", lambda: (twice,))
+    with pytest.raises(BadBlock, match=r"two.md.*already stands in another file"):
+        load_clauses.__wrapped__()
+
+
+def test_folder_without_clauses_has_none(tmp_path: Path) -> None:
+    """A protocol need have no file of a kind."""
+    assert list(Folder("none", tmp_path, {}).list_texts("clauses")) == []
 
 
 def test_every_clause_keeps_house_rules() -> None:
@@ -99,7 +118,7 @@ def find_words(sentence: str) -> set[str]:
 @pytest.mark.parametrize("clause_id", load_clauses())
 def test_wording_of_clause_is_its_level(clause_id: str) -> None:
     """A clause says the word of its level and no other; UNTESTABLE says MUST and why unseen."""
-    found = get_clause(clause_id)
+    found = load_clauses()[clause_id]
     word = "MUST" if found.level == "UNTESTABLE" else found.level
     assert find_words(found.sentence) == {word}
     assert bool(found.unseen) == (found.level == "UNTESTABLE")
@@ -136,13 +155,6 @@ def test_each_profile_has_clauses_in_order_of_text() -> None:
     assert clauses_of_profile("nonsense") == ()
 
 
-def test_unknown_clause_says_where_to_look() -> None:
-    """Asking for a clause that does not exist names the command that lists them."""
-    assert get_clause("drop.leader-kept").level == "MUST"
-    with pytest.raises(BadClause, match="reassure spec list"):
-        get_clause("no.such.clause")
-
-
 def test_registering_leaves_function_as_it_is() -> None:
     """The decorator records the place and gives back the very function."""
 
@@ -152,3 +164,30 @@ def test_registering_leaves_function_as_it_is() -> None:
     assert clause("drop.leader-kept")(carry_out) is carry_out
     places = get_places()["drop.leader-kept"]
     assert any(place.endswith("carry_out") for place in places)
+
+
+@checks
+def check_first(state: object) -> tuple[str, ...]:
+    """Name two clauses."""
+    return () if state else ("drop.leader-kept", "drop.keep-top")
+
+
+@clause("drop.slice.inclusive")
+def check_all(state: object) -> tuple[str, ...]:
+    """Name one, and use another check."""
+    return (*check_first(state), "drop.keep-top", "no clause")
+
+
+def test_clauses_are_read_off_the_text_of_a_check() -> None:
+    """A function carries out what its text names, what its checks do, and what it registers."""
+    named = ("drop.leader-kept", "drop.keep-top")
+    assert list_clauses(check_all) == named
+    assert list_carried(check_all) == (*named, "drop.slice.inclusive")
+    assert all("test_spec_clauses" in str(get_places()[each]) for each in named)
+
+
+def test_matrix_has_a_cell_for_each_source() -> None:
+    """A row of the matrix says in which places each source names its clause."""
+    some = parse_clauses(GOOD, "things.md")
+    (row,) = make_matrix(some, {"test": {"thing.first.rule": ["test.py:3"]}, "proof": {}})
+    assert row.places == {"test": ("test.py:3",), "proof": ()}

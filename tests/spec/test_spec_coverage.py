@@ -1,10 +1,12 @@
 """The map from the documents to the clauses: its own order, and the documents where at hand."""
 
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -49,6 +51,7 @@ def make_entries() -> tuple[Entry, ...]:
 def seeds(tmp_path: Path) -> Path:
     """A folder with one document."""
     (tmp_path / "paper.txt").write_text(TEXT)
+    (tmp_path / "another.txt").write_text("Nothing like it.")
     return tmp_path
 
 
@@ -184,49 +187,67 @@ def test_sentence_without_an_entry_is_missing(seeds: Path) -> None:
     assert counts["accounted"] < counts["sentences"]
 
 
-def test_changed_sentence_is_missing_and_stale(seeds: Path) -> None:
-    """One changed word makes the entry stale and the sentence unaccounted for."""
-    (seeds / "paper.txt").write_text(TEXT.replace("Others", "Some"))
-    assert kinds(make_entries(), seeds) == ["missing", "stale"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (TEXT.replace("Others", "Some"), ["missing", "stale"]),
+        (TEXT.replace("2.", "\n2."), ["moved"]),
+        (None, ["no-document"]),
+    ],
+)
+def test_document_that_changed_is_noticed(
+    seeds: Path, text: str | None, expected: list[str]
+) -> None:
+    """One changed word, a line more before a sentence, and an absent document are reported."""
+    (seeds / "paper.txt").unlink()
+    if text is not None:
+        (seeds / "paper.txt").write_text(text)
+    assert kinds(make_entries(), seeds) == expected
 
 
-def test_sentence_that_moved_is_noticed(seeds: Path) -> None:
-    """A line more before it moves every sentence behind it, and nothing else is wrong."""
-    (seeds / "paper.txt").write_text(TEXT.replace("2.", "\n2."))
-    assert kinds(make_entries(), seeds) == ["moved"]
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ({"begins": "Others may go or stay here"}, ["words"]),
+        ({"why": ""}, ["unaccounted"]),
+        ({"why": "", "clauses": ()}, ["unaccounted"]),
+        ({"clauses": ("drop.nothing",)}, ["unknown-clause"]),
+        ({"line": 1}, ["order"]),
+        ({"hash": make_entries()[0].hash}, ["order"]),
+    ],
+)
+def test_entry_that_is_wrong_is_reported(change: dict[str, Any], expected: list[str]) -> None:
+    """An entry has few words, a reason, clauses that exist, and its place in the text, once."""
+    *others, last = make_entries()
+    assert kinds((*others, replace(last, **change)), None) == expected
 
 
 def test_other_first_words_are_noticed(seeds: Path) -> None:
-    """The first words in the map are those of the sentence, and few."""
+    """The first words in the map are those of the sentence."""
     *others, last = make_entries()
     assert kinds((*others, replace(last, begins="Others go")), seeds) == ["words"]
-    long = replace(last, begins="Others may go or stay here")
-    assert kinds((*others, long), None) == ["words"]
 
 
-def test_absent_document_is_reported(tmp_path: Path) -> None:
-    """A document of the map that no file holds is reported."""
-    assert kinds(make_entries(), tmp_path) == ["no-document"]
+ENTRY = {"at": "1:1", "section": "s", "begins": "A", "hash": "0", "clauses": [], "why": "x"}
 
 
-def test_entry_without_reason_is_unaccounted() -> None:
-    """An entry has to say why, with clauses and without."""
-    heading, first, *others = make_entries()
-    silent = (replace(heading, why=""), replace(first, why=""), *others)
-    assert kinds(silent, None) == ["unaccounted", "unaccounted"]
-
-
-def test_unknown_clause_is_reported() -> None:
-    """A clause that the spec does not have is reported."""
-    *others, last = make_entries()
-    assert kinds((*others, replace(last, clauses=("drop.nothing",))), None) == ["unknown-clause"]
-
-
-def test_entries_out_of_order_are_reported() -> None:
-    """Entries stand in the order of the text, each once."""
-    heading, first, second, last = make_entries()
-    assert kinds((heading, second, first, last), None) == ["order"]
-    assert kinds((heading, first, second, last, replace(last, line=9)), None) == ["order"]
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("{", "expected an object with `documents`"),
+        ({"documents": {"paper": [{"at": "1:1"}]}}, "an entry of paper lacks 'section'"),
+        ({"documents": {"paper": [ENTRY | {"at": "above"}]}}, "expected `at` as LINE:COLUMN"),
+    ],
+)
+def test_map_that_cannot_be_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, content: Any, complaint: str
+) -> None:
+    """A map that is no JSON, or has an entry without its parts, is refused with what is wrong."""
+    text = content if isinstance(content, str) else json.dumps(content)
+    (tmp_path / "coverage.json").write_text(text)
+    monkeypatch.setattr("reassure_spec.coverage.files", lambda _: tmp_path)
+    with pytest.raises(BadCoverage, match=complaint):
+        load_entries()
 
 
 def test_wrapping_and_quoting_do_not_matter() -> None:

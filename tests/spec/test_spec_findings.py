@@ -4,14 +4,16 @@ import re
 
 import pytest
 
+from reassure_spec.blocks import BadBlock
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import (
     FINDINGS,
     WITHDRAWN,
     Finding,
     UnknownFinding,
-    findings_of_clause,
+    findings_of_reading,
     get_finding,
+    parse_findings,
 )
 from reassure_spec.readings import PROFILES, READINGS
 
@@ -54,14 +56,29 @@ def test_every_number_is_a_finding_or_withdrawn() -> None:
     assert all(withdrawn.reason.endswith(".") for withdrawn in WITHDRAWN)
 
 
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("f[area-1]\nA title.\nStatement: it is so.", "lacks Instance, Document, Profiles"),
+        ("w[area-1]\nA title.", "lacks Reason"),
+        ("x[area-1]\nA title.\nReason: none.", r"lacks a title, or f\[...\] or w"),
+        ("f[Area]\nA title.", "is not a clause id or a finding's"),
+    ],
+)
+def test_bad_block_names_file_and_fault(text: str, complaint: str) -> None:
+    """A block that does not keep the format is refused with the file and what is wrong."""
+    with pytest.raises(BadBlock, match=rf"some\.md: .*{complaint}"):
+        parse_findings(text, "some.md")
+
+
 def test_withdrawn_finding_says_why() -> None:
     """Asking for a finding that was taken back tells the reason."""
     with pytest.raises(UnknownFinding, match="taken back: Step 3"):
         get_finding("protocol-8")
 
 
-def test_findings_are_looked_up_by_id_and_clause() -> None:
-    """A finding is found by its id and under each clause it concerns; others are refused."""
-    assert get_finding("drop-1") in findings_of_clause("drop.slice.inclusive")
+def test_findings_are_looked_up_by_id_and_reading() -> None:
+    """A finding is found by its id and by the readings it depends on; others are refused."""
+    assert get_finding("drop-1") in findings_of_reading("drop.slice")
     with pytest.raises(UnknownFinding, match="reassure spec findings"):
         get_finding("drop-99")

@@ -11,7 +11,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from reassure_spec import znodes
-from reassure_spec.observations import BadObservation, decode_observation
+from reassure_spec.observations import (
+    BadObservation,
+    decode_observation,
+    encode_observation,
+)
 from reassure_spec.schemas import SCHEMAS, load_schema
 from reassure_spec.znodes import BadZnode
 
@@ -208,3 +212,37 @@ def test_schema_and_decoder_agree(name: str, data: st.DataObject) -> None:
     """Schema and decoder accept the same documents and reject the same documents."""
     document = data.draw(documents(name))
     assert VALIDATORS[name].is_valid(document) == is_decoded(name, document)
+
+
+LEAD = json.loads(EXAMPLES["observation"][1])
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        ("{", "not JSON"),
+        ("[]", "expected a JSON object"),
+        ({**LEAD, "version": 2}, "expected version 1, found 2"),
+        ({**LEAD, "kind": "sing"}, "there is no kind 'sing'"),
+        ({**LEAD, "sung": 1}, "lead: there is no field 'sung'"),
+        ({k: v for k, v in LEAD.items() if k != "isr"}, "expected a field 'isr', and there is"),
+        ({**LEAD, "isr": [1, 1]}, "isr: expected a list of broker ids, each once"),
+        ({**LEAD, "isr": [-1]}, "isr: expected a list of broker ids, each once"),
+        ({**LEAD, "epochs": [[0, 0], [0, 3]]}, r"epochs: expected a list of \[leader epoch"),
+        ({**LEAD, "epochs": 7}, r"epochs: expected a list of \[leader epoch"),
+        ({**LEAD, "writer": ""}, "writer: expected a text that is not empty, found ''"),
+        ({**LEAD, "chroot": 1}, "chroot: expected a text, found 1"),
+        ({**LEAD, "run": -1}, "run: expected an integer from 0 to"),
+    ],
+)
+def test_line_that_is_wrong_says_where_and_why(data: Any, reason: str) -> None:
+    """The error names file and line, the field, and what was expected."""
+    text = data if isinstance(data, str) else json.dumps(data)
+    with pytest.raises(BadObservation, match=f"log.jsonl, line 7: .*{reason}"):
+        decode_observation(text, "log.jsonl", 7)
+
+
+@pytest.mark.parametrize("text", EXAMPLES["observation"])
+def test_observation_comes_back(text: str) -> None:
+    """A line that was decoded is encoded as it was, but for the order of its fields."""
+    assert json.loads(encode_observation(decode_observation(text))) == json.loads(text)

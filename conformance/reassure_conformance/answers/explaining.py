@@ -252,20 +252,20 @@ def _describe_fault(name: str) -> Iterator[str]:
 
 
 def _list_scopes() -> Iterable[str]:
-    from reassure_explorer.scopes.catalogue import MEETINGS, SCOPES, TALES
+    from reassure_explorer.scopes.catalogue import COUNTEREXAMPLES, MEETINGS, SCOPES
 
-    return [*SCOPES, *MEETINGS, *TALES]
+    return [*SCOPES, *MEETINGS, *COUNTEREXAMPLES]
 
 
 def _describe_scope(name: str) -> Iterator[str]:
     from reassure_conformance.answers.exploring import format_counts
-    from reassure_explorer.promises import list_tales
+    from reassure_explorer.counterexamples import list_counterexamples
     from reassure_explorer.scopes.catalogue import get_scope
     from reassure_spec.readings import get_profile
 
     scope = get_scope(name)
     model = scope.make_model(get_profile(scope.profile))
-    tale = next((each for each in list_tales() if each.name == name), None)
+    tale = next((each for each in list_counterexamples() if each.name == name), None)
     states, steps, depth = format_counts(name, scope.profile)
     counted = f"{states} states, {steps} steps, depth {depth}"
     yield from wrap(scope.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")

@@ -3,30 +3,29 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.report.document import Document, write_text
+from reassure_conformance.report.itf import list_states, make_itf
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
-from reassure_explorer.engine.loading import BadModel, Source, blame, load_model
+from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
-from reassure_explorer.engine.renderings import draw_trace, make_itf, tell_trace
+from reassure_explorer.engine.renderings import draw_trace, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
 from reassure_explorer.scopes.catalogue import (
+    COUNTS,
     MEETINGS,
     SCOPES,
     get_model,
     get_scope,
-    make_model,
     pin,
 )
-from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
 
@@ -58,8 +57,6 @@ class Subject:
     """What is explored: a standard scope under its rules, or a model from elsewhere."""
 
     model: Model
-    source: Source
-    """Where other processes get the model from."""
     profile: str | None = None
     readings: Mapping[str, str] = field(default_factory=dict)
     reference: str | None = None
@@ -92,26 +89,11 @@ def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subje
     Raises UnknownScope, UnknownReading, RefusedReading.
     """
     found, model = get_model(scope, profile, readings)
-    rules = found.as_dict()
-    return Subject(model, Source(partial(make_model, scope, profile, rules)), profile, rules)
+    return Subject(model, profile, found.as_dict())
 
 
 class BadRequest(BadUsage):
     """Options that make no sense together, or a place where nothing can be written."""
-
-
-WALKS_WITHOUT: Final = (
-    "liveness",
-    "minimise_faults",
-    "symmetry",
-    "directory",
-    "learn_anew",
-    "page",
-    "graph",
-    "states",
-    "memory_mib",
-)
-"""Options that mean nothing where random walks are taken."""
 
 
 OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
@@ -127,33 +109,16 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
     if idle:
         flag = "--reading" if idle[0] == "readings" else f"--{idle[0]}"
         raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
-    if "graph" in given and "fields" not in given:
-        raise BadRequest("say with --fields by which fields of your model states are drawn as one")
-    # Processes elsewhere have a current directory of their own.
-    source = Source(partial(load_model, reference, Path.cwd()), reference)
-    return Subject(load_model(reference), source, reference=reference)
+    return Subject(load_model(reference), reference=reference)
 
 
-def check_options(
-    options: Mapping[str, Any],
-    subject: Subject,
-    places: Iterable[Path | None],
-    *,
-    controller: bool = False,
-) -> None:
+def check_options(options: Mapping[str, Any], subject: Subject, out: Path | None) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
-    `places` are the files that are to be written. Raises BadRequest.
+    `out` is the directory that is to be written. Raises BadRequest.
     """
-    if options["walks"] is not None:
-        idle = [name for name in WALKS_WITHOUT if options[name]]
-        idle += ["controller"] if controller else []
-        if idle:
-            flag = f"--{idle[0].replace('_', '-')}"
-            raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
-    for place in places:
-        if place is not None and not place.absolute().parent.is_dir():
-            raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
+    if out is not None and not out.absolute().parent.is_dir():
+        raise BadRequest(f"{out}: there is no directory {out.parent}; make it first")
     if options["liveness"] and subject.model.settled is None:
         advice = "give it `settled`" if subject.reference else "scope restless is made for it"
         raise BadRequest(
@@ -184,65 +149,11 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
             minimise=options["minimise_faults"],
             liveness=options["liveness"],
             threads=options["threads"],
-            directory=options["directory"],
             progress=tell,
             symmetry=options["symmetry"],
             remember=not options["learn_anew"],
         )
         return found if subject.reference else pin(found)
-
-
-def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[Document, str]:
-    """Take random walks; answer the document and the result in words."""
-    from reassure_explorer.engine.simulate import simulate
-
-    model = subject.model
-    with subject.blamed():
-        result = simulate(model, seed, walks=options["walks"], seconds=options["seconds"])
-    counts = {
-        "distinct": result.distinct,
-        "generated": result.steps,
-        "invariants": len(model.invariants),
-        "goals_reached": sum(result.goals.values()),
-        "goals": len(result.goals),
-        "walks": result.walks,
-    }
-    body = {
-        "scope": model.name,
-        "engine": "walks",
-        "coverage": {"actions": dict(result.actions), "clauses": dict(result.notes)},
-        "violations": [describe_violation(violation) for violation in result.violations],
-    }
-    document = Document(
-        "explore",
-        result.verdict.value,
-        result.seconds,
-        counts,
-        seed=seed,
-        profile=subject.profile,
-        readings=subject.readings,
-        body=body,
-    )
-    stories = [f"\n{v.invariant}: {v.reason}\n{tell_trace(v.trace)}" for v in result.violations]
-    return document, "\n".join([result.render(), *stories])
-
-
-def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Exploration) -> None:
-    """Write the page to step through, and the picture of the state graph, where asked for.
-
-    Raises ModelError for a graph that is too large to draw.
-    """
-    from reassure_explorer.engine.graph import draw_graph
-    from reassure_explorer.engine.stepper import make_page
-
-    model = subject.model
-    if options["page"] is not None:
-        violations = exploration.result.violations
-        story = violations[0].trace if violations else None
-        write_text(options["page"], make_page(model, story))
-    if options["graph"] is not None:
-        fields = [name for name in options["fields"].split(",") if name]
-        write_text(options["graph"], draw_graph(model, fields))
 
 
 def run_sweep(subject: Subject) -> Listed:
@@ -358,10 +269,10 @@ def write_stories(exploration: Exploration, directory: Path) -> None:
         place.parent.mkdir(exist_ok=True)
         write_text(place, get_text(scenario))
     for violation in exploration.result.violations:
-        title = f"{violation.invariant}: {violation.reason}"
+        title, told = f"{violation.invariant}: {violation.reason}", describe_violation(violation)
         texts = {
             ".txt": f"{title}\n{tell_trace(violation.trace)}\n",
-            ".itf.json": make_itf(violation.trace, exploration.scope) + "\n",
+            ".itf.json": make_itf(list_states(told["story"]), exploration.scope),
             ".svg": draw(violation.trace, title),
         }
         for suffix, text in texts.items():

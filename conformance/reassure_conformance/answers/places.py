@@ -17,7 +17,7 @@ from reassure_conformance.answers.mentions import find_mentions, find_tests_of
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
-from reassure_explorer.promises import list_tales
+from reassure_explorer.counterexamples import list_counterexamples
 from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.sweep import INSTANCES
 from reassure_spec.clauses import get_places, load_clauses
@@ -94,7 +94,7 @@ def find_explorations() -> Places:
         for check in model.invariants
         if check.name in known
     ]
-    pairs += [(tale.clause, f"{tale.name} (broken)") for tale in list_tales()]
+    pairs += [(tale.clause, f"{tale.name} (broken)") for tale in list_counterexamples()]
     return _group(pairs)
 
 

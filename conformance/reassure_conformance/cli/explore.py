@@ -8,7 +8,6 @@ import click
 from reassure_conformance.cli.options import (
     Progress,
     check_rules,
-    choose_seed,
     complete,
     emit,
     emit_table,
@@ -57,20 +56,7 @@ if TYPE_CHECKING:
 @click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
 @click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
 @click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
-@click.option(
-    "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
-)
 @click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
-@click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
-@click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
-@click.option("--graph", type=click.Path(path_type=Path), help="Draw the states, alike by fields.")
-@click.option(
-    "--fields",
-    default="flight,drop_due,completing",
-    show_default="flight,drop_due,completing, of a scope of KIP-236",
-    help="By which of them states are drawn as one.",
-)
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
 @click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
 @rules_options("what the scope is about")
@@ -93,20 +79,14 @@ def explore(
     if listed:
         return emit_table("explore", *exploring.list_scopes(), form)
     subject = _choose_subject(options)
-    places = (options["page"], options["graph"], out)
-    exploring.check_options(options, subject, places, controller=controller)
+    exploring.check_options(options, subject, out)
     if sweep:
         return emit_table("explore", *exploring.run_sweep(subject), form)
-    if options["walks"] is not None:
-        document, words = exploring.run_walks(options, subject, choose_seed(options["seed"]))
-        return emit(document, form, lambda: words)
     with Progress() as progress:
         exploration = exploring.run_explore(options, subject, progress)
-    exploring.write_pictures(options, subject, exploration)
     if out is not None:
         exploring.write_stories(exploration, out)
-    for place in filter(None, places):
-        click.echo(f"wrote {place}", err=True)
+        click.echo(f"wrote {out}", err=True)
     if not controller:
         return emit(exploring.make_document(exploration), form, exploration.render)
     with Progress() as progress:

@@ -6,7 +6,7 @@ model's own.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from reassure_conformance.report.cases import Result
@@ -19,25 +19,34 @@ class NoTrace(BadData):
 
 def render_itf(result: Result) -> str:
     """Return the trace of the first violation as JSON. Raises NoTrace."""
-    states = [_convert(state) for state in _iterate(result)]
+    states = list(_iterate(result))
     if not states:
         raise NoTrace(
             f"this {result['verb']} is {result['verdict']} and has no states of a violation; "
             "a trace is made of a run, check or explore that is violated"
         )
+    return make_itf(states, f"reassure {result['version']} {result['verb']}")
+
+
+def make_itf(states: Sequence[Mapping[str, Any]], source: str) -> str:
+    """Return states as a trace that comes from a source."""
     document = {
-        "#meta": {"format": "ITF", "source": f"reassure {result['version']} {result['verb']}"},
+        "#meta": {"format": "ITF", "source": source},
         "vars": list(states[0]),
-        "states": [{"#meta": {"index": number}, **state} for number, state in enumerate(states)],
+        "states": [{"#meta": {"index": at}, **_convert(state)} for at, state in enumerate(states)],
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def list_states(story: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the states of an exploration's story, each with the action that led there."""
+    return [{**each["state"], "action": each["action"] or "start"} for each in story]
 
 
 def _iterate(result: Result) -> Iterator[Mapping[str, Any]]:
     explored = next((v for v in result.get("violations", ()) if "story" in v), None)
     if explored is not None:
-        for each in explored["story"]:
-            yield {**each["state"], "action": each["action"] or "start"}
+        yield from list_states(explored["story"])
     elif result.get("timeline"):
         yield from _iterate_rows(result["timeline"]["rows"])
 

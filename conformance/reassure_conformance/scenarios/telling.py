@@ -20,9 +20,9 @@ from reassure_conformance.scenarios.scenario import (
     parse_scenario,
     run_scenario,
 )
+from reassure_explorer.counterexamples import SmallWorld
 from reassure_explorer.engine.result import Trace, TraceStep, Violation
-from reassure_explorer.promises import SmallWorld
-from reassure_explorer.scopes.catalogue import TALES, Source, get_scope
+from reassure_explorer.scopes.catalogue import COUNTEREXAMPLES, Source, get_scope
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_spec.errors import ReassureError
 from reassure_spec.readings import PROFILES, Readings, get_profile
@@ -129,8 +129,8 @@ def tell_source(
     """Do as `tell` does, for a source that need be no standard scope."""
     teller = TELLERS[type(source)]
     why = f"Found by exploring scope {scope}: {violation.reason}."
-    if scope in TALES:
-        why, name = f"Exploration {scope}. Broken: {TALES[scope].summary}", scope
+    if scope in COUNTEREXAMPLES:
+        why, name = f"Exploration {scope}. Broken: {COUNTEREXAMPLES[scope].summary}", scope
     commands = list_commands(source, violation.trace)
     text = "\n".join(
         [

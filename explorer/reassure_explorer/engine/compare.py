@@ -4,11 +4,11 @@ The states are those that the first model reaches, nearest first, so that the fi
 the shortest story. Both have the same fields and actions: the same model under other rules.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_explorer.engine.interface import Action, Model, ModelError
+from reassure_explorer.engine.interface import Model, ModelError
+from reassure_explorer.engine.renderings import find_changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +45,7 @@ def compare_models(old: Model, new: Model, most: int) -> Comparison:
         raise ModelError(
             f"{old.name} and {new.name} have other fields or actions: nothing to compare"
         )
+    others = {action.name: action for action in new.actions}
     parents: dict[Any, tuple[Any, str] | None] = dict.fromkeys(old.initial_states)
     found: dict[str, Parting] = {}
     states = steps = 0
@@ -57,13 +58,12 @@ def compare_models(old: Model, new: Model, most: int) -> Comparison:
                 continue
             for action, parameter in old.list_instances(state):
                 after = [each for each, _ in old.take(state, action, parameter)]
-                other = [each for each, _ in new.take(state, _find(new, action), parameter)]
+                other = [each for each, _ in new.take(state, others[action.name], parameter)]
                 steps += len(after)
                 words = action.describe(parameter)
                 if after != other and action.name not in found:
-                    told = tuple(_tell(parents, state))
                     ends = (tuple(_show(state, each) for each in ends) for ends in (after, other))
-                    found[action.name] = Parting(told, words, *ends)
+                    found[action.name] = Parting(_tell(parents, state), words, *ends)
                 for each in after:
                     if each not in parents:
                         parents[each] = (state, words)
@@ -74,27 +74,21 @@ def compare_models(old: Model, new: Model, most: int) -> Comparison:
     return Comparison(states, steps, tuple(found.values()), states < most)
 
 
-def _find(model: Model, wanted: Action) -> Action:
-    return next(action for action in model.actions if action.name == wanted.name)
-
-
-def _tell(parents: dict[Any, tuple[Any, str] | None], state: Any) -> Iterator[str]:
-    """Yield the steps that led to a state, in order."""
-    story = []
+def _tell(parents: dict[Any, tuple[Any, str] | None], state: Any) -> tuple[str, ...]:
+    """Return the steps that led to a state, in order."""
+    story: list[str] = []
     while (before := parents[state]) is not None:
         state, words = before
-        story.append(words)
-    yield from reversed(story)
+        story.insert(0, words)
+    return tuple(story)
 
 
 def _show(before: Any, after: Any) -> str:
     """Return what a step changes, as text."""
-    changed = [
-        f"{name} {_spell(getattr(before, name))} -> {_spell(getattr(after, name))}"
-        for name in before._fields
-        if getattr(before, name) != getattr(after, name)
-    ]
-    return ", ".join(changed) or "nothing changes"
+    changes = find_changes(before, after).items()
+    return (
+        ", ".join(f"{n} {_spell(o)} -> {_spell(v)}" for n, (o, v) in changes) or "nothing changes"
+    )
 
 
 def _spell(value: Any) -> str:

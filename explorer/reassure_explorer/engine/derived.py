@@ -1,15 +1,14 @@
 """The derived engine: the same answers as the plain one, many times faster, from the same model.
 
-What a model's steps are it learns as it goes (`expanding`). States are packed words in sorted runs
-(`runs`); each level is the successors of the level before, less what was seen. Predecessors are not
-kept: a trace is found backwards, by expanding the level before again until a state turns up that
-leads where the trace goes on. Every trace is then told forwards by the plain model, which must
-agree.
+What a model's steps are it learns as it goes (`learning`). States are packed words in sorted runs
+(`runs`); each level is the successors of the level before (`expanding`), less what was seen.
+Predecessors are not kept: a trace is found backwards, by looking in the level before for a state
+that leads where the trace goes on. Every trace is then told forwards by the plain model, which must
+agree. A state of every level is expanded plainly as well.
 """
 
 import time
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -18,18 +17,32 @@ from typing import Final
 
 import numpy as np
 
-from reassure_explorer.engine.checkpoint import Checkpoint, Saved
+from reassure_explorer.engine import kernels
 from reassure_explorer.engine.diagrams import NotDeterministic
-from reassure_explorer.engine.expanding import STUCK, Expander
-from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.expanding import Expander
+from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Model
+from reassure_explorer.engine.orbits import SymmetryCheck
 from reassure_explorer.engine.packing import EngineError, Words
-from reassure_explorer.engine.result import STOPPED, Budget, ExploreResult, Trace
-from reassure_explorer.engine.runs import Run, StoredLevel, Team, Visited, store_level
-from reassure_explorer.engine.values import FieldValues
+from reassure_explorer.engine.result import STOPPED, Budget, ExploreResult, Trace, Violation
+from reassure_explorer.engine.runs import (
+    Run,
+    StoredLevel,
+    Team,
+    Visited,
+    as_rows,
+    sort_unique,
+    store_level,
+)
+from reassure_explorer.engine.symmetry import undo_permutations
+from reassure_explorer.engine.values import count_values
 
 PARALLEL_FROM: Final = 4096
 """A level with fewer states is not worth splitting between threads."""
 COUNT_VALUES_TO: Final = 5_000_000
+COMPARED_PER_LEVEL: Final = 1024
+"""States of a level that are held against the group where there is symmetry."""
+STUCK: Final = -1
+"""Stands for deadlock among the numbers of checks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,24 +62,21 @@ def explore_derived(
     keep_going: bool = False,
     budget: Budget | None = None,
     threads: int = 1,
-    directory: Path | None = None,
-    label: str = "",
     progress: Callable[[Progress], None] | None = None,
     symmetry: bool = False,
     memory: Path | None = None,
 ) -> ExploreResult:
     """Visit every reachable state, or with `symmetry` one of each orbit.
 
-    With `directory` visited states are kept on disk, and an exploration that was stopped there goes
-    on, unless the model changed; `label` tells apart what code and data do not. With `memory`,
-    another directory, paths that earlier runs learned are taken from there and those learned now
-    are added; not with `symmetry`, where the states that paths are learned from are compared.
+    With `memory`, a directory, paths that earlier runs learned are taken from there and those
+    learned now are added; not with `symmetry`, where the states that paths are learned from are
+    compared.
 
     Raises RangeError when a value leaves its range, NotDeterministic for a model that depends on
     more than its fields, NotSymmetric for one that tells apart what it declares to be alike,
     EngineError when the engine contradicts the plain model.
     """
-    engine = Engine(model, threads, directory, label, symmetry, memory)
+    engine = Engine(model, threads, symmetry, memory)
     return engine.run(keep_going=keep_going, budget=budget or Budget(), progress=progress)
 
 
@@ -77,26 +87,18 @@ class Engine(Expander):
         self,
         model: Model,
         threads: int = 1,
-        directory: Path | None = None,
-        label: str = "",
         symmetry: bool = False,
         memory: Path | None = None,
     ) -> None:
-        super().__init__(model, label, symmetry, memory)
+        super().__init__(model, symmetry, memory)
         self.threads = threads
-        self.checkpoint: Checkpoint | None = None
-        if directory is not None:
-            self.checkpoint = Checkpoint(directory, self.key, self.layout.words)
         self.levels: list[StoredLevel] = []
         self.visited = Visited()
-        if self.checkpoint is not None:
-            self.visited.allocate = self.checkpoint.allocate
-        self._resumed = 0
-        """Levels that were there when an exploration went on."""
-        self._actions_before: Counter[str] = Counter()
-        self._notes_before: Counter[str] = Counter()
+        self._compared = 0
+        """Paths whose states were held against the group."""
         self._pool: ThreadPoolExecutor | None = None
         self._found: dict[int, tuple[int, Words]] = {}
+        """For each check that is true somewhere the depth where it first is, and a state there."""
         self._budget = Budget()
         self._peak_bytes = 0
 
@@ -110,14 +112,14 @@ class Engine(Expander):
             # One learns what the first parts lack while the others expand the next ones.
             parts = [np.array_split(each, team.parts) for each in (frontier, stuck)]
             pairs = list(zip(*parts, strict=True))
-            made = team.start([partial(self.expand, a, alone=False, stuck=b) for a, b in pairs])
+            made = team.start([partial(self.expand, a, b, alone=False) for a, b in pairs])
             runs = [
                 run
                 for (part, marks), (some, misses) in zip(pairs, made, strict=True)
-                for run in (*some, *self._catch_up(part, misses, marks))
+                for run in (*some, *self.catch_up(part, misses, marks))
             ]
         else:
-            runs, _ = self.expand(frontier, stuck=stuck)
+            runs, _ = self.expand(frontier, stuck)
         if STUCK not in self._found:
             words = self.find_deadlock(frontier[stuck])
             if words is not None:
@@ -142,8 +144,7 @@ class Engine(Expander):
     @property
     def bytes(self) -> int:
         """Memory in use for states."""
-        kept = (level.data for level in self.levels if not isinstance(level.data, np.memmap))
-        return self.visited.bytes + sum(data.nbytes for data in kept)
+        return self.visited.bytes + sum(level.data.nbytes for level in self.levels)
 
     # Checking --------------------------------------------------------------------------------
 
@@ -159,20 +160,70 @@ class Engine(Expander):
         """Return the checks that were true of no state so far."""
         return [c for c in range(len(self.checks)) if c not in self._found]
 
-    # The whole -------------------------------------------------------------------------------
+    def _check_against_plain(self, level: Run, checks: Sequence[int]) -> None:
+        """Hold a state that is expanded against the plain functions. Raises EngineError.
+
+        `checks` are those that matter: the ones that were true of no state so far.
+        """
+        first = len(self.instances)
+        constraint = range(len(self.checks), len(self.functions))
+        words = tuple(as_rows(level)[0].tolist())
+        for root in (*range(first), *(first + c for c in (*checks, *constraint))):
+            self.hold_against_plain(root, words, self.find_leaf(root, words))
+
+    def _check_symmetric(self, level: Run, learned_from: list[tuple[int, Words]]) -> None:
+        """Hold states of a level, and those that new paths were learned from, against the group.
+
+        Raises NotSymmetric.
+        """
+        if self.group is None or len(self.group.permutations) == 1:
+            return
+        rows = as_rows(level)
+        some = rows[:: max(1, -(-len(rows) // COMPARED_PER_LEVEL))]
+        fresh = np.array([words for _, words in learned_from], dtype=np.uint64)
+        fresh = fresh.reshape(-1, self.layout.words)
+        SymmetryCheck(self, self.group, self.tables).compare(np.concatenate([some, fresh]))
+
+    # Telling ---------------------------------------------------------------------------------
 
     def _tell(self, depth: int, words: Words) -> Trace:
-        return self.tell(words, depth, self._find_before)
+        """Return a shortest trace to a state of that depth, as the plain model tells it.
 
-    def _find_before(self, depth: int, words: Words) -> tuple[Words, int]:
-        level = self.levels[depth].restore()
-        if depth < self._resumed - 1:
-            # Its paths were learned before the exploration was stopped.
-            self.learn(level)
-        found = self.find_source(level, words)
-        if found is None:
-            raise self.make_source_error(depth, words)
-        return found
+        Raises EngineError where the plain model does not come to the same states.
+        """
+        way: list[tuple[int, Words]] = []
+        for before in range(depth - 1, -1, -1):
+            found = self.find_source(self.levels[before].restore(), words)
+            if found is None:
+                raise EngineError(f"nothing of depth {before} leads to {self.layout.unpack(words)}")
+            way.append((found[1], words))
+            words = found[0]
+        if self.group is not None:
+            orbits = [words, *(after for _, after in way[::-1])]
+            return undo_permutations(self.group, [self.layout.unpack(orbit) for orbit in orbits])
+        return self.retell(words, way[::-1])
+
+    def _list_violations(self) -> list[Violation]:
+        """Return what is broken, nearest first. Raises EngineError where plain it holds."""
+        violations: list[Violation] = []
+        for c, (depth, words) in sorted(self._found.items(), key=lambda item: item[1][0]):
+            if c == STUCK:
+                violations.append(Violation(DEADLOCK, DEADLOCKED, self._tell(depth, words)))
+            elif c < len(self.model.invariants):
+                trace, invariant = self._tell(depth, words), self.model.invariants[c]
+                reason = invariant.explain(trace.last)
+                if reason is None:
+                    raise EngineError(f"plain {invariant.name} holds in {trace.last}")
+                violations.append(Violation(invariant.name, reason, trace))
+        return violations
+
+    def _list_goals(self) -> dict[str, int | None]:
+        """Return the depth at which each goal is reached, None where it is not."""
+        first = len(self.model.invariants)
+        reached = {g.name: self._found.get(first + n) for n, g in enumerate(self.model.goals)}
+        return {name: None if at is None else at[0] for name, at in reached.items()}
+
+    # The whole -------------------------------------------------------------------------------
 
     def run(
         self,
@@ -185,9 +236,8 @@ class Engine(Expander):
         try:
             return self._run(keep_going, budget, progress)
         except (EngineError, NotDeterministic):
-            if self._memory is not None:
-                self._memory.forget()
-            self._check_unchanged()
+            self.forget()
+            self.check_unchanged()
             raise
         finally:
             self._close()
@@ -195,22 +245,22 @@ class Engine(Expander):
     def _run(
         self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
     ) -> ExploreResult:
-        compiling = self._warm_kernels()
+        compiling = self.warm_kernels()
         self._started, self._budget, self._seconds = time.perf_counter(), budget, budget.seconds
-        self._recall()
-        frontier = self._resume()
-        if frontier is None:
-            frontier = self._enter(self._make_first())
+        self.recall()
+        frontier = self._enter(self._make_first())
         while True:
             distinct = sum(level.size for level in self.levels)
+            seconds = time.perf_counter() - self._started
             if progress is not None:
-                seconds = time.perf_counter() - self._started
                 depth = len(self.levels) - 1
                 progress(Progress(depth, distinct, self.generated, len(frontier), seconds))
             if self._is_broken() and not keep_going:
                 self.unfinished = STOPPED
             elif len(frontier):
-                self.unfinished = self.unfinished or self._find_limit(distinct)
+                self.unfinished = self.unfinished or budget.find_limit(
+                    len(self.levels), distinct, seconds, self._peak_bytes
+                )
             if self.unfinished is not None or not len(frontier):
                 break
             self._check_against_plain(frontier, self._list_pending())
@@ -220,85 +270,41 @@ class Engine(Expander):
             if self.unfinished is not None or not len(fresh):
                 break
             frontier = self._enter(fresh)
-        self._check_unchanged()
+        self.check_unchanged()
         report = self._report(distinct, compiling)
-        if self._memory is not None and self.diagrams.paths:
-            self._memory.save(self.diagrams, self._origins)
+        self.keep()
         return report
 
+    def _make_first(self) -> Run:
+        packed = [self.layout.pack(state) for state in self.model.initial_states]
+        first = np.array(packed, dtype=np.uint64).reshape(len(packed), self.layout.words)
+        kernels.represent(first, self.tables)
+        return sort_unique(first.reshape(-1) if self.layout.words == 1 else first)
+
     def _enter(self, fresh: Run) -> Run:
-        """Take in new states, look at them, and save them where there is a directory.
+        """Take in new states and look at them.
 
         Returns those that are within the constraint: the new level.
         """
-        depth, witnesses = len(self.levels), len(self._witnesses)
-        frontier, outside = self._split(fresh)
+        depth, known = len(self.levels), len(self.origins)
+        frontier, outside = self.split(fresh)
+        learned_from = self.origins[self._compared : known]
         if len(outside):
             self.visited.add(outside)
             self._judge(outside, depth, outside=True)
             # Nothing is asked of these states but the invariants.
-            del self._witnesses[witnesses:]
+            known = len(self.origins)
         if not len(frontier):
             return frontier
-        level = store_level(frontier)
-        if self.checkpoint is not None:
-            level = self.checkpoint.keep_level(len(self.levels), level)
         self.visited.add(frontier)
-        self.levels.append(level)
+        self.levels.append(store_level(frontier))
         self._judge(frontier, depth)
-        self._check_symmetric(frontier)
-        if self.checkpoint is not None:
-            self.checkpoint.save(self._make_saved(self.checkpoint.key))
+        self._check_symmetric(frontier, learned_from + self.origins[known:])
+        self._compared = len(self.origins)
         return frontier
-
-    def _make_saved(self, key: str) -> Saved:
-        actions, notes = self._count_all()
-        return Saved(
-            key,
-            self.generated,
-            [level.size for level in self.levels],
-            [level.squeezed for level in self.levels],
-            [level.data.nbytes for level in self.levels],
-            [(c, depth, list(words)) for c, (depth, words) in self._found.items()],
-            dict(actions),
-            dict(notes),
-        )
-
-    def _resume(self) -> Run | None:
-        """Return the last complete level of an exploration that was stopped, None for a new one."""
-        loaded = None if self.checkpoint is None else self.checkpoint.load()
-        if loaded is None:
-            return None
-        saved, levels = loaded
-        self.generated, self.levels = saved.generated, list(levels)
-        self._resumed = len(self.levels)
-        self._found = {c: (depth, tuple(words)) for c, depth, words in saved.found}
-        self._actions_before.update(saved.actions)
-        self._notes_before.update(saved.notes)
-        for level in levels:
-            self.visited.add(level.restore())
-        return levels[-1].restore()
-
-    def _count_all(self) -> tuple[Counter[str], Counter[str]]:
-        """Return what `_count` does, with the steps before the exploration was stopped."""
-        actions, notes = self._count()
-        actions.update(self._actions_before)
-        notes.update(self._notes_before)
-        return actions, notes
 
     def _is_broken(self) -> bool:
         return any(c < len(self.model.invariants) for c in self._found)
-
-    def _find_limit(self, distinct: int) -> str | None:
-        budget = self._budget
-        if budget.depth is not None and len(self.levels) > budget.depth:
-            return f"the budget of {budget.depth} steps is used up"
-        if budget.states is not None and distinct >= budget.states:
-            return f"the budget of {budget.states} states is used up"
-        if budget.mebibytes is not None and self._peak_bytes >= budget.mebibytes << 20:
-            return f"the budget of {budget.mebibytes} MiB is used up"
-        self._is_too_late()
-        return self.unfinished
 
     def _count_values(self, distinct: int) -> dict[str, int] | None:
         """Return the number of values of each field; None where there are very many states.
@@ -307,13 +313,10 @@ class Engine(Expander):
         """
         if distinct > COUNT_VALUES_TO or self.group is not None:
             return None
-        values = FieldValues(self.layout)
-        for level in self.levels:
-            values.add(level.restore())
-        return values.count()
+        return count_values(self.layout, (level.restore() for level in self.levels))
 
     def _report(self, distinct: int, compiling: float) -> ExploreResult:
-        actions, notes = self._count_all()
+        actions, notes = self.count_by_action()
         return ExploreResult(
             model=self.model.name,
             engine="derived",
@@ -321,8 +324,8 @@ class Engine(Expander):
             generated=self.generated,
             initial=len(self.model.initial),
             levels=tuple(level.size for level in self.levels),
-            violations=tuple(self.list_violations(self._found, self._tell)),
-            goals=self.list_goals(self._found),
+            violations=tuple(self._list_violations()),
+            goals=self._list_goals(),
             invariants=tuple(invariant.name for invariant in self.model.invariants),
             actions=dict(actions),
             notes=dict(notes),
@@ -339,6 +342,3 @@ class Engine(Expander):
                 **({} if self.group is None else {"symmetry": self.group.as_json_dict()}),
             },
         )
-
-
-__all__ = ["Engine", "EngineError", "Progress", "explore_derived"]

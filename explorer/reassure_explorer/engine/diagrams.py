@@ -13,7 +13,8 @@ values they must next read the same cell and end the same way. A model for which
 not a deterministic function of what it reads, and is refused.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -41,7 +42,8 @@ class NotDeterministic(ModelError):
     """A function of the model whose answer depends on more than the fields it reads."""
 
 
-def _grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+def grow(array: npt.NDArray[Any], size: int, fill: int) -> npt.NDArray[Any]:
+    """Return an array with room for `size` entries at least, those that are new filled."""
     if size <= len(array):
         return array
     grown = np.full((max(size, 2 * len(array)), *array.shape[1:]), fill, dtype=array.dtype)
@@ -62,21 +64,6 @@ class Arrays:
     more: I64
     widest: int
     """Leaves of the longest chain."""
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """The diagrams as plain arrays, to be written and read again."""
-
-    roots: I64
-    children: I64
-    clear: U64
-    put: U64
-    more: I64
-    owners: I64
-    """For each leaf the root it belongs to."""
-    notes: tuple[tuple[str, ...], ...]
-    """For each leaf the notes of the step."""
 
 
 class Diagrams:
@@ -117,26 +104,28 @@ class Diagrams:
         roots = self.roots.copy()
         return Arrays(self.paths, roots, children, self.clear, self.put, self.more, self.widest)
 
-    def keep(self) -> Kept:
-        """Return all that was learned."""
+    def keep(self) -> dict[str, Any]:
+        """Return all that was learned, as arrays that can be written and read again."""
         owners, notes = zip(*self.leaves, strict=True)
         count = len(owners)
-        return Kept(
-            self.roots,
-            self.children[: self._used],
-            self.clear[:count],
-            self.put[:count],
-            self.more[:count],
-            np.array(owners, dtype=np.int64),
-            notes,
-        )
+        return {
+            "roots": self.roots,
+            "children": self.children[: self._used],
+            "clear": self.clear[:count],
+            "put": self.put[:count],
+            "more": self.more[:count],
+            "owners": np.array(owners, dtype=np.int64),
+            "notes": json.dumps(notes),
+        }
 
-    def restore(self, kept: Kept) -> None:
-        """Take over what was learned by diagrams of the same roots and the same layout."""
-        self.roots, self.children, self._used = kept.roots, kept.children, len(kept.children)
-        self.clear, self.put, self.more = kept.clear, kept.put, kept.more
-        self.leaves = list(zip(kept.owners.tolist(), kept.notes, strict=True))
-        clear, put = (map(tuple, bits.tolist()) for bits in (kept.clear, kept.put))
+    def restore(self, kept: Mapping[str, Any]) -> None:
+        """Take over what diagrams of the same roots and the same layout learned."""
+        self.roots, self.children = kept["roots"], kept["children"]
+        self._used = len(self.children)
+        self.clear, self.put, self.more = kept["clear"], kept["put"], kept["more"]
+        notes = map(tuple, json.loads(str(kept["notes"])))
+        self.leaves = list(zip(kept["owners"].tolist(), notes, strict=True))
+        clear, put = (map(tuple, bits.tolist()) for bits in (self.clear, self.put))
         self._written = list(zip(clear, put, strict=True))
         self._known_leaves = {
             (root, (*self._written[leaf], notes), self.more.item(leaf)): leaf
@@ -202,7 +191,7 @@ class Diagrams:
     def _add_node(self, cell: int) -> int:
         place = self._places[cell]
         first, self._used = self._used, self._used + (1 << (place & 255))
-        self.children = _grow(self.children, self._used, MISSING)
+        self.children = grow(self.children, self._used, MISSING)
         return first << _FIRST | place
 
     def _find_leaf(self, root: int, path: Recording) -> int:
@@ -232,9 +221,9 @@ class Diagrams:
         if known is None:
             known = self._known_leaves[root, key, after] = len(self.leaves)
             clear, put, notes = key
-            self.clear = _grow(self.clear, known + 1, 0)
-            self.put = _grow(self.put, known + 1, 0)
-            self.more = _grow(self.more, known + 1, 0)
+            self.clear = grow(self.clear, known + 1, 0)
+            self.put = grow(self.put, known + 1, 0)
+            self.more = grow(self.more, known + 1, 0)
             self.clear[known] = np.array(clear, dtype=np.uint64)
             self.put[known] = np.array(put, dtype=np.uint64)
             self.more[known] = after

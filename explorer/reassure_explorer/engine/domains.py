@@ -16,13 +16,7 @@ that were read for it, or all of them were read and the plain value gave it (`un
 
 import operator
 from abc import ABC, abstractmethod
-from collections.abc import (
-    Callable,
-    Hashable,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import Callable, Hashable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from random import Random
@@ -87,8 +81,14 @@ class Domain(ABC):
 
         `reader` reads the state that is changed.
         """
+        if isinstance(value, LazyParts) and value.is_of(self, reader, first):
+            return self.write_changes(reader, first, value)
         cells = self.encode(self.normalise(unlazy(value)))
         return {first + at: cell for at, cell in enumerate(cells)}
+
+    def write_changes(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Return the cells in which a value differs that was made from this very field."""
+        raise NotImplementedError
 
 
 class Lazy:
@@ -102,6 +102,19 @@ class Lazy:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.settle(), name)
+
+
+class LazyParts(Lazy):
+    """A value of several cells, some of which were read or are to be changed."""
+
+    __slots__ = ("domain", "first", "reader")
+    domain: Any
+    reader: Reader
+    first: int
+
+    def is_of(self, domain: Domain, reader: Reader, first: int) -> bool:
+        """Whether the value was made from this field of this state."""
+        return self.first == first and self.reader is reader and self.domain == domain
 
 
 def unlazy(value: Any) -> Any:
@@ -246,6 +259,48 @@ class Choice(Domain):
     @cached_property
     def _is_narrow(self) -> bool:
         return len(self.widths) == 1
+
+
+@dataclass(frozen=True)
+class Option(Domain):
+    """None, or a value of another domain."""
+
+    inner: Domain
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """One cell that says whether there is a value, then the value's."""
+        return (1, *self.inner.widths)
+
+    def normalise(self, value: Any) -> Any:
+        """Return None, or the plain form of the value."""
+        return None if value is None else self.inner.normalise(value)
+
+    def encode(self, value: Any) -> tuple[int, ...]:
+        """Encode None as zeros throughout."""
+        if value is None:
+            return (0,) * len(self.widths)
+        return (1, *self.inner.encode(value))
+
+    def draw(self, chance: Random) -> Any:
+        """Return None or any value."""
+        return None if chance.random() < 1 / 2 else self.inner.draw(chance)
+
+    def draw_unread(self, reader: Reader, first: int, read: Set[int], chance: Random) -> Cells:
+        """Draw the value where it was only read that there is one."""
+        if first not in read:
+            return Domain.draw_unread(self, reader, first, read, chance)
+        return self.inner.draw_unread(reader, first + 1, read, chance) if reader.read(first) else {}
+
+    def read(self, reader: Reader, first: int) -> Any:
+        """Read whether there is a value, and then the value."""
+        return self.inner.read(reader, first + 1) if reader.read(first) else None
+
+    def write(self, reader: Reader, first: int, value: Any) -> Mapping[int, int]:
+        """Write the mark and the value, or zeros."""
+        if value is None:
+            return Domain.write(self, reader, first, value)
+        return {first: 1, **self.inner.write(reader, first + 1, value)}
 
 
 def Flag() -> Choice:  # noqa: N802  (stands among the domains, which are classes)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.engine.interface import Model
@@ -188,30 +187,36 @@ def explore(
     minimise: bool = False,
     liveness: bool = False,
     threads: int = 1,
-    directory: Path | None = None,
     progress: Callable[[Any], None] | None = None,
     symmetry: bool = False,
     remember: bool = False,
 ) -> Exploration:
     """Explore a model; what has no bounds is always left to the plain engine.
 
-    `profile` and `readings` say under which rules it was made; they are reported, and tell
-    explorations in a directory apart. With `minimise` traces use as few faults as will do, even
-    where that makes them longer. With `liveness` fair runs are looked at as well, among all states;
-    the whole graph must fit into memory. With `directory` the derived engine keeps states on disk
-    and goes on where an exploration stopped there; it calls `progress` after each level. With
-    `symmetry` one state stands for all that differ only in which of the things that are alike is
-    which. With `remember` paths that earlier runs learned are taken from the user's cache.
+    `profile` and `readings` say under which rules it was made; they are reported. With `minimise`
+    traces use as few faults as will do, even where that makes them longer. With `liveness` fair
+    runs are looked at as well, among all states; the whole graph must fit into memory. The derived
+    engine calls `progress` after each level. With `symmetry` one state stands for all that differ
+    only in which of the things that are alike is which. With `remember` paths that earlier runs
+    learned are taken from the user's cache.
 
-    Raises UnknownEngine, ForeignCheckpoint, NotSymmetric.
+    Raises UnknownEngine, NotSymmetric.
     """
-    rules = dict(readings or {})
     if engine == "plain" or not model.is_bounded:
         result = explore_plain(model, keep_going=keep_going, budget=budget, symmetry=symmetry)
     elif engine == "derived":
-        options: dict[str, Any] = {"keep_going": keep_going, "budget": budget, "label": str(rules)}
-        options |= {"progress": progress, "symmetry": symmetry}
-        result = _explore_derived(model, threads, directory, remember=remember, **options)
+        from reassure_explorer.engine.derived import explore_derived
+        from reassure_explorer.engine.memory import find_cache
+
+        result = explore_derived(
+            model,
+            keep_going=keep_going,
+            budget=budget,
+            threads=threads,
+            progress=progress,
+            symmetry=symmetry,
+            memory=find_cache("paths") if remember else None,
+        )
     else:
         raise UnknownEngine(f"there is no engine {engine!r}; the engines are: {', '.join(ENGINES)}")
     if minimise and result.violations:
@@ -225,23 +230,7 @@ def explore(
 
         most = None if budget is None else budget.states
         live = check_liveness(model, states=MOST_STATES if most is None else most)
-    return Exploration(model.name, result, live, profile, rules)
-
-
-def _explore_derived(
-    model: Model,
-    threads: int,
-    directory: Path | None,
-    *,
-    remember: bool,
-    **options: Any,
-) -> ExploreResult:
-    """Explore with the derived engine."""
-    from reassure_explorer.engine.derived import explore_derived
-    from reassure_explorer.engine.memory import find_cache
-
-    memory = find_cache("paths") if remember else None
-    return explore_derived(model, threads=threads, directory=directory, memory=memory, **options)
+    return Exploration(model.name, result, live, profile, dict(readings or {}))
 
 
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:

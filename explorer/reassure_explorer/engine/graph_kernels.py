@@ -49,16 +49,6 @@ def link(
 
 
 @compiled
-def mark(states: Array, root: int, children: Array) -> Array:
-    """Return for each state (row) whether a check is true: 0, 1, or 2 where it is not learned."""
-    marks = np.zeros(len(states), dtype=np.uint8)
-    for i in range(len(states)):
-        at = walk(states, i, np.int64(root), children)
-        marks[i] = 2 if at == -1 else np.uint8(at == -3)
-    return marks
-
-
-@compiled
 def find_ways(targets: Array, starts: Array, allowed: Array) -> tuple[Array, Array, Array]:
     """Search breadth first from some rows through allowed ones.
 

@@ -36,8 +36,10 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from typing import Any, ClassVar, Final, Protocol
 
-from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
-from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, OutOfRange
+from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, Option, OutOfRange
+from reassure_explorer.engine.map_domain import FrozenMap, MapOf
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 from reassure_spec.errors import BadUsage
 
 __all__ = [
@@ -146,8 +148,6 @@ class Action:
     parameters: tuple[Any, ...] = (None,)
     fair: bool = False
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
-    why: Callable[[Any, Any], str] | None = None
-    """From state and parameter to the reason why it is not possible; for people."""
     words: Callable[[Any], str] | None = None
     """The action with this parameter, in words; otherwise its name and the parameter."""
 
@@ -155,8 +155,6 @@ class Action:
         # A generator would be empty for whoever comes second.
         object.__setattr__(self, "parameters", tuple(self.parameters))
         _check_takes(f"action {self.name}", self.step, "state", "parameter")
-        if self.why is not None:
-            _check_takes(f"`why` of action {self.name}", self.why, "state", "parameter")
         if self.words is not None:
             _check_takes(f"`words` of action {self.name}", self.words, "parameter")
 
@@ -164,11 +162,10 @@ class Action:
         """Return the action with its parameter, as traces print it."""
         if self.words is not None:
             return self.words(parameter)
-        return self.name if parameter is None else f"{self.name} {_in_words(parameter)}"
-
-
-def _in_words(parameter: Any) -> str:
-    return "-".join(map(str, parameter)) if isinstance(parameter, tuple) else str(parameter)
+        if parameter is None:
+            return self.name
+        parts = parameter if isinstance(parameter, tuple) else (parameter,)
+        return f"{self.name} {'-'.join(map(str, parts))}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -310,26 +310,6 @@ def judge(
     return missed
 
 
-@compiled
-def count_values(
-    states: Array, words: Array, shifts: Array, masks: Array, firsts: Array, seen: Array
-) -> None:
-    """Mark for each field which values the states have.
-
-    A field is some bits of a word; its values begin in `seen` at its place in `firsts`.
-    """
-    shared = np.zeros(count_words(states), dtype=np.uint64)
-    for start in range(0, len(states), 256):
-        end = min(start + 256, len(states))
-        find_shared(states, start, end, shared)
-        for field in range(len(words)):
-            mask = masks[field]
-            same = (shared[words[field]] >> shifts[field]) & mask == mask
-            for i in range(start, start + 1 if same else end):
-                value = (get_word(states, i, words[field]) >> shifts[field]) & mask
-                seen[firsts[field] + np.int64(value)] = True
-
-
 # Orbits ---------------------------------------------------------------------------------------
 
 

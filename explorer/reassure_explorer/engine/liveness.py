@@ -11,6 +11,7 @@ The whole graph is kept in memory, a few hundred bytes a state: scopes of some m
 """
 
 from dataclasses import dataclass, replace
+from itertools import accumulate
 from typing import Any, Final
 
 import numpy as np
@@ -18,11 +19,11 @@ import numpy.typing as npt
 
 from reassure_explorer.engine import graph_kernels
 from reassure_explorer.engine.derived import Engine
-from reassure_explorer.engine.diagrams import LEAF, YES
-from reassure_explorer.engine.graph import I32, StateGraph
+from reassure_explorer.engine.diagrams import I32, I64
 from reassure_explorer.engine.interface import Goal, Model, ModelError, end_anywhere
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.result import Budget, Trace, TraceStep, Verdict
+from reassure_explorer.engine.runs import as_rows, merge_all
 
 SETTLED: Final = "settled"
 MOST_STATES: Final = 3_000_000
@@ -81,25 +82,43 @@ def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult
     return _Graph(engine).check(result.distinct)
 
 
-class _Graph(StateGraph):
-    """The state graph, and which of its states and components are as they should be."""
+class _Graph:
+    """The whole state graph, and which of its states and components are as they should be.
+
+    States are sorted rows, with the successors of each by each action instance.
+    """
 
     def __init__(self, engine: Engine) -> None:
-        super().__init__(engine)
+        self.engine, self.model = engine, engine.model
+        self.count = len(engine.instances)
+        levels = [level.restore() for level in engine.levels]
+        self.rows = as_rows(merge_all(levels, engine.layout.words))
+        d = engine.diagrams
+        self.columns: I64 = np.concatenate([[0], np.cumsum(d.count_widths())]).astype(np.int64)
+        """For each action instance its first column among the targets, and where the last ends."""
+        self.owners: I64 = np.repeat(np.arange(self.count), np.diff(self.columns))
+        """The action instance of each column."""
+        self.targets: I32 = graph_kernels.link(
+            self.rows, d.roots[: self.count], d.children, d.clear, d.put, d.more, self.columns
+        )
+        assert self.targets.min(initial=0) >= -1, "the exploration missed a successor"
         fair = [n for n, (action, _) in enumerate(engine.instances) if action.fair]
         self.fair: I32 = np.array(fair, dtype=np.int32)
 
-    def _find_unsettled(self) -> npt.NDArray[np.bool_]:
-        d, root = self.engine.diagrams, self.count
-        marks = graph_kernels.mark(self.rows, d.roots[root], d.children)
-        for i in np.flatnonzero(marks == 2).tolist():
-            leaf = self.engine.find_leaf(root, tuple(self.rows[i].tolist()))
-            marks[i] = leaf == LEAF - YES
-        unsettled: npt.NDArray[np.bool_] = marks == 0
-        return unsettled
+    @property
+    def starts(self) -> I32:
+        """The rows of the initial states."""
+        packed = {self.engine.layout.pack(state) for state in self.model.initial_states}
+        rows = [i for i, row in enumerate(self.rows.tolist()) if tuple(row) in packed]
+        return np.array(rows, dtype=np.int32)
+
+    def unpack(self, row: int) -> Any:
+        """Return the plain state of a row."""
+        return self.engine.layout.unpack(tuple(self.rows[row].tolist()))
 
     def check(self, distinct: int) -> LivenessResult:
-        unsettled = self._find_unsettled()
+        rows = self.rows.reshape(-1) if self.engine.layout.words == 1 else self.rows
+        unsettled = ~self.engine.mark(rows, self.count)
         component = graph_kernels.find_components(self.targets, unsettled)
         made = int(component.max(initial=-1)) + 1
         just = graph_kernels.judge_components(
@@ -137,11 +156,8 @@ class _Graph(StateGraph):
         return taken + ways.walk_to(entry)[1]
 
     def _find_rows(self, row: int, columns: list[int]) -> list[int]:
-        rows = []
-        for column in columns:
-            row = int(self.targets[row, column])
-            rows.append(row)
-        return rows
+        follow = accumulate(columns, lambda at, c: int(self.targets[at, c]), initial=row)
+        return list(follow)[1:]
 
     def _tell(self, row: int, columns: list[int]) -> tuple[TraceStep, ...]:
         """Return the steps that columns stand for; the plain model must take them as well."""

@@ -8,8 +8,6 @@ import importlib
 import sys
 import sysconfig
 import traceback
-from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
@@ -34,29 +32,17 @@ class BadModel(BadData):
     """What was named is no model, or one that cannot be explored."""
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where every process gets the same model from; it can be pickled."""
-
-    make: Callable[[], Model]
-    reference: str | None = None
-    """What names the function that made a model from elsewhere."""
-
-
-def load_model(reference: str, base: Path | None = None) -> Model:
-    """Return the model that a function makes. Raises BadReference, NoModel, BadModel.
-
-    With `base` that directory takes the place of the current one.
-    """
+def load_model(reference: str) -> Model:
+    """Return the model that a function makes. Raises BadReference, NoModel, BadModel."""
     place, _, name = reference.rpartition(":")
     if not place or not name.isidentifier():
         raise BadReference(
             f"{reference!r} names no function; write package.module:function, or ./file.py:function"
         )
     if place.endswith(".py"):
-        module = _read_file(Path(place) if base is None else base / place)
+        module = _read_file(Path(place))
     else:
-        module = _import(place, base or Path.cwd())
+        module = _import(place)
     make = getattr(module, name, None)
     if make is None:
         own = [
@@ -93,8 +79,8 @@ def _read_file(path: Path) -> ModuleType:
     return module
 
 
-def _import(name: str, base: Path) -> ModuleType:
-    sys.path.insert(0, str(base))
+def _import(name: str) -> ModuleType:
+    sys.path.insert(0, str(Path.cwd()))
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:

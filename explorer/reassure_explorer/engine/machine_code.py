@@ -1,8 +1,7 @@
 """Where machine code of the kernels is kept: in the user's cache, by what it was made of.
 
-Numba goes by the path of a source file. An executor of a cluster imports from a file that was sent
-to it, which lies elsewhere each time, and would compile each time. So a folder is named for the
-text of the kernels, and whoever has the same text finds the same machine code.
+Numba goes by the path of a source file, and each checkout would compile for itself. So a folder is
+named for the text of the kernels, and whoever has the same text finds the same machine code.
 """
 
 import atexit
@@ -20,8 +19,8 @@ import numba
 
 from reassure_explorer.engine.memory import find_cache
 
-_SOURCES: Final = ("graph_kernels.py", "kernels.py")
-"""Each may hold functions that are compiled into those of the other."""
+_SOURCES: Final = ("graph_kernels.py", "kernels.py", "sorting.py")
+"""Each may hold functions that are compiled into those of the others."""
 
 
 @cache

@@ -6,11 +6,8 @@ states, this engine, Python. It holds the diagrams, and the state from which eac
 some of these the plain functions are asked about again.
 """
 
-import contextlib
 import hashlib
-import json
 import os
-import shutil
 import sys
 import zipfile
 from functools import cache
@@ -20,12 +17,12 @@ from typing import Final
 
 import numpy as np
 
-from reassure_explorer.engine.diagrams import Diagrams, Kept
+from reassure_explorer.engine.diagrams import Diagrams
+from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.packing import Words
 
 MOST_FILES: Final = 64
 """The files used longest ago make room for new ones."""
-_ARRAYS: Final = ("roots", "children", "clear", "put", "more", "owners", "witnesses")
 
 
 def find_cache(kind: str) -> Path:
@@ -44,7 +41,15 @@ def _digest_engine() -> str:
     return digest.hexdigest()
 
 
-class Memory:
+def compute_key(model: Model, label: str) -> str:
+    """Return what tells models apart: the names in a model, and a label for all the rest."""
+    shape = [model.name, label]
+    shape += [action.describe(parameter) for action, parameter in model.instances]
+    shape += [check.name for check in model.checks]
+    return hashlib.sha256("\n".join(shape).encode()).hexdigest()
+
+
+class LearnedPaths:
     """The file of one model in a directory."""
 
     def __init__(self, directory: Path, key: str) -> None:
@@ -59,38 +64,28 @@ class Memory:
         """
         try:
             with self._place.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
-                arrays = {name: file[name] for name in _ARRAYS}
-                notes = json.loads(str(file["notes"]))
-        except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile):
+                kept = dict(file)
+        except (OSError, EOFError, ValueError, zipfile.BadZipFile):
             # Not there, or cut short when the machine stopped: it is written anew.
             return []
-        witnesses = [(int(row[0]), tuple(row[1:])) for row in arrays.pop("witnesses").tolist()]
-        kept = Kept(**arrays, notes=tuple(map(tuple, notes)))
         os.utime(self._place)
         diagrams.restore(kept)
-        return witnesses
+        return [(int(row[0]), tuple(row[1:])) for row in kept["witnesses"].tolist()]
 
     def save(self, diagrams: Diagrams, witnesses: list[tuple[int, Words]]) -> None:
         """Keep the paths; nothing where the directory cannot be written, as it is only a cache."""
-        kept = diagrams.keep()
-        arrays = {name: getattr(kept, name) for name in _ARRAYS if name != "witnesses"}
         rows = np.array([(root, *words) for root, words in witnesses], dtype=np.uint64)
         fresh = self._place.with_suffix(f".{os.getpid()}")
         try:
             fresh.parent.mkdir(parents=True, exist_ok=True)
             with fresh.open("wb") as file:
-                np.savez(file, **arrays, witnesses=rows, notes=json.dumps(kept.notes))
+                np.savez(file, **diagrams.keep(), witnesses=rows)
             fresh.replace(self._place)
             files = fresh.parent.glob("*.npz")
             for old in sorted(files, key=lambda place: -place.stat().st_mtime)[MOST_FILES:]:
                 old.unlink(missing_ok=True)
         except OSError:
             fresh.unlink(missing_ok=True)
-
-    def copy_to(self, directory: Path) -> None:
-        """Copy the file, if there is one, to another directory, for others to load."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.copyfile(self._place, directory / self._place.name)
 
     def forget(self) -> None:
         """Remove the file: what it says contradicts the model."""

@@ -5,25 +5,27 @@ each entry of a sequence together with the length, a whole value otherwise. Bloc
 into chunks of few bits. For each value of a chunk a row of the table holds the bits that it becomes
 under each permutation; the image of a state is all these put together.
 
-`Comparison` holds packed states against their images: what was declared to be alike must be.
+`SymmetryCheck` holds packed states against their images: what was declared to be alike must be.
 """
 
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from reassure_explorer.engine import kernels
-from reassure_explorer.engine.compound_domains import SequenceOf, SetOf
 from reassure_explorer.engine.diagrams import I32, LEAF, MISSING, NO
 from reassure_explorer.engine.domains import OutOfRange
 from reassure_explorer.engine.interface import ModelError
+from reassure_explorer.engine.learning import Learner
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.runs import Run
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 from reassure_explorer.engine.symmetry import (
     Group,
     NotSymmetric,
@@ -31,9 +33,6 @@ from reassure_explorer.engine.symmetry import (
     make_check_error,
     make_error,
 )
-
-if TYPE_CHECKING:
-    from reassure_explorer.engine.expanding import Expander
 
 CHUNK_BITS: Final = 10
 BLOCK_BITS: Final = 16
@@ -120,15 +119,11 @@ def _merge(layout: Layout, blocks: Iterable[_Block]) -> Iterable[list[_Block]]:
     cells: set[int] = set()
     for block in blocks:
         wider = cells | set(block.cells)
-        if chunk and _count_bits(layout, wider) > CHUNK_BITS:
+        if chunk and sum(layout.cells[cell].width for cell in wider) > CHUNK_BITS:
             yield chunk
             chunk, wider = [], set(block.cells)
         chunk, cells = [*chunk, block], wider
     yield chunk
-
-
-def _count_bits(layout: Layout, cells: Iterable[int]) -> int:
-    return sum(layout.cells[cell].width for cell in cells)
 
 
 def _make_images(
@@ -188,11 +183,11 @@ def _rename_cells(
     return {target + at: renamed[at] for at in kept}
 
 
-class Comparison:
+class SymmetryCheck:
     """Holds packed states against their images under the generators of a group."""
 
-    def __init__(self, engine: "Expander", group: Group) -> None:
-        self.engine, self.group, self.model = engine, group, engine.model
+    def __init__(self, engine: Learner, group: Group, tables: Tables) -> None:
+        self.engine, self.group, self.model, self.tables = engine, group, engine.model, tables
         self.actions = len(engine.instances)
         self.numbers = {
             (action.name, parameter): n for n, (action, parameter) in enumerate(engine.instances)
@@ -200,7 +195,7 @@ class Comparison:
 
     def compare(self, rows: Run) -> None:
         """Raise NotSymmetric where a step or a check differs, naming action, state and field."""
-        tables = self.engine.tables
+        tables = self.tables
         leaves = self._find_leaves(rows)
         ours = rows.copy()
         kernels.represent(ours, tables)
@@ -257,7 +252,7 @@ class Comparison:
     ) -> None:
         which = self.group.permutations.index(generator)
         (ours, expected), (theirs, found) = map(self._list_steps, rows, leaves)
-        expected = kernels.permute(expected, self.engine.tables, which)
+        expected = kernels.permute(expected, self.tables, which)
         lists = [
             Counter(zip(owners.tolist(), map(tuple, afters.tolist()), strict=True))
             for owners, afters in ((ours, expected), (theirs, found))

@@ -1,10 +1,10 @@
 """What a model's functions are made of: their code, and the data that they look at besides a state.
 
 `take_stock` follows every function of a model to the functions, classes and data that it names, and
-keeps a digest of each. Two stocks of one model differ where code or data changed: on disk since a
-checkpoint, or while the model ran. Digests are the same in every process.
+keeps a digest of each. Two stocks of one model differ where code or data changed: on disk since
+paths were learned, or while the model ran. Digests are the same in every process.
 
-`find_untraceable` reads the code for what no traced state can answer as a plain one does: the type
+`read_code` reads the code for what no traced state can answer as a plain one does: the type
 or identity of a value, and names outside of the function that it changes.
 """
 
@@ -34,7 +34,11 @@ from typing import Any, Final
 from reassure_explorer.engine.interface import Model, ModelError
 
 OWN: Final = frozenset(
-    f"{__package__}.{name}" for name in ("domains", "interface", "tracing", "views")
+    f"{__package__}.{name}"
+    for name in (
+        *("domains", "interface", "map_domain", "sequence_domain", "set_domain"),
+        *("tracing", "views"),
+    )
 )
 """Modules that the engine itself consists of: the same for every model, and made for tracing."""
 _ADVICE: Final[Mapping[str, str]] = {
@@ -193,7 +197,12 @@ class _Walk:
         codes = list(_list_codes(function.__code__))
         self.stock.digests[f"the code of {name}"] = _hash(
             repr([(c.co_code, c.co_names, c.co_exceptiontable) for c in codes])
-            + repr([self.describe(tuple(_list_constants(c))) for c in codes])
+            + repr(
+                [
+                    self.describe(tuple(k for k in c.co_consts if not isinstance(k, CodeType)))
+                    for c in codes
+                ]
+            )
         )
         self.note(f"the defaults of {name}", (function.__defaults__, function.__kwdefaults__))
         named = {n for code in codes for n in code.co_names}
@@ -245,25 +254,22 @@ def _list_globals(code: CodeType) -> frozenset[str]:
     return frozenset(step.argval for step in steps if step.opname in _READS_GLOBAL)
 
 
-def _list_constants(code: CodeType) -> Iterator[Any]:
-    return (constant for constant in code.co_consts if not isinstance(constant, CodeType))
-
-
 def _list_attributes(value: Any) -> dict[str, Any] | str:
     """Return what an object holds, less what it keeps only to be quick; or its text."""
     kinds = type(value).__mro__
     slots = [s for kind in kinds for s in getattr(kind, "__slots__", ()) if hasattr(value, s)]
     held = {**{slot: getattr(value, slot) for slot in slots}, **getattr(value, "__dict__", {})}
-    quick = {n for kind in kinds for n, v in vars(kind).items() if _is_cached(v)}
+    quick = {
+        n
+        for kind in kinds
+        for n, v in vars(kind).items()
+        if isinstance(v, functools.cached_property)
+    }
     if held:
         return {name: part for name, part in held.items() if name not in quick}
     if hasattr(value, "_fields"):
         return dict(zip(value._fields, value, strict=True))
     return "" if " at 0x" in repr(value) else repr(value)
-
-
-def _is_cached(value: Any) -> bool:
-    return isinstance(value, functools.cached_property)
 
 
 def _locate(code: CodeType, line: int | None = None) -> str:
@@ -273,18 +279,12 @@ def _locate(code: CodeType, line: int | None = None) -> str:
 # Reading code ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """What the code of a model says about how it can be traced."""
+def read_code(stock: Stock) -> tuple[list[str], bool]:
+    """Return what a traced state cannot answer, and whether something hides that it could not.
 
-    refusals: tuple[str, ...]
-    swallows: bool
-    """Whether it goes on after errors such as a traced value may raise where a plain one does not.
+    That is where a function goes on after errors such as a traced value may raise where a plain one
+    does not.
     """
-
-
-def read_code(stock: Stock) -> Reading:
-    """Look for what a traced state cannot answer, and for what hides that it could not."""
     refusals: list[str] = []
     swallows = False
     for root, function in stock.functions:
@@ -292,7 +292,7 @@ def read_code(stock: Stock) -> Reading:
             reader = _CodeReader(function, code)
             refusals += [f"{root} {what}" for what in reader.find_refusals()]
             swallows = swallows or reader.swallows()
-    return Reading(tuple(refusals), swallows)
+    return refusals, swallows
 
 
 _UNKNOWN: Final = object()
@@ -327,14 +327,12 @@ class _CodeReader:
         if value is not _UNKNOWN:
             return not isinstance(value, tuple | frozenset)
         declared = self.function.__annotations__.get(step.argval)
-        if step.opname == "LOAD_FAST" and declared is not None and self._is_outermost():
+        is_outermost = self.code is self.function.__code__
+        if step.opname == "LOAD_FAST" and declared is not None and is_outermost:
             text = declared if isinstance(declared, str) else getattr(declared, "__name__", "Any")
             vague = ("any", "object", "tuple", "set", "state", "sequence", "iterable", "collection")
             return not any(word in text.lower() for word in vague)
         return False
-
-    def _is_outermost(self) -> bool:
-        return self.code is self.function.__code__
 
     def _find_start(self, at: int) -> int:
         """Return where the value that the instruction leaves begins to be made."""
@@ -351,7 +349,9 @@ class _CodeReader:
             match step.opname:
                 case "STORE_GLOBAL" | "DELETE_GLOBAL":
                     yield f"changes the global {step.argval!r} ({where}): keep it in a field"
-                case "STORE_DEREF" | "DELETE_DEREF" if step.argval in self._list_outer():
+                case "STORE_DEREF" | "DELETE_DEREF" if (
+                    step.argval in self.function.__code__.co_freevars
+                ):
                     yield (
                         f"changes {step.argval!r} of the function around it ({where}): "
                         "keep it in a field"
@@ -367,9 +367,6 @@ class _CodeReader:
                             f"compares by identity ({where}): compare with `==`; `is` is for None, "
                             "True, False and constants"
                         )
-
-    def _list_outer(self) -> tuple[str, ...]:
-        return self.function.__code__.co_freevars
 
     def swallows(self) -> bool:
         """Whether an error such as a TypeError is caught here."""

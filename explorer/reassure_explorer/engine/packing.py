@@ -95,6 +95,16 @@ class Layout:
         return tuple((cell.word, cell.shift, (1 << cell.width) - 1) for cell in self.cells)
 
     @cached_property
+    def masks(self) -> dict[str, dict[int, int]]:
+        """For each field the bits that it takes, by word."""
+        found: dict[str, dict[int, int]] = {}
+        for name, domain in self.model.fields.items():
+            masks = found[name] = {}
+            for cell in self.cells[self.first[name] : self.first[name] + len(domain.widths)]:
+                masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
+        return found
+
+    @cached_property
     def readers(self) -> dict[str, tuple[Callable[[Reader, int], Any], int]]:
         """For each field how it is read, and the number of its first cell."""
         fields = self.model.fields
@@ -147,7 +157,7 @@ class Layout:
 
     def draw_unread(self, words: Words, read: Set[int], chance: Random) -> Words:
         """Return a packed state that has the same values in the cells read, and any in others."""
-        reader, drawn = _Cells(self, words), dict[int, int]()
+        reader, drawn = _PackedCells(self, words), dict[int, int]()
         for name, domain in self.model.fields.items():
             drawn |= domain.draw_unread(reader, self.first[name], read, chance)
         return self.write(words, drawn)
@@ -191,7 +201,7 @@ _Bits = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class _PackedCells:
     """Reads cells of a packed state."""
 
     layout: Layout
@@ -208,10 +218,7 @@ class _Slot:
         self.name, self.domain = name, layout.model.fields[name]
         first = layout.first[name]
         self._cells = layout.cells[first : first + len(self.domain.widths)]
-        masks: dict[int, int] = {}
-        for cell in self._cells:
-            masks[cell.word] = masks.get(cell.word, 0) | (1 << cell.width) - 1 << cell.shift
-        self._masks = tuple(masks.items())
+        self._masks = tuple(layout.masks[name].items())
         self.is_alone = len(self._masks) < 2
         """Whether no two words hold its bits."""
         self.word, self.mask = self._masks[0] if len(self._masks) == 1 else (0, 0)
@@ -232,9 +239,6 @@ class _Slot:
             known = _keep(self._packed, value, tuple(words.items()))
         return known
 
-    def _get_bits(self, words: Words) -> tuple[int, ...]:
-        return tuple([words[word] & mask for word, mask in self._masks])
-
     def change(self, words: list[int], value: Any) -> None:
         """Write another value into the words of a state. Raises OutOfRange."""
         for (word, put), (_, mask) in zip(self.pack(value), self._masks, strict=True):
@@ -242,7 +246,9 @@ class _Slot:
 
     def unpack(self, words: Words) -> Any:
         """Return the value in a packed state."""
-        bits = words[self.word] & self.mask if self.is_alone else self._get_bits(words)
+        bits: Any = words[self.word] & self.mask
+        if not self.is_alone:
+            bits = tuple([words[word] & mask for word, mask in self._masks])
         try:
             return self.unpacked[bits]
         except KeyError:

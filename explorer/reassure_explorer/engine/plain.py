@@ -67,7 +67,8 @@ class _Search:
                 self._judge(frontier, depth)
             if self._stops() or not frontier:
                 break
-            self.unfinished = self._find_limit()
+            seconds = time.perf_counter() - self.started
+            self.unfinished = self.budget.find_limit(len(self.levels), sum(self.levels), seconds)
             if self.unfinished is not None:
                 break
             fresh = self._expand(frontier)
@@ -139,16 +140,6 @@ class _Search:
             steps.append(TraceStep(action.name, parameter, action.describe(parameter), state))
             state = parent[0]
         return Trace(state, tuple(reversed(steps)))
-
-    def _find_limit(self) -> str | None:
-        budget = self.budget
-        if budget.depth is not None and len(self.levels) > budget.depth:
-            return f"the budget of {budget.depth} steps is used up"
-        if budget.states is not None and sum(self.levels) >= budget.states:
-            return f"the budget of {budget.states} states is used up"
-        if budget.seconds is not None and time.perf_counter() - self.started >= budget.seconds:
-            return f"the budget of {budget.seconds} s is used up"
-        return None
 
     def _report(self) -> ExploreResult:
         return ExploreResult(

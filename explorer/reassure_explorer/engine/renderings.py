@@ -1,14 +1,13 @@
-"""Traces: how a way through a model is shown to people and to other tools.
+"""Traces: how a way through a model is shown to people.
 
-As text (what each step changed), in the ITF format that other explorers read and write,
-and as a space-time diagram in SVG, one line for whoever takes part and time running down.
+As text (what each step changed), and as a space-time diagram in SVG, one line for whoever takes
+part and time running down.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
-from types import MappingProxyType
+from operator import attrgetter
 from typing import Any, Final
 
 from reassure_explorer.engine.result import Trace, TraceStep
@@ -102,52 +101,11 @@ def tell_trace(trace: Trace) -> str:
     return "\n".join(lines)
 
 
-def _as_itf(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return {"#set": [_as_itf(member) for member in list_members(value)]}
-    if isinstance(value, tuple):
-        return [_as_itf(entry) for entry in value]
-    if isinstance(value, Mapping):
-        return {"#map": [[_as_itf(key), _as_itf(entry)] for key, entry in value.items()]}
-    if isinstance(value, int) and not isinstance(value, bool):
-        return {"#bigint": str(value)}
-    if value is None:
-        return "none"
-    return value if isinstance(value, bool | str) else str(value)
-
-
-def make_itf(trace: Trace, source: str = "") -> str:
-    """Return the trace in the ITF format: JSON with a state for the start and for each step.
-
-    Numbers are `#bigint`, sets `#set`, maps `#map`, sequences lists; an absent value is the string
-    "none". The variable `action` says what led to the state.
-    """
-    names = list(trace.initial._fields)
-    states = [(None, trace.initial), *((step.words, step.state) for step in trace.steps)]
-    document = {
-        "#meta": {"format": "ITF", "source": source},
-        "vars": [*names, "action"],
-        "states": [
-            {
-                "#meta": {"index": number},
-                **{name: _as_itf(getattr(state, name)) for name in names},
-                "action": words or "start",
-            }
-            for number, (words, state) in enumerate(states)
-        ],
-    }
-    return json.dumps(document, indent=2)
-
-
-def _name_action(step: TraceStep) -> str:
-    return step.action
-
-
 def draw_trace(
     trace: Trace,
     title: str = "",
-    actor: Callable[[TraceStep], str] = _name_action,
-    colours: Mapping[str, str] = MappingProxyType({}),
+    actor: Callable[[TraceStep], str] = attrgetter("action"),
+    colours: Mapping[str, str] | None = None,
 ) -> str:
     """Return the trace as a space-time diagram: an SVG picture with a line for each actor.
 
@@ -174,9 +132,8 @@ def draw_trace(
         x, y = places[actor(step)], 52 + _ROW * number
         if number:
             parts.append(f'<path d="M{last[0]} {last[1]}L{x} {y}" stroke="#cdd" fill="none"/>')
-        parts.append(
-            f'<circle cx="{x}" cy="{y}" r="5" fill="{colours.get(step.action, _COLOUR)}"/>'
-        )
+        colour = (colours or {}).get(step.action, _COLOUR)
+        parts.append(f'<circle cx="{x}" cy="{y}" r="5" fill="{colour}"/>')
         parts.append(
             f'<text x="{text_at}" y="{y + 4}">{_describe_step(number, before, step)}</text>'
         )

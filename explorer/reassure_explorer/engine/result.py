@@ -37,6 +37,19 @@ class Budget:
     depth: int | None = None
     """Steps; states farther away are not looked at."""
 
+    def find_limit(self, levels: int, states: int, seconds: float, size: int = 0) -> str | None:
+        """Return in words which limit so many levels, states, seconds or bytes come to, if any."""
+        limits = (
+            (self.depth, levels - 1, "steps"),
+            (self.states, states, "states"),
+            (self.mebibytes, size / (1 << 20), "MiB"),
+            (self.seconds, seconds, "s"),
+        )
+        for most, used, unit in limits:
+            if most is not None and used >= most:
+                return f"the budget of {most} {unit} is used up"
+        return None
+
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:

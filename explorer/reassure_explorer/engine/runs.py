@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import accumulate, pairwise
+from operator import call
 from typing import Any, TypeVar
 
 import numpy as np
@@ -55,25 +56,13 @@ class Team:
 
     def start(self, jobs: Sequence[Callable[[], Result]]) -> Iterator[Result]:
         """Return what the jobs answer, in their order, as soon as it is there."""
-        return map(_do, jobs) if self._pool is None else self._pool.map(_do, jobs)
+        return map(call, jobs) if self._pool is None else self._pool.map(call, jobs)
 
 
-def _do(job: Callable[[], Result]) -> Result:
-    return job()
-
-
-Allocate = Callable[[tuple[int, ...]], Run]
-"""Makes room for a run of a shape."""
-
-
-def _allocate(shape: tuple[int, ...]) -> Run:
-    return np.empty(shape, dtype=np.uint64)
-
-
-def merge(left: Run, right: Run, allocate: Allocate = _allocate) -> Run:
+def merge(left: Run, right: Run) -> Run:
     """Return the union of two runs."""
     size = len(left) + len(right)
-    out = allocate((size, *left.shape[1:]))
+    out: Run = np.empty((size, *left.shape[1:]), dtype=np.uint64)
     made = (sorting.merge_word if left.ndim == 1 else sorting.merge_row)(left, right, out)
     return out if made == size else out[:made].copy()
 
@@ -98,13 +87,12 @@ def merge_all(runs: list[Run], words: int) -> Run:
     return runs.pop()
 
 
-def cut_runs(runs: list[Run], parts: int, by: Run | None = None) -> list[list[Run]]:
+def cut_runs(runs: list[Run], parts: int) -> list[list[Run]]:
     """Cut all runs at the same states into so many parts of about the same size.
 
-    Each part holds a piece of every run; pieces share memory with the runs. It is the run `by`
-    whose pieces are of one size, the longest where none is given.
+    Each part holds a piece of every run; pieces share memory with the runs.
     """
-    longest = as_rows(max(runs, key=len) if by is None else by)
+    longest = as_rows(max(runs, key=len))
     if len(longest) == 0:
         return [runs]
     cuts = [longest[len(longest) * part // parts] for part in range(1, parts)]
@@ -117,9 +105,9 @@ def cut_runs(runs: list[Run], parts: int, by: Run | None = None) -> list[list[Ru
     ]
 
 
-def join_disjoint(runs: list[Run], allocate: Allocate, team: Team) -> Run:
+def join_disjoint(runs: list[Run], team: Team) -> Run:
     """Return the union of two runs that have no state in common."""
-    out = allocate((len(runs[0]) + len(runs[1]), *runs[0].shape[1:]))
+    out: Run = np.empty((len(runs[0]) + len(runs[1]), *runs[0].shape[1:]), dtype=np.uint64)
     parts = cut_runs(runs, team.parts)
     ends = [0, *accumulate(len(left) + len(right) for left, right in parts)]
     kernel = sorting.merge_word if out.ndim == 1 else sorting.merge_row
@@ -131,12 +119,19 @@ def join_disjoint(runs: list[Run], allocate: Allocate, team: Team) -> Run:
     return out
 
 
+def stack(runs: list[Run], run: Run, join: Callable[[list[Run]], Run]) -> None:
+    """Put a run upon others, and join the last two while lengths do not at least halve."""
+    if len(run):
+        runs.append(run)
+    while len(runs) > 1 and len(runs[-2]) < 2 * len(runs[-1]):
+        runs[-2:] = [join(runs[-2:])]
+
+
 @dataclass(slots=True)
 class Visited:
     """The states seen so far."""
 
     runs: list[Run] = field(default_factory=list)
-    allocate: Allocate = _allocate
     team: Team = field(default_factory=Team)
 
     def subtract_from(self, runs: list[Run], words: int) -> Run:
@@ -158,32 +153,12 @@ class Visited:
 
     def add(self, run: Run) -> None:
         """Take in a run of states that have not been seen."""
-        if len(run) == 0:
-            return
-        self.runs.append(run)
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
-            self.runs[-2:] = [join_disjoint(self.runs[-2:], self.allocate, self.team)]
+        stack(self.runs, run, lambda runs: join_disjoint(runs, self.team))
 
     @property
     def bytes(self) -> int:
-        """Memory in use, not counting mapped files."""
-        return sum(run.nbytes for run in self.runs if not isinstance(run, np.memmap))
-
-
-@dataclass(slots=True)
-class Heap:
-    """Runs that may have states in common, joined as they come."""
-
-    runs: list[Run] = field(default_factory=list)
-
-    def add(self, run: Run) -> None:
-        """Take in a run."""
-        if len(run) == 0:
-            return
-        self.runs.append(run)
-        while len(self.runs) > 1 and len(self.runs[-2]) < 2 * len(self.runs[-1]):
-            last = self.runs.pop()
-            self.runs.append(merge(self.runs.pop(), last))
+        """Memory in use."""
+        return sum(run.nbytes for run in self.runs)
 
 
 @dataclass(frozen=True, slots=True)

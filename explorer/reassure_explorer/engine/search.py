@@ -7,7 +7,6 @@ must never be. The plain engine goes through it, and no other can.
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, ClassVar, Final, TypeVar
 
 from reassure_explorer.engine.domains import Domain
@@ -47,22 +46,11 @@ class Whole(Domain):
         """Return the value."""
         return value
 
-    @cached_property
-    def widths(self) -> tuple[int, ...]:
-        """Refuse: only the plain engine can take a value that has no bits."""
+    def _refuse(self, *_: Any, **__: Any) -> Any:
         raise ModelError(UNBOUNDED)
 
-    def encode(self, value: Any) -> tuple[int, ...]:
-        """Refuse."""
-        return self.widths
-
-    def draw(self, chance: Any) -> Any:
-        """Refuse."""
-        return self.widths
-
-    def read(self, reader: Any, first: int) -> Any:
-        """Refuse."""
-        return self.widths
+    widths = property(_refuse)
+    encode = draw = read = _refuse
 
 
 @dataclass(frozen=True)

@@ -23,11 +23,13 @@ from itertools import permutations, product
 from math import factorial, prod
 from typing import Any, Final
 
-from reassure_explorer.engine.compound_domains import FrozenMap, MapOf, Option, SequenceOf, SetOf
-from reassure_explorer.engine.domains import Choice, Domain, Int, OutOfRange
-from reassure_explorer.engine.interface import Model, ModelError, Rename, Symmetry
+from reassure_explorer.engine.domains import Choice, Domain, Int, Option, OutOfRange
+from reassure_explorer.engine.interface import Model, ModelError, Rename
+from reassure_explorer.engine.map_domain import FrozenMap, MapOf
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.result import Trace, TraceStep
+from reassure_explorer.engine.sequence_domain import SequenceOf
+from reassure_explorer.engine.set_domain import SetOf
 
 MOST_PERMUTATIONS: Final = 5040
 
@@ -216,14 +218,14 @@ def make_group(model: Model) -> Group:
             f"model {model.name}: {size:,} permutations are more than {MOST_PERMUTATIONS:,}; "
             "declare fewer members to be alike"
         )
-    choices = product(*(_list_images(symmetry) for symmetry in model.symmetries))
+    choices = product(
+        *(
+            [dict(zip(each.members, places, strict=True)) for places in permutations(each.members)]
+            for each in model.symmetries
+        )
+    )
     candidates = (Permutation(model, images) for images in choices)
     return Group(model, tuple(p for p in candidates if _is_allowed(p)))
-
-
-def _list_images(symmetry: Symmetry) -> list[Mapping[Hashable, Hashable]]:
-    members = symmetry.members
-    return [dict(zip(members, places, strict=True)) for places in permutations(members)]
 
 
 def _is_allowed(permutation: Permutation) -> bool:

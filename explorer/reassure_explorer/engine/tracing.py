@@ -20,7 +20,10 @@ from reassure_explorer.engine.packing import Layout, Words
 
 _ENGINE: Final = frozenset(
     f"{__package__}.{name}"
-    for name in ("diagrams", "domains", "expanding", "interface", "packing", "tracing")
+    for name in (
+        *("diagrams", "domains", "interface", "learning", "map_domain", "packing"),
+        *("sequence_domain", "set_domain", "tracing"),
+    )
 )
 """Modules whose errors are not the model's."""
 

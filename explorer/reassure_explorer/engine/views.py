@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Final
 
 
-class View:
+class FieldView:
     """Stands for a record of the model and answers to its field names.
 
     `look_up` answers for a field when it is first asked for, but for those that are `known`. The
@@ -42,7 +42,7 @@ class View:
         return "<view>"
 
 
-def _change(view: View, **changes: Any) -> View:
+def _change(view: FieldView, **changes: Any) -> FieldView:
     """Return a view with other values in some fields; what was looked up before stays known."""
     made = object.__new__(type(view))
     own, before = made.__dict__, view.__dict__
@@ -57,6 +57,6 @@ def get_changes(record: Any, origin: str = "") -> Mapping[str, Any] | None:
 
     So is a view that was looked up elsewhere than in `origin`, where that is given.
     """
-    if not isinstance(record, View) or record._origin != origin:  # noqa: SLF001
+    if not isinstance(record, FieldView) or record._origin != origin:  # noqa: SLF001
         return None
     return record._changes  # noqa: SLF001

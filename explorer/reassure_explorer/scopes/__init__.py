@@ -1,5 +1,5 @@
-"""The reference models within small worlds: one file for each protocol, named as its profile.
+"""The reference models within bounds, as models of the explorer.
 
-`catalogue` lists the standard scopes, `counts` what was counted there, `sweep` which findings come
-out as a shortest trace.
+`catalogue` lists the standard scopes and what was counted there, `sweep` which findings come out as
+a shortest trace.
 """

@@ -1,25 +1,24 @@
 """The standard scopes: how much of the world is looked at, by name.
 
 A scope is small enough to be explored to its end. What it leaves out was not looked at: a scope
-that holds is no proof for a larger one. The counts of each scope under each profile stand in
-`protocols/NAME/counts.toml` and are pinned by tests where they take seconds only.
+that holds is no proof for a larger one. How much each looks at stands in
+`protocols/NAME/scopes.toml`, its counts under each profile in `counts.toml` beside it; tests pin
+those that take seconds only.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from types import MappingProxyType
 from typing import Any, Final
 
+from reassure_explorer.counterexamples import SmallWorld, list_counterexamples
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.promises import Meeting, SmallWorld, Tale, list_meetings, list_tales
-from reassure_explorer.scopes.counts import COUNTS
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
 from reassure_spec.profiles import DEFAULT_PROFILE
-from reassure_spec.protocols import import_parts
+from reassure_spec.protocols import import_parts, read_parts
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
@@ -54,36 +53,54 @@ class Scope:
         return self.make_source(readings).make_model(self.name)
 
 
+def _freeze(value: Any) -> Any:
+    """Return a value of a table with tuples for its lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
+
+
 def _find_scopes() -> Iterator[Scope]:
-    """Yield the standard scopes of every protocol, each from the module that is named for it."""
-    for name, module in import_parts("reassure_explorer", "scopes").items():
-        for each in module.SCOPES:
-            make = partial(MachineScope, find_machines()[name], each.bounds)
-            yield Scope(each.name, each.summary, make, name)
+    """Yield the standard scopes of every protocol, from its `scopes.toml` and `scopes.py`."""
+    modules = import_parts("reassure_explorer", "scopes")
+    for protocol, tables in read_parts("reassure_explorer", "scopes.toml"):
+        for name, said in tables.items():
+            bounds = modules[protocol].bound(
+                **{word: _freeze(value) for word, value in said.items() if word != "summary"}
+            )
+            make = partial(MachineScope, find_machines()[protocol], bounds)
+            yield Scope(name, said["summary"], make, protocol)
 
 
-SCOPES: Final[Mapping[str, Scope]] = MappingProxyType({each.name: each for each in _find_scopes()})
+def _find_meetings() -> Iterator[Scope]:
+    """Yield the meetings of every protocol that meets others."""
+    modules = import_parts("reassure_explorer", "counterexamples")
+    for protocol, tables in read_parts("reassure_explorer", "counterexamples.toml"):
+        for name, said in tables.items():
+            if "summary" in said:
+                make, profile = modules[protocol].MEETINGS[name], said.get("profile", protocol)
+                yield Scope(name, said["summary"], make, profile)
+
+
+SCOPES: Final[Mapping[str, Scope]] = {each.name: each for each in _find_scopes()}
 """The standard scopes by name."""
 
 
-def _make_tale(tale: Tale) -> Scope:
-    return Scope(
-        tale.name, tale.statement, lambda r: tale.make(r, tale.clause), tale.profile, is_whole=True
-    )
-
-
-def _make_meeting(meeting: Meeting) -> Scope:
-    return Scope(meeting.name, meeting.summary, meeting.make, meeting.profile)
-
-
-MEETINGS: Final[Mapping[str, Scope]] = MappingProxyType(
-    {meeting.name: _make_meeting(meeting) for meeting in list_meetings()}
-)
+MEETINGS: Final[Mapping[str, Scope]] = {each.name: each for each in _find_meetings()}
 """Small worlds in which protocols meet, by name."""
-TALES: Final[Mapping[str, Scope]] = MappingProxyType(
-    {tale.name: _make_tale(tale) for tale in list_tales()}
-)
+COUNTEREXAMPLES: Final[Mapping[str, Scope]] = {
+    each.name: Scope(each.name, each.promise, each.make_source, each.profile, is_whole=True)
+    for each in list_counterexamples()
+}
 """Small worlds in which one promise is broken, by name."""
+
+
+COUNTS: Final[Mapping[tuple[str, str], tuple[int, int, int]]] = {
+    (name, profile): (distinct, generated, depth)
+    for _, tables in read_parts("reassure_explorer", "counts.toml")
+    for profile, scopes in tables.items()
+    for name, (distinct, generated, depth) in scopes.items()
+}
+"""Golden numbers by scope and profile: distinct states, steps and depth, to the end. A changed
+number is a changed model; `benchmarks/explorer_counts.py` explores all of them."""
 
 
 def get_scope(name: str) -> Scope:
@@ -91,7 +108,7 @@ def get_scope(name: str) -> Scope:
 
     Raises UnknownScope; the message lists those there are.
     """
-    found = SCOPES.get(name) or MEETINGS.get(name) or TALES.get(name)
+    found = SCOPES.get(name) or MEETINGS.get(name) or COUNTEREXAMPLES.get(name)
     if found is None:
         known = ", ".join((*SCOPES, *MEETINGS))
         raise UnknownScope(
@@ -112,11 +129,6 @@ def get_model(
     found = get_scope(scope)
     chosen = choose_readings(found.room, profile, readings or {})
     return chosen, found.make_model(chosen)
-
-
-def make_model(scope: str, profile: str, readings: Mapping[str, str]) -> Model:
-    """Return the model alone: what every process of an exploration makes for itself."""
-    return get_model(scope, profile, readings)[1]
 
 
 def explore_scope(

@@ -8,7 +8,7 @@ happens to what is shared happens to all of them.
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from reassure_explorer.engine.interface import (
     Action,
@@ -22,14 +22,13 @@ from reassure_explorer.engine.interface import (
     Symmetry,
 )
 from reassure_explorer.engine.search import find_shortest
-from reassure_explorer.scopes.storing import Place, Storing
+from reassure_explorer.scopes.storing import Storage, Storing
 from reassure_model.environment import Controller, Failover, NotPossible
 from reassure_model.fields import RecordOf
 from reassure_model.machine import Act, Machine, Sets, Within
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 
-_NONE: Final = (None,)
 CONTRADICTION: Final = "contradiction"
 """The field that says that the rules have refused what the controller owed."""
 WRITTEN: Final = "written"
@@ -69,15 +68,6 @@ class Bounds:
     """
 
 
-class Bounded(NamedTuple):
-    """Bounds with a name."""
-
-    name: str
-    summary: str
-    """What they hold, in one sentence."""
-    bounds: Bounds
-
-
 Step = Callable[[Any, Any, Readings], Any]
 
 
@@ -87,9 +77,9 @@ class _Steps:
 
     take_step: Step
     readings: Readings
-    places: tuple[Place, ...]
+    places: tuple[Storage, ...]
     """Where each partition is stored."""
-    memories: tuple[Place, ...]
+    memories: tuple[Storage, ...]
     """Where what is kept in mind of each is stored, if it is."""
     follow: Callable[..., Any] | None
     next_effect: Callable[[Any, Readings], Any] | None
@@ -126,7 +116,7 @@ class _Taking:
     def take(self, state: Any, parameter: Any) -> Any:
         """Take the action; None where it cannot be, is rejected, or is used up."""
         steps = self.steps
-        if self._find_hindrance(state):
+        if self._has_to_wait(state):
             return None
         action, at = self._make(parameter)
         changes: dict[str, Any] = {}
@@ -167,41 +157,21 @@ class _Taking:
             counted[WRITTEN] = min(getattr(state, WRITTEN) + 1, self.steps.term)
         return counted
 
-    def _find_hindrance(self, state: Any) -> str:
-        """Say why it has to wait, whatever the rules say of it; "" where it has not."""
+    def _has_to_wait(self, state: Any) -> bool:
+        """Whether it cannot happen yet, or any more, within this scope, whatever the rules say."""
         if self.counter and getattr(state, self.counter) == 0:
-            return "no more of these within this scope"
+            return True
         if self.takes_over and self.steps.term and getattr(state, WRITTEN) < self.steps.term:
-            return "the acting controller has not done enough yet within this scope"
-        if not self.controls and not self.steps.is_quiet(state):
-            return "the controller has something to do, and all else waits within this scope"
-        return ""
-
-    def explain(self, state: Any, parameter: Any) -> str:
-        """Say why it is not possible: the clause that forbids it, or what is lacking."""
-        hindrance = self._find_hindrance(state)
-        if hindrance:
-            return hindrance
-        action, at = self._make(parameter)
-        for number in at:
-            before = self.steps.places[number].get(state)
-            try:
-                outcome = self.steps.take_step(before, action, self.steps.readings)
-            except NotPossible:
-                return "there is nothing to act upon"
-            if isinstance(outcome, Rejected):
-                return f"{outcome.clause}: {outcome.reason}"
-            if self.within is not None and not self.within(before, outcome.state):
-                return "beyond this scope"
-        return "it changes nothing"
+            return True
+        return not self.controls and not self.steps.is_quiet(state)
 
 
 @dataclass(frozen=True)
 class _Asking:
     """Asks something of every partition."""
 
-    places: tuple[Place, ...]
-    memories: tuple[Place, ...]
+    places: tuple[Storage, ...]
+    memories: tuple[Storage, ...]
     readings: Readings
     find: Callable[..., Any]
     is_at_rest: Callable[[Any, Readings], bool] | None = None
@@ -261,7 +231,7 @@ class MachineScope:
         return len(self.starts) > 1
 
     @cached_property
-    def _storing(self) -> tuple[Storing, tuple[Place, ...], tuple[Place, ...]]:
+    def _storing(self) -> tuple[Storing, tuple[Storage, ...], tuple[Storage, ...]]:
         """The explorer's fields, where partitions are stored, and what is kept in mind of each."""
         machine = self.machine
         storing = Storing(self.bounds.sets, self.readings, alike=machine.alike)
@@ -304,8 +274,7 @@ class MachineScope:
 
     def is_quiet(self, state: Any) -> bool:
         """Whether the controller owes nothing."""
-        places, find = self._steps.places, self.machine.next_effect
-        return all(find(place.get(state), self.readings) is None for place in places)
+        return replace(self._steps, next_effect=self.machine.next_effect).is_quiet(state)
 
     def make_model(self, name: str) -> Model:
         """Return the explorer model."""
@@ -333,7 +302,7 @@ class MachineScope:
             invariants=tuple(self._make_invariants()),
             goals=tuple(Goal(goal.name, ask(goal.reached).is_any) for goal in machine.goals),
             terminal=ask(machine.is_at_rest).is_all,
-            settled=None if settled is None else ask(partial(_ask_plainly, settled)).is_all,
+            settled=None if settled is None else ask(lambda view, _: settled(view)).is_all,
             faults=tuple(name for name in self.limits if name.removesuffix("_left") in harmful),
             symmetries=self._make_symmetries(storing),
         )
@@ -353,7 +322,7 @@ class MachineScope:
                 yield Invariant(clause, asking.find_broken)
 
     def _make_act(self, act: Act) -> Action:
-        parameters = self.bounds.sets[act.over] if act.over else _NONE
+        parameters = self.bounds.sets[act.over] if act.over else (None,)
         marked = self.is_one_of_several and not act.shared
         if marked:
             places = range(len(self.starts))
@@ -368,10 +337,11 @@ class MachineScope:
             act.kind is Controller,
             act.kind is Failover,
         )
-        action = Action(act.name, taking.take, parameters, act.fair, taking.explain, act.brief)
+        action = Action(act.name, taking.take, parameters, act.fair, act.brief)
         if not marked:
             return action
-        return replace(action, words=partial(_describe, action.describe))
+        words = action.describe
+        return replace(action, words=lambda pair: f"{words(pair[1])}, partition {pair[0]}")
 
     def _make_symmetries(self, storing: Storing) -> tuple[Symmetry, ...]:
         """Declare what may change places: brokers, and partitions where there are several."""
@@ -401,26 +371,15 @@ class MachineScope:
             "partition",
             numbers,
             families=tuple(tuple(f"{each}_{at}" for at in numbers) for each in owned),
-            parameters={act.name: _rename_first for act in self._acts if not act.shared},
+            parameters=dict.fromkeys(
+                (act.name for act in self._acts if not act.shared),
+                lambda rename, pair: (rename(pair[0]), pair[1]),
+            ),
         )
-
-
-def _ask_plainly(find: Callable[[Any], bool], view: Any, _: Readings) -> bool:
-    """Ask what does not depend on the readings."""
-    return find(view)
-
-
-def _describe(describe: Callable[[Any], str], pair: tuple[int, Any]) -> str:
-    """Return what happens to one of several partitions, in words."""
-    return f"{describe(pair[1])}, partition {pair[0]}"
 
 
 def _rename_second(renamed: Callable[[Rename, Any], Any], rename: Rename, pair: Any) -> Any:
     return pair[0], renamed(rename, pair[1])
-
-
-def _rename_first(rename: Rename, pair: Any) -> Any:
-    return rename(pair[0]), pair[1]
 
 
 def search(

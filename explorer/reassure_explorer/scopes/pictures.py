@@ -1,6 +1,5 @@
 """Traces of the scopes as pictures: a line for the client, the controller and each broker."""
 
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.engine.renderings import draw_trace
@@ -11,9 +10,7 @@ _OF_BROKERS: Final = frozenset(
     act.name for each in find_machines().values() for act in each.acts if act.over == "brokers"
 )
 """Actions whose parameter is the broker that acts."""
-_COLOURS: Final = MappingProxyType(
-    {"die": "#c33", "leave": "#c83", "failover": "#93c", "controller": "#36c"}
-)
+_COLOURS: Final = {"die": "#c33", "leave": "#c83", "failover": "#93c", "controller": "#36c"}
 
 
 def name_actor(step: TraceStep) -> str:

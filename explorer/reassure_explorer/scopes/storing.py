@@ -1,6 +1,6 @@
 """How the values of a machine's fields are stored in fields of the explorer's states.
 
-A `Place` is made of each domain that a machine declares. It says which fields there are, what
+A `Storage` is made of each domain that a machine declares. It says which fields there are, what
 stands in them in a state as the machine sees it, and what becomes of them by a value. Records are
 seen as views (`engine.views`): objects that answer to the names of a record's parts and look each
 up in the explorer's state when a rule first asks. What is held is not stored at all.
@@ -16,7 +16,7 @@ from typing import Any
 
 from reassure_explorer.engine import interface
 from reassure_explorer.engine.interface import Choice, Rename, SequenceOf
-from reassure_explorer.engine.views import View, get_changes
+from reassure_explorer.engine.views import FieldView, get_changes
 from reassure_model import fields as declared
 from reassure_model.machine import Sets
 from reassure_spec.readings import Readings
@@ -25,7 +25,7 @@ Renames = Mapping[str, Callable[[Rename, Any], Any]]
 """How the members of named sets are renamed when things that are alike change places."""
 
 
-class Place(ABC):
+class Storage(ABC):
     """Where a value is stored."""
 
     @abstractmethod
@@ -38,7 +38,7 @@ class Place(ABC):
 
 
 @dataclass(frozen=True)
-class _Constant(Place):
+class _Constant(Storage):
     """What is the same in every state."""
 
     value: Any
@@ -51,7 +51,7 @@ class _Constant(Place):
 
 
 @dataclass(frozen=True)
-class _Field(Place):
+class _Field(Storage):
     """A field of its own."""
 
     name: str
@@ -64,7 +64,7 @@ class _Field(Place):
 
 
 @dataclass(frozen=True)
-class _List(Place):
+class _List(Storage):
     """Records with one part that is stored, or several that are stored together."""
 
     stored: _Field
@@ -98,12 +98,12 @@ class _Listed(Sequence[Any]):
 
 
 @dataclass(frozen=True)
-class _Each(Place):
+class _Each(Storage):
     """A tuple with an entry for each member of a set."""
 
     members: tuple[Any, ...]
     """Empty where entries are no pairs."""
-    entries: tuple[Place, ...]
+    entries: tuple[Storage, ...]
 
     def get(self, state: Any) -> Any:
         found = tuple(entry.get(state) for entry in self.entries)
@@ -117,16 +117,16 @@ class _Each(Place):
 
 
 @dataclass(frozen=True)
-class _Record(Place):
+class _Record(Storage):
     """A record, seen as a view; where there is none the field `first` is None."""
 
     name: str
-    view: type[View]
+    view: type[FieldView]
     first: str
     """Empty where there always is one."""
     together: tuple[str, ...]
     """The parts that stand in `first`."""
-    places: Mapping[str, Place]
+    places: Mapping[str, Storage]
     """By part; of those that are stored together, by the first."""
     shared: Mapping[str, tuple[str, int]]
     """Parts that are stored together: by name the first of them, and the place among them."""
@@ -221,7 +221,7 @@ class Storing:
         `mark` is put behind the names of fields, but for the parts that are `plain`; `member` is
         whom the record is for.
         """
-        places: dict[str, Place] = {}
+        places: dict[str, Storage] = {}
         shared: dict[str, tuple[str, int]] = {}
         first = ""
         together: tuple[str, ...] = ()
@@ -253,7 +253,7 @@ class Storing:
         member: Any,
         *,
         leads: bool = False,
-    ) -> Place:
+    ) -> Storage:
         """Return the place of a value; one that `leads` is None where there is no record."""
         absent = (None,) if leads else ()
         match domain:
@@ -299,7 +299,7 @@ class Storing:
                 return self._add(name + mark, interface.Flag())
         raise TypeError(f"{domain} cannot be where {name} is")
 
-    def _make_list(self, name: str, of: str | declared.RecordOf, longest: int) -> Place:
+    def _make_list(self, name: str, of: str | declared.RecordOf, longest: int) -> Storage:
         if isinstance(of, str):
             self._add(name, SequenceOf(_choose(self.sets[of]), longest), of)
             return _Field(name)
@@ -311,7 +311,7 @@ class Storing:
         make = partial(_make_listed, of.make, parts, tuple(others.items()))
         return _List(_Field(name), make, parts)
 
-    def _add(self, name: str, domain: interface.Domain, of: str = "") -> Place:
+    def _add(self, name: str, domain: interface.Domain, of: str = "") -> Storage:
         self.fields[name] = domain
         if of in self.alike:
             self.renames[name] = partial(_rename_member, self.alike[of])
@@ -351,7 +351,7 @@ def _find_least(domain: interface.Domain) -> Any:
     return frozenset() if isinstance(domain, interface.SetOf) else ()
 
 
-class RecordView(View):
+class RecordView(FieldView):
     """A view of a record; two are equal whose parts are, compared in the order of its domain."""
 
     _parts: tuple[str, ...] = ()
@@ -364,7 +364,7 @@ class RecordView(View):
     __hash__ = None  # type: ignore[assignment]
 
 
-def _make_view_type(record: declared.RecordOf) -> type[View]:
+def _make_view_type(record: declared.RecordOf) -> type[FieldView]:
     """Return a view that has the methods and properties of a record."""
     taken: dict[str, Any] = {}
     kind = record.make

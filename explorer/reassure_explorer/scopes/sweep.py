@@ -2,8 +2,8 @@
 
 `INSTANCES` says for each finding (`reassure_spec.findings`) in which scope, profile and readings
 it comes out, which invariant it breaks there and in how many steps; `derive` finds the trace anew.
-Most have a small world of their own (`reassure_explorer.promises`), the others a standard scope
-(`protocols/NAME/instances.toml`).
+Most have a small world of their own (`protocols/NAME/counterexamples.toml`), the others a standard
+scope (`instances.toml` there).
 
 `sweep` goes the other way: it settles every reading of a scope otherwise, one at a time, and says
 what is broken then and is not broken otherwise.
@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from reassure_explorer.counterexamples import list_counterexamples
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.result import Trace
-from reassure_explorer.promises import list_tales
 from reassure_explorer.scopes.catalogue import get_model, get_scope
 from reassure_spec.findings import findings_of_reading
 from reassure_spec.protocols import read_parts
@@ -39,23 +39,18 @@ class Instance:
     readings: Mapping[str, str] = field(default_factory=dict)
     """Readings that differ from those of the profile."""
     profile: str = ""
-    """The scope's own where it is not given."""
-
-    @property
-    def chosen_profile(self) -> str:
-        """The profile that is looked at."""
-        return self.profile or get_scope(self.scope).profile
+    """The profile that is looked at."""
 
 
 INSTANCES: Final = (
     *(
-        Instance(**each)
-        for tables in read_parts("reassure_explorer", "instances.toml")
+        Instance(**{"profile": get_scope(each["scope"]).profile} | each)
+        for _, tables in read_parts("reassure_explorer", "instances.toml")
         for each in tables["instances"]
     ),
     *(
-        Instance(tale.finding, tale.name, tale.clause, tale.steps, tale.readings, tale.profile)
-        for tale in list_tales()
+        Instance(each.finding, each.name, each.clause, each.steps, each.readings, each.profile)
+        for each in list_counterexamples()
     ),
 )
 """Every finding that an exploration shows, with the length of the shortest trace."""
@@ -71,7 +66,7 @@ def narrow(model: Model, invariant: str) -> Model:
 
 def derive(instance: Instance) -> Trace | None:
     """Return the shortest trace of an instance, stem and cycle of a lasso in one; None if none."""
-    _, model = get_model(instance.scope, instance.chosen_profile, instance.readings)
+    _, model = get_model(instance.scope, instance.profile, instance.readings)
     if instance.invariant == LIVENESS:
         from reassure_explorer.engine.liveness import check_liveness
 

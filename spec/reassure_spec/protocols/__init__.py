@@ -97,9 +97,9 @@ def import_parts(
     return {name: found[name] for name in known}
 
 
-def read_parts(room: str, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the TOML file of this name, parsed, of each protocol that has one in a room."""
-    for folder in import_parts(room).values():
+def read_parts(room: str, name: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield each protocol that has a TOML file of this name in a room, with the file parsed."""
+    for protocol, folder in import_parts(room).items():
         file = files(folder) / name
         if file.is_file():
-            yield tomllib.loads(file.read_text(encoding="utf-8"))
+            yield protocol, tomllib.loads(file.read_text(encoding="utf-8"))

@@ -10,22 +10,12 @@ import json
 from importlib.resources import files
 from typing import Any, Final
 
-SCHEMAS: Final = (
-    "broker",
-    "config",
-    "config_change",
-    "controller",
-    "failed_broker",
-    "isr_change",
-    "log_dir_event",
-    "observation",
-    "preferred_replica_election",
-    "reassign_partitions",
-    "reassignment",
-    "reassignment_task",
-    "request",
-    "state",
-    "topic",
+SCHEMAS: Final = tuple(
+    sorted(
+        file.name.removesuffix(".json")
+        for file in files(__name__).iterdir()
+        if file.name.endswith(".json")
+    )
 )
 """The names of the schemas."""
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reassure_conformance.answers.guarantees import Guarantee, judge_machine, vary
-from reassure_explorer.protocols.kafka_4485.tales import bound
+from reassure_explorer.protocols.kafka_4485.counterexamples import bound
 from reassure_model.protocols.kafka_4485.machine import MACHINE
 from reassure_model.protocols.kafka_4485.replication import make_replication
 

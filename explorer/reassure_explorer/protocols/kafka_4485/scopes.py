@@ -1,16 +1,15 @@
-"""How much of KAFKA-4485 the standard scopes look at.
+"""How much of KAFKA-4485 a scope looks at.
 
 Fetching, joining and following happen as often as they can.
 """
 
 from itertools import product
-from typing import Final
 
-from reassure_explorer.scopes.machine import Bounded, Bounds
+from reassure_explorer.scopes.machine import Bounds
 from reassure_model.protocols.kafka_4485.replication import Request, make_replication
 
 
-def bound_logs(brokers: int, records: int, elections: int, lags: int, removals: int = 0) -> Bounds:
+def bound(brokers: int, records: int, elections: int, lags: int, removals: int) -> Bounds:
     """Return the bounds of a partition with logs of so many records at most.
 
     `removals` is how often the controller takes a follower out of the stored in-sync set.
@@ -31,28 +30,3 @@ def bound_logs(brokers: int, records: int, elections: int, lags: int, removals: 
             "elect": lambda _, after: after.leader_epoch <= elections,
         },
     )
-
-
-SCOPES: Final = (
-    Bounded(
-        "logs",
-        "two brokers that keep logs of at most two records; one election, one lag, one removal",
-        bound_logs(2, records=2, elections=1, lags=1, removals=1),
-    ),
-    Bounded(
-        "logs-again",
-        "two brokers that keep logs of at most two records; two elections, one lag, one removal",
-        bound_logs(2, records=2, elections=2, lags=1, removals=1),
-    ),
-    Bounded(
-        "logs-three",
-        "three brokers that keep logs of at most two records; one election, three lags, three "
-        "removals",
-        bound_logs(3, records=2, elections=1, lags=3, removals=3),
-    ),
-    Bounded(
-        "logs-elections",
-        "three brokers that keep logs of at most two records; two elections, one lag, one removal",
-        bound_logs(3, records=2, elections=2, lags=1, removals=1),
-    ),
-)

@@ -1,8 +1,6 @@
 """The life of a replica under KAFKA-4485: how close it is to its leader, and what is stored."""
 
-from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -19,10 +17,9 @@ from reassure_model.protocols.kafka_4485.replication import (
     Replication,
     define_isr,
 )
-from reassure_spec.readings import Readings
 
 
-class Stage(Enum):
+class ReplicaStage(Enum):
     """Where a replica stands; the value says what there is to do."""
 
     LEADING = "it leads: it writes, answers and evaluates the high watermark"
@@ -33,45 +30,46 @@ class Stage(Enum):
     LAGGING = "it lags beyond the limit: it is to be written out of the in-sync set"
 
 
-def find_stage(state: Replication, broker: int) -> Stage:
+S = ReplicaStage
+
+
+def find_stage(state: Replication, broker: int) -> ReplicaStage:
     """Return where a replica stands, by what its leader knows."""
     if broker == state.leader:
-        return Stage.LEADING
+        return S.LEADING
     if state.replicas[broker].leader_epoch != state.leader_epoch:
-        return Stage.STALE
+        return S.STALE
     stored, close = broker in state.isr, broker in state.term.pseudo_isr
     if close:
-        return Stage.IN_SYNC if stored else Stage.CLOSE
-    return Stage.LAGGING if stored else Stage.BEHIND
+        return S.IN_SYNC if stored else S.CLOSE
+    return S.LAGGING if stored else S.BEHIND
 
 
-S = Stage
 _ELECT: Final = (STEPS[Elect],)
 _CLOSE: Final = (compute_pseudo_isr,)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.LEADING, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.STALE, Follow): lead_to(S.BEHIND, S.CLOSE, S.IN_SYNC, S.LAGGING, by=(STEPS[Follow],)),
-        (S.BEHIND, CatchUp): lead_to(S.CLOSE, by=_CLOSE),
-        (S.BEHIND, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.CLOSE, Join): lead_to(S.IN_SYNC, by=(STEPS[Join], compute_isr)),
-        (S.CLOSE, Lag): lead_to(S.BEHIND, by=_CLOSE),
-        (S.CLOSE, Elect): lead_to(S.STALE, by=_ELECT),
-        (S.IN_SYNC, Lag): lead_to(S.LAGGING, by=_CLOSE),
-        (S.IN_SYNC, Remove): lead_to(S.CLOSE),
-        (S.IN_SYNC, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
-        (S.LAGGING, CatchUp): lead_to(S.IN_SYNC, by=_CLOSE),
-        (S.LAGGING, Leave): lead_to(S.BEHIND, by=(STEPS[Leave], define_isr)),
-        (S.LAGGING, Remove): lead_to(S.BEHIND),
-        (S.LAGGING, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.LEADING, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.STALE, Follow): lead_to(S.BEHIND, S.CLOSE, S.IN_SYNC, S.LAGGING, by=(STEPS[Follow],)),
+    (S.BEHIND, CatchUp): lead_to(S.CLOSE, by=_CLOSE),
+    (S.BEHIND, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.CLOSE, Join): lead_to(S.IN_SYNC, by=(STEPS[Join], compute_isr)),
+    (S.CLOSE, Lag): lead_to(S.BEHIND, by=_CLOSE),
+    (S.CLOSE, Elect): lead_to(S.STALE, by=_ELECT),
+    (S.IN_SYNC, Lag): lead_to(S.LAGGING, by=_CLOSE),
+    (S.IN_SYNC, Remove): lead_to(S.CLOSE),
+    (S.IN_SYNC, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
+    (S.LAGGING, CatchUp): lead_to(S.IN_SYNC, by=_CLOSE),
+    (S.LAGGING, Leave): lead_to(S.BEHIND, by=(STEPS[Leave], define_isr)),
+    (S.LAGGING, Remove): lead_to(S.BEHIND),
+    (S.LAGGING, Elect): lead_to(S.LEADING, S.STALE, by=_ELECT),
+}
 """Where an action leads from a stage that it ends."""
 
 
-def _find(state: Replication, _: Readings) -> Mapping[int, Stage]:
-    return {broker: find_stage(state, broker) for broker in range(len(state.replicas))}
-
-
-LIFECYCLE: Final[Lifecycle[Replication]] = Lifecycle("a replica", Stage, _find, MOVES)
+LIFECYCLE: Final[Lifecycle[Replication]] = Lifecycle(
+    "a replica",
+    ReplicaStage,
+    lambda state, _: {broker: find_stage(state, broker) for broker in range(len(state.replicas))},
+    MOVES,
+)

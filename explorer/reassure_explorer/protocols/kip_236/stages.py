@@ -13,7 +13,6 @@ put to these checks in them and to no others, is shown by exploration.
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -31,7 +30,7 @@ from reassure_model.writes import (
 )
 
 
-class Stage(Enum):
+class ReassignmentStage(Enum):
     """Where a partition stands; the value says what there is to do."""
 
     AT_REST = "nothing is asked for"
@@ -44,25 +43,27 @@ class Stage(Enum):
     DONE = "the target alone is assigned: the record is to go"
 
 
-def find_stage(partition: Partition) -> Stage:
+S = ReassignmentStage
+
+
+def find_stage(partition: Partition) -> ReassignmentStage:
     """Return where a partition stands."""
     flight, assigned = partition.reassignment, partition.assigned
     if flight is None or assigned is None:
-        return Stage.REQUESTED if partition.requests else Stage.AT_REST
+        return S.REQUESTED if partition.requests else S.AT_REST
     if partition.drop_due:
-        return Stage.DROPPING
+        return S.DROPPING
     if any(replica not in assigned for replica in flight.target):
-        return Stage.EXPANDING
+        return S.EXPANDING
     if partition.announce_due:
-        return Stage.ANNOUNCING
+        return S.ANNOUNCING
     if not (partition.completing or is_target_in_sync(partition)):
-        return Stage.WAITING
+        return S.WAITING
     if assigned != flight.target:
-        return Stage.COMPLETING
-    return Stage.DONE
+        return S.COMPLETING
+    return S.DONE
 
 
-S = Stage
 _STATE: Final = (rules.check_epochs, rules.check_state)
 _CHANGE: Final = lead_to(S.DROPPING, by=(record_rules.check_update_reassignment,))
 _LAG: Final = lead_to(S.WAITING, by=(rules.check_change_isr,))
@@ -72,44 +73,40 @@ _DROP: Final = (
     assignment_rules.check_completion,
 )
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.AT_REST, Request): lead_to(S.REQUESTED),
-        (S.REQUESTED, DeleteRequest): lead_to(S.AT_REST, by=(record_rules.check_delete_request,)),
-        (S.REQUESTED, CreateReassignment): lead_to(
-            S.EXPANDING, by=(record_rules.check_create_reassignment,)
-        ),
-        (S.EXPANDING, WriteAssigned): lead_to(S.ANNOUNCING, by=(assignment_rules.check_expansion,)),
-        (S.ANNOUNCING, WriteState): lead_to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
-        (S.WAITING, ChangeIsr): lead_to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
-        (S.WAITING, UpdateReassignment): _CHANGE,
-        (S.COMPLETING, ChangeIsr): _LAG,
-        (S.COMPLETING, WriteState): lead_to(S.WAITING, by=_STATE),
-        (S.COMPLETING, WriteAssigned): lead_to(S.DONE, by=(assignment_rules.check_completion,)),
-        (S.COMPLETING, UpdateReassignment): _CHANGE,
-        (S.DROPPING, WriteAssigned): lead_to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
-        (S.DONE, ChangeIsr): _LAG,
-        (S.DONE, WriteState): lead_to(S.WAITING, by=_STATE),
-        (S.DONE, UpdateReassignment): _CHANGE,
-        (S.DONE, DeleteReassignment): lead_to(
-            S.AT_REST, S.REQUESTED, by=(record_rules.check_delete_reassignment,)
-        ),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.AT_REST, Request): lead_to(S.REQUESTED),
+    (S.REQUESTED, DeleteRequest): lead_to(S.AT_REST, by=(record_rules.check_delete_request,)),
+    (S.REQUESTED, CreateReassignment): lead_to(
+        S.EXPANDING, by=(record_rules.check_create_reassignment,)
+    ),
+    (S.EXPANDING, WriteAssigned): lead_to(S.ANNOUNCING, by=(assignment_rules.check_expansion,)),
+    (S.ANNOUNCING, WriteState): lead_to(S.WAITING, S.COMPLETING, S.DONE, by=_STATE),
+    (S.WAITING, ChangeIsr): lead_to(S.COMPLETING, S.DONE, by=(rules.check_change_isr,)),
+    (S.WAITING, UpdateReassignment): _CHANGE,
+    (S.COMPLETING, ChangeIsr): _LAG,
+    (S.COMPLETING, WriteState): lead_to(S.WAITING, by=_STATE),
+    (S.COMPLETING, WriteAssigned): lead_to(S.DONE, by=(assignment_rules.check_completion,)),
+    (S.COMPLETING, UpdateReassignment): _CHANGE,
+    (S.DROPPING, WriteAssigned): lead_to(S.EXPANDING, S.ANNOUNCING, S.DONE, by=_DROP),
+    (S.DONE, ChangeIsr): _LAG,
+    (S.DONE, WriteState): lead_to(S.WAITING, by=_STATE),
+    (S.DONE, UpdateReassignment): _CHANGE,
+    (S.DONE, DeleteReassignment): lead_to(
+        S.AT_REST, S.REQUESTED, by=(record_rules.check_delete_reassignment,)
+    ),
+}
 """Where a write, or a request that is submitted, leads from a stage that it ends."""
 
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {
-        S.DROPPING: frozenset({S.EXPANDING, S.WAITING, S.COMPLETING}),
-        S.COMPLETING: frozenset({S.WAITING}),
-        S.DONE: frozenset({S.WAITING}),
-    }
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
+    S.DROPPING: frozenset({S.EXPANDING, S.WAITING, S.COMPLETING}),
+    S.COMPLETING: frozenset({S.WAITING}),
+    S.DONE: frozenset({S.WAITING}),
+}
 """Where the next controller finds a partition, who remembers neither drop nor completion."""
 
 LIFECYCLE: Final[Lifecycle[System]] = Lifecycle(
     "a reassignment",
-    Stage,
+    ReassignmentStage,
     lambda system, _: {"": find_stage(system.partition)},
     MOVES,
     FORGETS,

@@ -1,12 +1,13 @@
-"""How much of the old znode beside KIP-236 the standard scopes look at.
+"""How much of the old znode beside KIP-236 a scope looks at.
 
 Brokers return, replicas join and the controller goes on as often as they can; nobody lags.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from reassure_explorer.scopes.machine import Bounded, Bounds
+from reassure_explorer.scopes.machine import Bounds
 from reassure_model.invariants import INVARIANTS
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kip_236_legacy import make_legacy
@@ -15,17 +16,14 @@ from reassure_spec.znodes import LegacyEntry, ReplicaList
 TOPIC: Final = "t"
 
 
-def bound_routes(
-    assigned: tuple[ReplicaList, ...],
+def bound(
     brokers: int,
+    assigned: tuple[ReplicaList, ...],
     entries: tuple[tuple[ReplicaList, ...], ...],
     targets: tuple[ReplicaList, ...],
-    writes: int = 1,
-    requests: int = 1,
-    deaths: int = 0,
-    failovers: int = 0,
+    times: Mapping[str, int],
     *,
-    promises: bool = True,
+    promises: bool = False,
 ) -> Bounds:
     """Return the bounds of partitions that are assigned like this, on brokers that are all alive.
 
@@ -55,48 +53,7 @@ def bound_routes(
         "asked": tuple(((key, target),) for key in keys for target in targets),
         "targets": (*((target, True) for target in old), *((each, False) for each in targets)),
         "places": tuple(range(longest)),
-        "queue": tuple(range(writes + requests + 1)),
+        "queue": tuple(range(times["writes"] + times["requests"] + 1)),
     }
-    times = {"writes": writes, "requests": requests, "deaths": deaths, "failovers": failovers}
     always = tuple(each.clause for each in INVARIANTS)
     return Bounds(start, sets, times, without=("leave",), properties=None if promises else always)
-
-
-SCOPES: Final = (
-    Bounded(
-        "old-znode",
-        "the old znode and requests by the new route: one replica, three brokers; two writes of "
-        "the znode, one request, one failover",
-        bound_routes(
-            ((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1, promises=False
-        ),
-    ),
-    Bounded(
-        "old-znode-promises",
-        "the same, and what readers take for granted of entries",
-        bound_routes(((1,),), 3, (((2,),), ((3,),)), ((1,), (2,)), 2, 1, failovers=1),
-    ),
-    Bounded(
-        "old-znode-two",
-        "both routes with two partitions, one of which the znode may leave out",
-        bound_routes(
-            ((1,), (2,)), 3, (((2,), (3,)), ((3,),)), ((1,),), 2, 1, failovers=1, promises=False
-        ),
-    ),
-    Bounded(
-        "old-znode-medium",
-        "both routes with two replicas; two writes of the znode, one request, one death, one "
-        "failover",
-        bound_routes(
-            ((1, 2),),
-            3,
-            (((2, 3),), ((1, 3),)),
-            ((1, 3), (1, 2)),
-            2,
-            1,
-            deaths=1,
-            failovers=1,
-            promises=False,
-        ),
-    ),
-)

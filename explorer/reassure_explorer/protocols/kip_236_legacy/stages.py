@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -24,7 +23,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
 
-class Stage(Enum):
+class EntryStage(Enum):
     """Where the entry of a partition stands; the value says what there is to do."""
 
     NONE = "the old znode has no entry for the partition"
@@ -35,63 +34,65 @@ class Stage(Enum):
     GONE = "it has left the znode: the record is to go"
 
 
-def find_stage(legacy: Legacy, key: PartitionKey) -> Stage:
+S = EntryStage
+
+
+def find_stage(legacy: Legacy, key: PartitionKey) -> EntryStage:
     """Return where the entry of a partition stands, the first where there are several."""
     partition = legacy.get(key)
     flight = partition.reassignment
     entry = next((each for each in legacy.entries or () if each.key == key), None)
     if entry is None:
-        return Stage.GONE if flight is not None and flight.legacy else Stage.NONE
+        return S.GONE if flight is not None and flight.legacy else S.NONE
     if all((each.key, each.target) != (key, entry.target) for each in legacy.seen or ()):
-        return Stage.WRITTEN
+        return S.WRITTEN
     if any(request.legacy for request in partition.requests):
-        return Stage.REQUESTED
+        return S.REQUESTED
     if flight is not None and flight.legacy and flight.target == entry.target:
-        return Stage.IN_FLIGHT
-    return Stage.LEFT
+        return S.IN_FLIGHT
+    return S.LEFT
 
 
-S = Stage
 _ZNODE: Final = (rules.next_for_znode, rules.apply_effect)
 _WRITTEN: Final = lead_to(S.WRITTEN)
 _DELETED: Final = lead_to(S.NONE, S.GONE)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.NONE, WriteLegacy): _WRITTEN,
-        (S.NONE, CreateReassignment): lead_to(S.GONE, by=(check_create_reassignment,)),
-        (S.WRITTEN, Translate): lead_to(S.REQUESTED, by=_ZNODE),
-        (S.WRITTEN, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
-        (S.WRITTEN, DeleteLegacy): _DELETED,
-        (S.REQUESTED, DeleteRequest): lead_to(S.IN_FLIGHT, S.LEFT, by=(check_delete_request,)),
-        (S.REQUESTED, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
-        (S.REQUESTED, WriteLegacy): _WRITTEN,
-        (S.REQUESTED, DeleteLegacy): _DELETED,
-        (S.IN_FLIGHT, RewriteZnode): lead_to(S.GONE, by=(rules.remove_completed,)),
-        (S.IN_FLIGHT, WriteLegacy): _WRITTEN,
-        (S.IN_FLIGHT, DeleteLegacy): lead_to(S.GONE),
-        (S.LEFT, RewriteZnode): lead_to(S.NONE, by=_ZNODE),
-        (S.LEFT, WriteLegacy): _WRITTEN,
-        (S.LEFT, DeleteLegacy): lead_to(S.NONE),
-        (S.GONE, DeleteReassignment): lead_to(S.NONE, by=(check_delete_reassignment,)),
-        (S.GONE, WriteLegacy): _WRITTEN,
-    }
-)
+MOVES: Final[Moves] = {
+    (S.NONE, WriteLegacy): _WRITTEN,
+    (S.NONE, CreateReassignment): lead_to(S.GONE, by=(check_create_reassignment,)),
+    (S.WRITTEN, Translate): lead_to(S.REQUESTED, by=_ZNODE),
+    (S.WRITTEN, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
+    (S.WRITTEN, DeleteLegacy): _DELETED,
+    (S.REQUESTED, DeleteRequest): lead_to(S.IN_FLIGHT, S.LEFT, by=(check_delete_request,)),
+    (S.REQUESTED, RewriteZnode): lead_to(S.GONE, by=_ZNODE),
+    (S.REQUESTED, WriteLegacy): _WRITTEN,
+    (S.REQUESTED, DeleteLegacy): _DELETED,
+    (S.IN_FLIGHT, RewriteZnode): lead_to(S.GONE, by=(rules.remove_completed,)),
+    (S.IN_FLIGHT, WriteLegacy): _WRITTEN,
+    (S.IN_FLIGHT, DeleteLegacy): lead_to(S.GONE),
+    (S.LEFT, RewriteZnode): lead_to(S.NONE, by=_ZNODE),
+    (S.LEFT, WriteLegacy): _WRITTEN,
+    (S.LEFT, DeleteLegacy): lead_to(S.NONE),
+    (S.GONE, DeleteReassignment): lead_to(S.NONE, by=(check_delete_reassignment,)),
+    (S.GONE, WriteLegacy): _WRITTEN,
+}
 """Where a step leads from a stage that it ends. A request may outlive its entry, where a client
 deletes the znode or writes it anew."""
 
 _AGAIN: Final = frozenset({S.WRITTEN})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {S.REQUESTED: _AGAIN, S.IN_FLIGHT: _AGAIN, S.LEFT: _AGAIN}
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {
+    S.REQUESTED: _AGAIN,
+    S.IN_FLIGHT: _AGAIN,
+    S.LEFT: _AGAIN,
+}
 """What was made a request is made one again."""
 
 
-def _find(legacy: Legacy, _: Readings) -> Mapping[PartitionKey, Stage]:
+def _find(legacy: Legacy, _: Readings) -> Mapping[PartitionKey, EntryStage]:
     there = {key for key, _ in legacy.partitions} | {each.key for each in legacy.entries or ()}
     return {key: find_stage(legacy, key) for key in there}
 
 
 LIFECYCLE: Final[Lifecycle[Legacy]] = Lifecycle(
-    "an entry of the old znode", Stage, _find, MOVES, FORGETS
+    "an entry of the old znode", EntryStage, _find, MOVES, FORGETS
 )

@@ -1,18 +1,21 @@
-"""How much of KIP-46 the standard scopes look at.
+"""How much of KIP-46 a scope looks at.
 
 Brokers return, partitions finish and time passes as often as they can. As written the queue of
 tasks grows as long as two brokers stay away, and is cut off at a length; so nothing is claimed of
 fair runs.
 """
 
+from collections.abc import Mapping
 from itertools import permutations
 from typing import Final
 
-from reassure_explorer.scopes.machine import Bounded, Bounds
+from reassure_explorer.scopes.machine import Bounds
 from reassure_model.protocols.kip_46 import HealingConfig, make_cluster
 from reassure_spec.znodes import ReplicaList
 
 CONFIG: Final = HealingConfig()
+MOST_TASKS: Final = 4
+"""How many tasks are persisted at most."""
 _ALWAYS: Final = (
     "heal.task.one-at-a-time",
     "heal.target.no-duplicate",
@@ -21,18 +24,16 @@ _ALWAYS: Final = (
 """The clauses of what holds whatever the readings."""
 
 
-def bound_healing(
+def bound(
     brokers: int,
     assigned: tuple[ReplicaList, ...],
-    deaths: int = 1,
-    failovers: int = 0,
-    tasks: int = 4,
+    times: Mapping[str, int],
     *,
-    promises: bool = True,
+    promises: bool = False,
 ) -> Bounds:
     """Return the bounds of partitions that are assigned like this, each broker in its own rack.
 
-    `tasks` is how many are persisted at most. With `promises` what a reader takes for granted is an
+    With `promises` what a reader takes for granted is an
     invariant; as written it is broken.
     """
     members = tuple(range(1, brokers + 1))
@@ -54,29 +55,10 @@ def bound_healing(
             "failures": tuple((broker, since) for broker in members for since in (0, interval_ms)),
             "moves": moves,
             "tasks": tuple((move, True) for move in moves),
-            "queue": tuple(range(tasks)),
+            "queue": tuple(range(MOST_TASKS)),
         },
-        {"deaths": deaths, "failovers": failovers},
-        within={"controller": lambda _, after: len(after.tasks) <= tasks},
+        times,
+        within={"controller": lambda _, after: len(after.tasks) <= MOST_TASKS},
         without=("submit",),
         properties=None if promises else _ALWAYS,
     )
-
-
-SCOPES: Final = (
-    Bounded(
-        "healing",
-        "KIP-46: a partition on two of three brokers; two deaths, one failover, at most four tasks",
-        bound_healing(3, ((1, 2),), deaths=2, failovers=1, promises=False),
-    ),
-    Bounded(
-        "healing-promises",
-        "the same, and what readers take for granted of tasks",
-        bound_healing(3, ((1, 2),), deaths=2, failovers=1),
-    ),
-    Bounded(
-        "healing-medium",
-        "KIP-46: two partitions on three of four brokers; two deaths, one failover",
-        bound_healing(4, ((1, 2), (2, 3)), deaths=2, failovers=1, promises=False),
-    ),
-)

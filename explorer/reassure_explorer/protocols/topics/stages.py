@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from types import MappingProxyType
 from typing import Final
 
 from reassure_explorer.lifecycle import Lifecycle, Moves, lead_to
@@ -19,10 +18,9 @@ from reassure_model.protocols.topics import (
     next_for_there,
 )
 from reassure_model.state_machines import ReplicaState, move_replica
-from reassure_spec.readings import Readings
 
 
-class Stage(Enum):
+class DeletionStage(Enum):
     """Where a topic stands; the value says what there is to do."""
 
     KEPT = "nobody asks for its deletion"
@@ -34,50 +32,48 @@ class Stage(Enum):
     NONE = "there is no such topic, and nobody asks for its deletion"
 
 
-def find_stage(topic: Topic) -> Stage:
+S = DeletionStage
+
+
+def find_stage(topic: Topic) -> DeletionStage:
     """Return where a topic stands."""
     if not topic.partitions:
         if not topic.is_asked:
-            return Stage.NONE
-        return Stage.REMOVED if topic.is_finishing and topic.has_config else Stage.FINISHED
+            return S.NONE
+        return S.REMOVED if topic.is_finishing and topic.has_config else S.FINISHED
     if not topic.is_asked:
-        return Stage.KEPT
+        return S.KEPT
     states = {state for _, state in topic.states}
     if states == {ReplicaState.DELETION_SUCCESSFUL}:
-        return Stage.ANSWERED
+        return S.ANSWERED
     begun = {ReplicaState.DELETION_STARTED, ReplicaState.DELETION_SUCCESSFUL}
-    return Stage.DELETING if states & begun else Stage.ASKED
+    return S.DELETING if states & begun else S.ASKED
 
 
-S = Stage
 _THERE: Final = (next_for_there,)
 _GONE: Final = (next_for_gone,)
 
-MOVES: Final[Moves] = MappingProxyType(
-    {
-        (S.KEPT, Ask): lead_to(S.ASKED),
-        (S.ASKED, MoveReplica): lead_to(S.DELETING, by=(find_hindrance, move_replica)),
-        (S.ASKED, RemoveAsked): lead_to(S.KEPT, by=_THERE),
-        (S.DELETING, Answer): lead_to(S.ANSWERED, by=(move_replica,)),
-        (S.ANSWERED, RemoveTopic): lead_to(S.REMOVED, by=_THERE),
-        (S.REMOVED, RemoveConfig): lead_to(S.FINISHED, by=_GONE),
-        (S.FINISHED, RemoveAsked): lead_to(S.NONE, by=_GONE),
-        (S.NONE, Ask): lead_to(S.FINISHED),
-    }
-)
+MOVES: Final[Moves] = {
+    (S.KEPT, Ask): lead_to(S.ASKED),
+    (S.ASKED, MoveReplica): lead_to(S.DELETING, by=(find_hindrance, move_replica)),
+    (S.ASKED, RemoveAsked): lead_to(S.KEPT, by=_THERE),
+    (S.DELETING, Answer): lead_to(S.ANSWERED, by=(move_replica,)),
+    (S.ANSWERED, RemoveTopic): lead_to(S.REMOVED, by=_THERE),
+    (S.REMOVED, RemoveConfig): lead_to(S.FINISHED, by=_GONE),
+    (S.FINISHED, RemoveAsked): lead_to(S.NONE, by=_GONE),
+    (S.NONE, Ask): lead_to(S.FINISHED),
+}
 """Where a step leads from a stage that it ends."""
 
 _AGAIN: Final = frozenset({S.ASKED})
-FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = MappingProxyType(
-    {S.DELETING: _AGAIN, S.ANSWERED: _AGAIN}
-)
+FORGETS: Final[Mapping[Enum, frozenset[Enum]]] = {S.DELETING: _AGAIN, S.ANSWERED: _AGAIN}
 """Who has answered only memory knows; a log that is gone is deleted once more."""
 
 
-def _find(topic: Topic, _: Readings) -> Mapping[str, Stage]:
-    return {"": find_stage(topic)}
-
-
 LIFECYCLE: Final[Lifecycle[Topic]] = Lifecycle(
-    "a topic that is to be deleted", Stage, _find, MOVES, FORGETS
+    "a topic that is to be deleted",
+    DeletionStage,
+    lambda topic, _: {"": find_stage(topic)},
+    MOVES,
+    FORGETS,
 )

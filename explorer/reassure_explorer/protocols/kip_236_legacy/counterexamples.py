@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from reassure_explorer.promises import Find, Meeting, SmallWorld, Tale, make_world
+from reassure_explorer.counterexamples import Find, Make, Meetings, SmallWorld, make_world
 from reassure_model.environment import Controller
 from reassure_model.invariants import INVARIANTS
 from reassure_model.outcome import Accepted
@@ -43,51 +43,18 @@ def _make(
     )
 
 
-def _tale(
-    name: str,
-    clause: str,
-    statement: str,
-    finding: str,
-    steps: int,
-    asked: tuple[ReplicaList, ...],
-    *written: ReplicaList,
-) -> Tale:
+def _make_world(clause: str, asked: tuple[ReplicaList, ...], *written: ReplicaList) -> Make:
     def make(readings: Readings, called: str) -> SmallWorld:
         return _make(readings, {called: PROMISES[clause]}, asked, written, len(written))
 
-    return Tale(name, clause, statement, finding, steps, "kip-236-legacy", make)
+    return make
 
 
-TALES: Final = (
-    _tale(
-        "story-refused-entry-goes",
-        "legacy.entry.refused-removed",
-        "An entry that is refused goes without being cleaned up.",
-        "legacy-1",
-        8,
-        ((2,),),
-        (3,),
-    ),
-    _tale(
-        "story-cancelled-by-either-route",
-        "legacy.conflict.both-ways",
-        "What the old znode has begun can be taken back by a request.",
-        "legacy-2",
-        7,
-        ((1,),),
-        (2,),
-    ),
-    _tale(
-        "story-rewrite-is-seen",
-        "legacy.rewrite.taken-up",
-        "Whatever a client writes to the old znode is looked at.",
-        "legacy-3",
-        7,
-        (),
-        (2,),
-        (3,),
-    ),
-)
+WORLDS: Final[Mapping[str, Make]] = {
+    "story-refused-entry-goes": _make_world("legacy.entry.refused-removed", ((2,),), (3,)),
+    "story-cancelled-by-either-route": _make_world("legacy.conflict.both-ways", ((1,),), (2,)),
+    "story-rewrite-is-seen": _make_world("legacy.rewrite.taken-up", (), (2,), (3,)),
+}
 
 
 # Both routes at once ----------------------------------------------------------------------------
@@ -122,12 +89,4 @@ def _meet(readings: Readings) -> SmallWorld:
     return _make(readings, problems, ((2,), (1,)), ((2,), (3,)), writes=2, failovers=1)
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-routes",
-        "the old znode and requests by the new route: one replica, three brokers, nobody dies; two "
-        "writes of the znode, one request, one failover",
-        "kip-236-legacy",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-routes": _meet}

@@ -1,11 +1,11 @@
-"""What readers take for granted of a change under KIP-236 as amended, and the story against it."""
+"""What readers take for granted of a change under KIP-236 as amended, and the trace against it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from reassure_explorer.counterexamples import Make, SmallWorld
 from reassure_explorer.engine.search import remember
-from reassure_explorer.promises import SmallWorld, Tale
 from reassure_model.environment import Controller, Die, Failover, Leave, Return
 from reassure_model.outcome import Accepted
 from reassure_model.protocols.kip_236 import next_write, system
@@ -77,14 +77,6 @@ def _make(
     )
 
 
-TALES: Final = (
-    Tale(
-        "story-one-drop-for-a-change",
-        "drop.carried-out",
-        "With one death and one failover, what was dropped for a change is dropped once.",
-        "drop-18",
-        12,
-        "kip-236-amended",
-        partial(_make, assigned=(2,), targets=((1, 4), (1, 3))),
-    ),
-)
+WORLDS: Final[Mapping[str, Make]] = {
+    "story-one-drop-for-a-change": partial(_make, assigned=(2,), targets=((1, 4), (1, 3))),
+}

@@ -1,8 +1,9 @@
-"""What readers take for granted of the deletion of topics, and the stories that break it."""
+"""What readers take for granted of the deletion of topics, and the traces that break it."""
 
+from collections.abc import Mapping
 from typing import Final
 
-from reassure_explorer.promises import Meeting, SmallWorld, Tale, make_world
+from reassure_explorer.counterexamples import Make, Meetings, SmallWorld, make_world
 from reassure_model.protocols.topics import Ask, Reassign, make_topic
 from reassure_model.protocols.topics.machine import MACHINE
 from reassure_spec.readings import Readings
@@ -30,26 +31,10 @@ def _make_moved(readings: Readings, called: str) -> SmallWorld:
     )
 
 
-TALES: Final = (
-    Tale(
-        "story-configuration-goes-with-topic",
-        "topic.delete.config-not-left",
-        "Who deletes a name deletes its configuration, whether there is a topic or not.",
-        "zk-8",
-        1,
-        "kafka-zk",
-        _make,
-    ),
-    Tale(
-        "story-deletion-waits",
-        "topic.delete.waits-for-reassignment",
-        "No log of a topic is deleted while one of its partitions is being reassigned.",
-        "zk-13",
-        2,
-        "kafka-zk",
-        _make_moved,
-    ),
-)
+WORLDS: Final[Mapping[str, Make]] = {
+    "story-configuration-goes-with-topic": _make,
+    "story-deletion-waits": _make_moved,
+}
 
 
 # A deletion while partitions are moved ----------------------------------------------------------
@@ -68,12 +53,4 @@ def _meet(readings: Readings) -> SmallWorld:
     )
 
 
-MEETINGS: Final = (
-    Meeting(
-        "meeting-of-deletion",
-        "deletion, reassignment and growth of a topic on one of two brokers; each asked for once, "
-        "one death, one failover",
-        "kafka-zk",
-        _meet,
-    ),
-)
+MEETINGS: Final[Meetings] = {"meeting-of-deletion": _meet}

@@ -1,8 +1,9 @@
-"""Tales: promises within worlds so small that each is gone through in no time, a file a protocol.
+"""Promises that a model breaks which is so small that it is gone through in no time.
 
-A *tale* is a promise that a document makes and a world in which it is broken: the shortest story
-that does it is the smallest instance of a finding. Stories are told in the commands of the
-scenarios, one for each action, so that what is found is a scenario as it stands.
+A document makes the promise, and the shortest trace to where it is broken is the smallest instance
+of a finding. Which there are stands in `protocols/NAME/counterexamples.toml`, and their models in
+the module beside it. Traces are told in the commands of the scenarios, one for each action, so that
+what is found is a scenario as it stands.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -13,7 +14,7 @@ from typing import Any
 from reassure_explorer.engine.search import Sketch, Successors, remember
 from reassure_model.machine import Machine, Sets, Times, Within
 from reassure_model.outcome import Accepted
-from reassure_spec.protocols import import_parts
+from reassure_spec.protocols import import_parts, read_parts
 from reassure_spec.readings import Readings
 
 
@@ -27,50 +28,47 @@ class SmallWorld(Sketch):
     """Commands that show how it ended."""
 
 
+Make = Callable[[Readings, str], SmallWorld]
+"""Returns a world under these readings; what must never be goes by the given name."""
+
+
 @dataclass(frozen=True, slots=True)
-class Tale:
+class Counterexample:
     """A promise, the small world in which it is broken, and the finding that this shows."""
 
     name: str
     clause: str
     """The clause that the promise is about, or that cures what breaks it."""
-    statement: str
-    """The promise."""
+    promise: str
     finding: str
     steps: int
-    """Length of the shortest story that breaks it."""
+    """Length of the shortest trace that breaks it."""
     profile: str
-    make: Callable[[Readings, str], SmallWorld]
-    """Returns the world under these readings; what must never be goes by the given name."""
+    make: Make
     readings: Mapping[str, str] = field(default_factory=dict)
     """Readings that are not those of the profile."""
 
+    def make_source(self, readings: Readings) -> SmallWorld:
+        """Return the world in which the promise is broken, named by its clause."""
+        return self.make(readings, self.clause)
 
-@dataclass(frozen=True, slots=True)
-class Meeting:
-    """A small world in which two protocols meet, and much that must never be."""
 
-    name: str
-    summary: str
-    profile: str
-    make: Callable[[Readings], SmallWorld]
-    """Returns the world under these readings."""
+Meetings = Mapping[str, Callable[[Readings], SmallWorld]]
+"""By name what returns a small world in which protocols meet, and much must never be."""
 
 
 @cache
-def list_tales() -> tuple[Tale, ...]:
-    """Return the tales of every protocol: each module of this package has its own."""
-    return tuple(tale for module in _import_all() for tale in module.TALES)
-
-
-@cache
-def list_meetings() -> tuple[Meeting, ...]:
-    """Return the meetings of every protocol that meets others."""
-    return tuple(each for module in _import_all() for each in getattr(module, "MEETINGS", ()))
-
-
-def _import_all() -> Iterator[Any]:
-    return iter(import_parts("reassure_explorer", "tales").values())
+def list_counterexamples() -> tuple[Counterexample, ...]:
+    """Return the counterexamples of every protocol, whose own profile is the usual one."""
+    modules = import_parts("reassure_explorer", "counterexamples")
+    return tuple(
+        Counterexample(
+            name=name, make=modules[protocol].WORLDS[name], **{"profile": protocol} | said
+        )
+        for protocol, tables in read_parts("reassure_explorer", "counterexamples.toml")
+        for name, said in tables.items()
+        if "promise" in said
+    )
 
 
 Find = Callable[[Any, Readings], str | None]
