@@ -25,13 +25,13 @@ from typing import Any, Final
 from reassure_proofs.engine.containers import RuleSet
 from reassure_proofs.engine.dialect import make_twin, run_twin
 from reassure_proofs.engine.prover import (
-    Goal,
     UnsteadyError,
     explore_shape,
     is_in_code_under_test,
     try_shape,
 )
 from reassure_proofs.engine.register import find_rules, get_theorems
+from reassure_proofs.engine.results import Goal
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
 from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
 from reassure_proofs.engine.symex import Limits, TimeIsUp

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NoReturn
 
-from reassure_proofs.engine.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symbols import SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symex import GaveUp
 
 _ATOMS: Final = (SInt, SBool, int, bool, str, bytes, type(None), Fraction, object)
 

@@ -29,7 +29,8 @@ from reassure_proofs.engine.library import (
     get_plain_type,
 )
 from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, inner_codes, rewrite
-from reassure_proofs.engine.symex import GaveUp, SBool, Signal, SInt, bound_beyond
+from reassure_proofs.engine.symbols import SBool, SInt, bound_beyond
+from reassure_proofs.engine.symex import GaveUp, Signal
 
 _CACHED: Final = type(functools.cache(len))
 

@@ -29,7 +29,8 @@ from reassure_proofs.engine.containers import (
     find_kind,
     unordered,
 )
-from reassure_proofs.engine.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symbols import SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symex import GaveUp
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes, Fraction, type(...), object, range)
 _DUNDERS: Final = (

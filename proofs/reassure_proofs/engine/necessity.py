@@ -43,20 +43,6 @@ class NecessityResult:
         """Whether that is what the register says."""
         return self.verdict == ("not needed" if self.hypothesis == SHAPE else "needed")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as plain JSON values."""
-        return {
-            "theorem": self.theorem.name,
-            "clause": self.theorem.clause,
-            "hypothesis": self.hypothesis,
-            "sentence": self.sentence,
-            "verdict": self.verdict,
-            "as_expected": self.as_expected,
-            "bound": self.bound,
-            "counterexample": self.counterexample,
-            "reason": self.reason,
-        }
-
 
 def examine_hypotheses(
     names: Sequence[str] | None = None,
@@ -128,18 +114,3 @@ def _summarise(
         counterexample=None if found is None else dict(found),
         reason=result.reason,
     )
-
-
-def to_json(results: Sequence[NecessityResult]) -> dict[str, Any]:
-    """Return the body of the report: `counts` and `necessity`."""
-    verdicts = [result.verdict for result in results]
-    return {
-        "counts": {
-            "hypotheses": len(results),
-            "needed": verdicts.count("needed"),
-            "not_needed": verdicts.count("not needed"),
-            "unknown": verdicts.count("unknown"),
-            "unexpected": sum(not result.as_expected for result in results),
-        },
-        "necessity": [result.to_json() for result in results],
-    }

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import z3
 
-from reassure_proofs.engine.prover import Goal, ShapeResult, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import Goal, ShapeResult
 from reassure_proofs.engine.statement import Shape, Theorem
 from reassure_proofs.engine.symex import Limits, Term
 from reassure_proofs.engine.tasks import group_theorems, split_hypotheses

@@ -402,21 +402,3 @@ def describe_values(values: Values) -> str:
     'assigned=[1, 2] top=1'
     """
     return " ".join(f"{name}={describe(value)}" for name, value in values.items())
-
-
-def summarise_verdict(refuted: bool, reason: str, paths: int, certified: bool) -> tuple[str, str]:
-    """Return the verdict (`proved`, `refuted` or `unknown`), and why it is unknown.
-
-    `reason` says what went wrong in the explorations, if anything; `paths` is how many they found;
-    `certified` whether there is a certificate without a gap for every shape.
-    """
-    if refuted:
-        return "refuted", ""
-    if reason:
-        return "unknown", reason
-    if not certified:
-        return "unknown", "a shape has no certificate that every input takes an explored path"
-    if paths == 0:
-        # The certificate holds for the empty set as well; a proof about nothing is none.
-        return "unknown", "no input satisfies the hypotheses"
-    return "proved", ""

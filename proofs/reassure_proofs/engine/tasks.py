@@ -149,7 +149,8 @@ def run_task(task: Task) -> list[dict[str, Any]]:
 
     Raises ProofFaultError when the executor is at fault.
     """
-    from reassure_proofs.engine.prover import Goal, explore_shape
+    from reassure_proofs.engine.prover import explore_shape
+    from reassure_proofs.engine.results import Goal
     from reassure_proofs.engine.symex import Limits
 
     theorems = get_theorems(task.theorems)
@@ -168,19 +169,14 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             Limits(seconds=deadline - time.process_time()),
             theorems[0].subject.hashable,
         )
-        record = explored.to_json()
-        raised = {
-            item.name: run_again(item, function, explored.counterexamples[item.name].arguments)
-            for item in theorems
-            if item.name in explored.counterexamples
-        }
-        uncured = {
-            item.name: run_cured(item, explored.counterexamples[item.name].arguments)
-            for item in theorems
-            if item.name in explored.counterexamples and not task.without
-        }
-        record |= {"place": place, "read": sorted(read), "raised": raised, "uncured": uncured}
-        records.append(record)
+        raised, uncured = dict[str, str](), dict[str, str]()
+        for item in theorems:
+            if item.name in explored.counterexamples:
+                arguments = explored.counterexamples[item.name].arguments
+                raised[item.name] = run_again(item, function, arguments)
+                uncured[item.name] = "" if task.without else run_cured(item, arguments)
+        told = {"place": place, "read": sorted(read), "raised": raised, "uncured": uncured}
+        records.append({**explored.to_json(), **told})
         open_goals = [goal for goal in open_goals if goal.name not in explored.counterexamples]
         if not open_goals or explored.reason:
             break

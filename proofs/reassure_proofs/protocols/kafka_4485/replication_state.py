@@ -211,11 +211,13 @@ def shape_steps(brokers_max: int) -> Iterator[Shape]:
 
 
 def shape_still(brokers_max: int) -> Iterator[Shape]:
+    """Yield states in which nobody asks, with what consumers are shown."""
     for brokers in range(2, brokers_max + 1):
         state = _state_shape(brokers, "0" * brokers, ("position",))
         yield {**state, "shown": _NATURAL}
 
 
 def shape_start(brokers_max: int) -> Iterator[Shape]:
+    """Yield who may be in sync at first."""
     for brokers in range(2, brokers_max + 1):
         yield {"members": Parameter(brokers, kind="truth"), "position": _NATURAL}
