@@ -15,8 +15,9 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import Goal
 from reassure_proofs.engine.statement import Claim, Function, Values
 from reassure_proofs.engine.symex import Limits
 from reassure_proofs.engine.tasks import group_theorems, split_hypotheses

@@ -1,12 +1,6 @@
 """Where brokers have plain numbers, no function of the model looks at them; bounds are told."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from planting import Mistake, planted
 
 from reassure_proofs.engine.numbers import find_looks, find_reached

@@ -17,12 +17,7 @@ from reassure_conformance.scenarios.scenario import (
 )
 from reassure_explorer.promises import list_tales
 from reassure_model.partition import Partition
-from reassure_proofs.engine.counterexamples import (
-    AREA,
-    render_scenario,
-    restore_arguments,
-    tell,
-)
+from reassure_proofs.engine.counterexamples import AREA, render_scenario, restore_arguments, tell
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import TheoremResult, prove_all
 from reassure_proofs.engine.statement import Theorem

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import pytest
 import z3
+from proving import prove
 
 from reassure_proofs.engine import dialect, prover
 from reassure_proofs.engine.candidate import (
@@ -25,10 +26,10 @@ from reassure_proofs.engine.candidate import (
 from reassure_proofs.engine.containers import RuleDict, RuleSet
 from reassure_proofs.engine.dialect import make_twin, run_twin
 from reassure_proofs.engine.library import get_plain_type
-from reassure_proofs.engine.prover import prove
 from reassure_proofs.engine.runner import TheoremResult
 from reassure_proofs.engine.statement import Parameter
-from reassure_proofs.engine.symex import Engine, GaveUp, SBool, SInt, _Symbolic
+from reassure_proofs.engine.symbols import SBool, SInt, _Symbolic
+from reassure_proofs.engine.symex import Engine, GaveUp
 
 HEAD: Final = """
 import collections, functools, itertools, math, operator, random, time
@@ -557,7 +558,7 @@ def test_end_of_a_run_is_remembered() -> None:
 def test_every_operator_of_a_number_is_answered_or_refused(kind: type) -> None:
     """No operator of a plain number is missing from a symbolic one, so none answers by accident."""
     engine = Engine()
-    value = engine.symbol("n") if kind is int else engine.truth("t")
+    value = SInt.named(engine, "n") if kind is int else SBool.named(engine, "t")
     theirs = {name for name in dir(kind) if name.startswith("__")} - set(dir(object))
     assert {name for name in theirs if getattr(type(value), name, None) is None} == set()
 
@@ -567,7 +568,7 @@ def test_every_operator_of_a_number_is_answered_or_refused(kind: type) -> None:
 def test_number_beside_a_fraction_answers_as_plain_python(name: str, other: float) -> None:
     """A symbolic number compares with a fraction as each of its plain values does."""
     engine = Engine()
-    number = engine.symbol("n")
+    number = SInt.named(engine, "n")
     answer = getattr(number, name)(other)
     for plain in (-8, -7, -1, 0, 1, 6, 7, 8):
         term = z3.simplify(z3.substitute(answer.term, (number.term, z3.IntVal(plain))))
@@ -581,7 +582,7 @@ ARITHMETIC: Final = ("__add__", "__sub__", "__mul__", "__floordiv__", "__mod__",
 @pytest.mark.parametrize("name", [*ARITHMETIC, "__rsub__", "__rmul__", "__truediv__", "__pow__"])
 def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any) -> None:
     """What is made of a symbolic number and a plain one is Python's for every value, or nothing."""
-    number = Engine().symbol("n")
+    number = SInt.named(Engine(), "n")
     try:
         answer = getattr(number, name)(other)
     except GaveUp:
@@ -596,8 +597,8 @@ def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any)
 def test_number_is_no_truth_value_however_equal(turned: bool) -> None:
     """`1 is True` is false in Python, and so it is of a symbolic number, which may be 1."""
     engine = Engine()
-    number = engine.symbol("n")
-    for other in (True, False, engine.truth("t"), number == 1):
+    number = SInt.named(engine, "n")
+    for other in (True, False, SBool.named(engine, "t"), number == 1):
         pair = (other, number) if turned else (number, other)
         assert dialect.Runtime().same(*pair) is False
 
@@ -622,13 +623,13 @@ def test_product_of_two_symbolic_numbers_is_refused(name: str) -> None:
     """What the solver cannot decide is not asked of it."""
     engine = Engine()
     with pytest.raises(GaveUp):
-        getattr(engine.symbol("n"), name)(engine.symbol("m"))
+        getattr(SInt.named(engine, "n"), name)(SInt.named(engine, "m"))
 
 
 @pytest.mark.parametrize("other", [None, "7", (7,), [7], {7: 7}])
 def test_number_beside_what_is_none_is_another(other: object) -> None:
     """What can never be a number is not equal to one, and has no place before or after it."""
-    number = Engine().symbol("n")
+    number = SInt.named(Engine(), "n")
     assert number != other
     with pytest.raises(TypeError):
         assert number < other
@@ -745,6 +746,6 @@ def test_symbolic_values_are_of_two_kinds_only() -> None:
     """Whoever adds a kind of symbolic value has to say what `isinstance` is told of it."""
     assert {kind.__name__ for kind in _Symbolic.__subclasses__()} == {"SInt", "SBool"}
     engine = Engine()
-    assert get_plain_type(engine.symbol("n")) is int
-    assert get_plain_type(engine.truth("t")) is bool
-    assert (type(engine.symbol("n")), type(engine.truth("t"))) == (SInt, SBool)
+    assert get_plain_type(SInt.named(engine, "n")) is int
+    assert get_plain_type(SBool.named(engine, "t")) is bool
+    assert (type(SInt.named(engine, "n")), type(SBool.named(engine, "t"))) == (SInt, SBool)

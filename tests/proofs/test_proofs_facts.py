@@ -4,10 +4,11 @@ from itertools import product
 
 import pytest
 import z3
+from proving import prove
 
 from reassure_proofs.engine import facts as module
 from reassure_proofs.engine.facts import Facts, relate
-from reassure_proofs.engine.prover import ProofFaultError, prove
+from reassure_proofs.engine.prover import ProofFaultError
 from reassure_proofs.engine.statement import Parameter
 
 A, B, C, THREE, FIVE = range(5)

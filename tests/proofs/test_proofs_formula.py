@@ -6,7 +6,8 @@ import pytest
 import z3
 
 from reassure_proofs.engine import formula
-from reassure_proofs.engine.symex import Engine, SBool, SInt
+from reassure_proofs.engine.symbols import SBool, SInt
+from reassure_proofs.engine.symex import Engine
 
 
 def _symbolic(values: tuple[int, ...]) -> tuple[SInt, ...]:
@@ -52,6 +53,6 @@ def test_formula_outside_of_a_run_asks_for_no_decision() -> None:
     from reassure_proofs.engine.symex import GaveUp
 
     engine = Engine()
-    truth = formula.distinct((engine.symbol("a"), engine.symbol("b")))
+    truth = formula.distinct((SInt.named(engine, "a"), SInt.named(engine, "b")))
     with pytest.raises(GaveUp, match="formula"):
         bool(truth)

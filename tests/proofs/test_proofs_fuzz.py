@@ -16,16 +16,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations, permutations, product
-from pathlib import Path
 from random import Random
 from types import ModuleType
 from typing import Any, Final
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import operators
+import pytest
 
 from reassure_proofs.engine import prover
 from reassure_proofs.engine.candidate import find_theorems, prove_candidate

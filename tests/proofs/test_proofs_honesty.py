@@ -1,24 +1,20 @@
 """What a theorem says of itself is so: the readings it ran under, its method, what refutes it."""
 
 import ctypes
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from planting import replaced
 
 from reassure_proofs.engine import tasks
 from reassure_proofs.engine.inputs import TooLargeError, find_constants
-from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import Goal
 from reassure_proofs.engine.runner import (
     TheoremResult,
     prove_all,

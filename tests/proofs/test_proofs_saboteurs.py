@@ -7,16 +7,12 @@ stand in `saboteurs.toml`. Theorems to which that does not apply stand in a regi
 reason.
 """
 
-import sys
 import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from planting import Mistake, find_refuted, planted, replaced, without_refusals
 
 from reassure_proofs.engine.register import get_theorems

@@ -4,13 +4,7 @@ import pytest
 
 from reassure_proofs.engine import sweep as module
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.sweep import (
-    SweepResult,
-    other_values,
-    render,
-    sweep,
-    to_json,
-)
+from reassure_proofs.engine.sweep import SweepResult, other_values, render, sweep, to_json
 from reassure_proofs.engine.tasks import Task, make_function, run_task
 from reassure_spec.readings import UnknownReading, get_profile
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 import z3
+from proving import Proof, prove
 
 from reassure_proofs.engine import prover, smallest
-from reassure_proofs.engine.prover import ProofFaultError, ProofResult, prove
+from reassure_proofs.engine.prover import ProofFaultError
 from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
-from reassure_proofs.engine.symex import Engine, Limits, SSet, _Decision
+from reassure_proofs.engine.symbols import SSet
+from reassure_proofs.engine.symex import Engine, Limits, _Decision
 
 
 def _prove(
@@ -20,7 +22,7 @@ def _prove(
     hypotheses: tuple[Hypothesis, ...] = (),
     limits: Limits | None = None,
     hashable: bool = False,
-) -> ProofResult:
+) -> Proof:
     """Prove a claim about a function of a sequence `xs` and a number `n`."""
     shape = {"xs": Parameter(length), "n": Parameter()}
     return prove(function, [shape], hypotheses, claim, limits, hashable)

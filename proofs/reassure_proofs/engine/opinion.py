@@ -73,9 +73,7 @@ def ask_again(text: str, timeout_s: float = 60.0) -> str:
 
 
 def ask_all(
-    scripts: Iterable[Any],
-    timeout_s: float = 60.0,
-    progress: Callable[[int], None] | None = None,
+    scripts: Iterable[Any], timeout_s: float = 60.0, progress: Callable[[int], None] | None = None
 ) -> list[Opinion]:
     """Return the opinions on all scripts (`engine.smt.Script`), in their order.
 

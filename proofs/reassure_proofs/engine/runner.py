@@ -17,12 +17,7 @@ from typing import Any, Final
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.statement import (
-    Hypothesis,
-    Theorem,
-    choose_readings,
-    describe,
-)
+from reassure_proofs.engine.statement import Hypothesis, Theorem, choose_readings, describe
 from reassure_proofs.engine.tasks import Task, group_theorems, run_task
 from reassure_proofs.engine.worker import Worker, WorkerSilentError
 from reassure_spec.clauses import load_clauses

@@ -357,24 +357,10 @@ class SBool(_Symbolic):
         return self.choose(1, 0)
 
 
-_OBJECT_WIDE: Final = frozenset(
-    [
-        "__class__",
-        "__new__",
-        "__init__",
-        "__getattribute__",
-        "__setattr__",
-        "__delattr__",
-        "__dir__",
-        "__doc__",
-        "__init_subclass__",
-        "__subclasshook__",
-        "__reduce__",
-        "__reduce_ex__",
-        "__getstate__",
-        "__sizeof__",
-    ]
-)
+_OBJECT_WIDE: Final = frozenset(dir(object)) - {
+    *("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"),
+    *("__hash__", "__repr__", "__str__", "__format__"),
+}
 """What every object has and no operator asks for."""
 
 

@@ -6,14 +6,7 @@ from typing import Any, Final
 
 from reassure_model.protocols.kafka_zk import Assignment, reassign_to
 from reassure_proofs.engine.formula import Truth, distinct, same
-from reassure_proofs.engine.statement import (
-    Claims,
-    Hypothesis,
-    Values,
-    given,
-    ids,
-    subject,
-)
+from reassure_proofs.engine.statement import Claims, Hypothesis, Values, given, ids, subject
 from reassure_spec.words import spell_replicas as spell
 
 

@@ -67,11 +67,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
 _PROFILE: Final = "kip-46"
-AMENDMENTS: Final = (
-    "heal.stale-task=skip",
-    "heal.regenerate=from-plan",
-    "heal.replaces=all-due",
-)
+AMENDMENTS: Final = ("heal.stale-task=skip", "heal.regenerate=from-plan", "heal.replaces=all-due")
 """The readings that the theorems need."""
 _AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
 _KEYS: Final[tuple[PartitionKey, ...]] = (("t", 0), ("t", 1))

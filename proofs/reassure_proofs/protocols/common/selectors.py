@@ -6,12 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Final
 
-from reassure_model.selectors import (
-    select_new,
-    select_offline,
-    select_preferred,
-    select_reassigned,
-)
+from reassure_model.selectors import select_new, select_offline, select_preferred, select_reassigned
 from reassure_proofs.engine.formula import (
     Truth,
     alike,
@@ -39,11 +34,7 @@ from reassure_spec.words import spell_replicas as spell
 def _shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned in range(1, replication_factor + 1):
         for isr in range(replication_factor + 1):
-            yield {
-                "assigned": ids(assigned),
-                "isr": ids(isr),
-                "live": SET,
-            }
+            yield {"assigned": ids(assigned), "isr": ids(isr), "live": SET}
 
 
 def selector_function(select: Callable[..., Any]) -> Function:

@@ -68,9 +68,7 @@ EVALUATION: Final = Subject(
 """One evaluation by one leader."""
 
 REPLICAS_DISTINCT: Final = Hypothesis(
-    "replicas-distinct",
-    "no replica is listed twice",
-    lambda v: distinct(v["replicas"]),
+    "replicas-distinct", "no replica is listed twice", lambda v: distinct(v["replicas"])
 )
 LEADER_COUNTED: Final = Hypothesis(
     "leader-counted",

@@ -147,9 +147,7 @@ HISTORY: Final = Hypothesis(
     ),
 )
 NOT_NEGATIVE: Final = Hypothesis(
-    "not-negative",
-    "the limit of the lag is not negative",
-    lambda v: v["lag_ms_max"] >= 0,
+    "not-negative", "the limit of the lag is not negative", lambda v: v["lag_ms_max"] >= 0
 )
 CREDITED_BEFORE: Final = Hypothesis(
     "credited-before",

@@ -319,12 +319,7 @@ def _lag_is_unique(_: Values, lags: Any) -> Truth:
     return len(lags) <= 1
 
 
-@about(
-    started,
-    "empty-follower-is-not-waited-for",
-    "lag.credit.caught-up",
-    finding="watermark-9",
-)
+@about(started, "empty-follower-is-not-waited-for", "lag.credit.caught-up", finding="watermark-9")
 @given(BEHIND)
 def _empty_follower_is_not_waited_for(_: Values, pseudo: Any) -> Truth:
     """A leader that begins does not count an empty follower as close."""
@@ -332,10 +327,7 @@ def _empty_follower_is_not_waited_for(_: Values, pseudo: Any) -> Truth:
 
 
 @about(
-    further_back,
-    "isr-members-reach-hw-always",
-    "isr.member.at-or-above-hw",
-    finding="watermark-10",
+    further_back, "isr-members-reach-hw-always", "isr.member.at-or-above-hw", finding="watermark-10"
 )
 @given(OFFSETS)
 def _member_reaches_mark(_: Values, result: Any) -> Truth:
@@ -352,12 +344,7 @@ def _lagging_is_out(values: Values, result: Any) -> Truth:
     return implies(values["lag_ms_max"] < lag, absent(2, isr))
 
 
-@about(
-    idle,
-    "older-item-credits-idle-follower",
-    "lag.noted-after-serving",
-    finding="watermark-16",
-)
+@about(idle, "older-item-credits-idle-follower", "lag.noted-after-serving", finding="watermark-16")
 @given(IN_TIME)
 def _older_item_credits_idle_follower(_: Values, lag: Any) -> Truth:
     """By the older of the two texts a follower that has everything is not behind at its fetch."""

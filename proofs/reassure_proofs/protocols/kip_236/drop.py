@@ -134,40 +134,24 @@ DROP_TWICE: Final = _subject(
 """The drop rule as written on two orders of the same in-sync set."""
 
 ASSIGNED_DISTINCT: Final = Hypothesis(
-    "assigned-distinct",
-    "no replica is assigned twice",
-    lambda v: distinct(v["assigned"]),
+    "assigned-distinct", "no replica is assigned twice", lambda v: distinct(v["assigned"])
 )
 ISR_DISTINCT: Final = Hypothesis(
-    "isr-distinct",
-    "no replica is in the in-sync set twice",
-    lambda v: distinct(v["isr"]),
+    "isr-distinct", "no replica is in the in-sync set twice", lambda v: distinct(v["isr"])
 )
 ISR_ASSIGNED: Final = Hypothesis(
-    "isr-assigned",
-    "every in-sync replica is assigned",
-    lambda v: subset(v["isr"], v["assigned"]),
+    "isr-assigned", "every in-sync replica is assigned", lambda v: subset(v["isr"], v["assigned"])
 )
 LEADER_IN_SYNC: Final = Hypothesis(
-    "leader-in-sync",
-    "the leader is in the in-sync set",
-    lambda v: member(v["leader"], v["isr"]),
+    "leader-in-sync", "the leader is in the in-sync set", lambda v: member(v["leader"], v["isr"])
 )
 LEADER_IS_BROKER: Final = Hypothesis(
-    "leader-is-broker",
-    "the leader is a broker",
-    lambda v: v["leader"] != NO_LEADER,
+    "leader-is-broker", "the leader is a broker", lambda v: v["leader"] != NO_LEADER
 )
 TARGET_DISTINCT: Final = Hypothesis(
-    "target-distinct",
-    "no replica is in the target twice",
-    lambda v: distinct(v["target"]),
+    "target-distinct", "no replica is in the target twice", lambda v: distinct(v["target"])
 )
-TOP_POSITIVE: Final = Hypothesis(
-    "top-positive",
-    "top is at least 1",
-    lambda v: v["top"] >= 1,
-)
+TOP_POSITIVE: Final = Hypothesis("top-positive", "top is at least 1", lambda v: v["top"] >= 1)
 TOP_AT_LEAST_MIN: Final = Hypothesis(
     "top-at-least-min",
     "top is at least min.insync.replicas when the drop is computed",
@@ -194,9 +178,7 @@ OTHERS_OUT_OF_SYNC: Final = Hypothesis(
     ),
 )
 NO_LEADER_AT_HAND: Final = Hypothesis(
-    "no-leader",
-    "the partition has no leader",
-    lambda v: v["leader"] == NO_LEADER,
+    "no-leader", "the partition has no leader", lambda v: v["leader"] == NO_LEADER
 )
 NO_LEADER_IN_SYNC: Final = Hypothesis(
     "no-leader-in-sync",
@@ -204,9 +186,7 @@ NO_LEADER_IN_SYNC: Final = Hypothesis(
     lambda v: (v["leader"] == NO_LEADER) | absent(v["leader"], v["isr"]),
 )
 ISR_NOT_EMPTY: Final = Hypothesis(
-    "isr-not-empty",
-    "a replica is in sync",
-    lambda v: len(v["isr"]) > 0,
+    "isr-not-empty", "a replica is in sync", lambda v: len(v["isr"]) > 0
 )
 
 _WELL_FORMED: Final = (ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
@@ -462,13 +442,7 @@ RULE: Final = Rule(
     {"kip-236": DROP.name, "kip-236-amended": DROP_AMENDED.name},
     more="target",
     shapes_with_more=_drop_and_target_shapes,
-    preconditions=(
-        TOP_POSITIVE,
-        ASSIGNED_DISTINCT,
-        ISR_DISTINCT,
-        ISR_ASSIGNED,
-        LEADER_IN_SYNC,
-    ),
+    preconditions=(TOP_POSITIVE, ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
     besides=("drop-meets-contract", "drop-amended-meets-contract"),
 )
 """A drop rule answers the replicas to drop."""

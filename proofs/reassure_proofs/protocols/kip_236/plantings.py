@@ -10,13 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.obligations import compute_plan
 from reassure_model.protocols.kip_236.rules import apply_failover
 from reassure_proofs.engine.counterexamples import restore_arguments

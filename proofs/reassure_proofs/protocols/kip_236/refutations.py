@@ -111,10 +111,7 @@ def either_order(values: Values, readings: Readings) -> tuple[Any, Any]:
     turned = replace(partition, requests=partition.requests[::-1])
     plans = (compute_plan(each, around, readings)[1] for each in (partition, turned))
     first, second = (after.reassignment for after in plans)
-    return (
-        None if first is None else first.target,
-        None if second is None else second.target,
-    )
+    return (None if first is None else first.target, None if second is None else second.target)
 
 
 @_about_partition(

@@ -5,13 +5,7 @@ from itertools import product
 from typing import Any, Final
 
 from reassure_model.outcome import Accepted
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.obligations import compute_plan, next_write
 from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
 from reassure_model.writes import (
