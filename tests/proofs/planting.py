@@ -9,7 +9,7 @@ import linecache
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -17,10 +17,9 @@ from typing import Any, Final
 
 from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.results import Goal
 from reassure_proofs.engine.statement import Claim, Function, Values
 from reassure_proofs.engine.symex import Limits
-from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
+from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_proofs.protocols.kafka_4485.logs import load
 
 LOADED_AGAIN = (
@@ -182,8 +181,8 @@ def find_refuted(
     refuted: dict[str, str] = {}
     for group in group_theorems(get_theorems(tuple(names))):
         subject = group[0].subject
-        shared, extra = split_hypotheses(group)
-        goals = [Goal(each.name, _unless_broken(each.claim), extra[each.name]) for each in group]
+        shared, whole = make_goals(group)
+        goals = [replace(goal, claim=_unless_broken(goal.claim)) for goal in whole]
         for shape in group[0].shapes(factor):
             lengths = [f"{name}={each.length}" for name, each in shape.items() if each.length]
             kind = "write" not in shape or shape["write"].word == (writes or shape["write"].word)

@@ -182,12 +182,8 @@ def _range(*bounds: Any) -> range:
     return range(*bounds)
 
 
-def _set(values: Any = ()) -> Any:
-    return values if isinstance(values, SSet) else RuleSet(values)
-
-
-def _frozenset(values: Any = ()) -> Any:
-    return values if isinstance(values, SSet) else RuleSet(values, frozen=True)
+def _make_set(*, frozen: bool) -> Callable[..., Any]:
+    return lambda values=(): values if isinstance(values, SSet) else RuleSet(values, frozen=frozen)
 
 
 def _islice(values: Iterable[Any], *bounds: Any) -> Any:
@@ -223,11 +219,8 @@ def _getattr(value: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(value: Any, name: str) -> bool:
-    try:
-        get_attribute(value, name, _no_module)
-    except AttributeError:
-        return False
-    return True
+    nothing = object()
+    return _getattr(value, name, nothing) is not nothing
 
 
 def _no_module(_: Any, name: str) -> NoReturn:
@@ -345,8 +338,8 @@ _know(sum, _sum)
 _know(int, _int, int)
 _know(str, Unknown("str").refuse, str)
 _know(range, _range, range)
-_know(set, _set, set)
-_know(frozenset, _frozenset, frozenset)
+_know(set, _make_set(frozen=False), set)
+_know(frozenset, _make_set(frozen=True), frozenset)
 _know(dict, RuleDict, dict, fromkeys=_from_keys)
 _know(object, object)
 _know(isinstance, _isinstance)

@@ -5,7 +5,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from reassure_proofs.engine.statement import Claim, Hypothesis, describe_values
-from reassure_proofs.engine.symex import Term
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +63,8 @@ class Obligation:
     """What the solver was asked about one goal in one shape: it must have no model."""
 
     goal: str
-    assumptions: tuple[Term, ...]
-    violation: Term
+    assumptions: tuple[Any, ...]
+    violation: Any
 
 
 @dataclass(slots=True)
@@ -78,7 +77,7 @@ class ShapeResult:
     counterexamples: dict[str, Counterexample] = field(default_factory=dict)
     """By goal; a goal that is missing was not violated."""
     obligations: list[Obligation] = field(default_factory=list)
-    gap: Term = None
+    gap: Any = None
     """The certificate's question, as exported."""
     reason: str = ""
     """Why nothing can be said about any goal; empty if all is well. Of code that is not the model's

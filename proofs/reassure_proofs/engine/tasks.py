@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import Goal
 from reassure_proofs.engine.statement import (
     Function,
     Hypothesis,
@@ -66,19 +67,18 @@ def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
     return list(groups.values())
 
 
-def split_hypotheses(
+def make_goals(
     theorems: Sequence[Theorem], without: Sequence[str] = ()
-) -> tuple[tuple[Hypothesis, ...], dict[str, tuple[Hypothesis, ...]]]:
-    """Return the hypotheses that all theorems share, and by theorem those that it has beyond."""
-    own = {
-        theorem.name: [item for item in theorem.assumptions if item.name not in without]
-        for theorem in theorems
-    }
-    shared = [item for item in own[theorems[0].name] if all(item in some for some in own.values())]
-    extra = {
-        name: tuple(item for item in items if item not in shared) for name, items in own.items()
-    }
-    return tuple(shared), extra
+) -> tuple[tuple[Hypothesis, ...], list[Goal]]:
+    """Return the hypotheses that all theorems share, and a goal for each with those beyond."""
+    own = [
+        [each for each in theorem.assumptions if each.name not in without] for theorem in theorems
+    ]
+    shared = tuple(each for each in own[0] if all(each in some for some in own))
+    return shared, [
+        Goal(theorem.name, theorem.claim, tuple(each for each in some if each not in shared))
+        for theorem, some in zip(theorems, own, strict=True)
+    ]
 
 
 def make_function(theorem: Theorem, changes: Sequence[str]) -> tuple[Function, set[str]]:
@@ -150,13 +150,11 @@ def run_task(task: Task) -> list[dict[str, Any]]:
     Raises ProofFaultError when the executor is at fault.
     """
     from reassure_proofs.engine.prover import explore_shape
-    from reassure_proofs.engine.results import Goal
     from reassure_proofs.engine.symex import Limits
 
     theorems = get_theorems(task.theorems)
-    shared, extra = split_hypotheses(theorems, task.without)
+    shared, open_goals = make_goals(theorems, task.without)
     shapes = theorems[0].shapes(task.replication_factor)
-    open_goals = [Goal(item.name, item.claim, extra[item.name]) for item in theorems]
     function, read = make_function(theorems[0], task.readings)
     records: list[dict[str, Any]] = []
     deadline = time.process_time() + task.seconds

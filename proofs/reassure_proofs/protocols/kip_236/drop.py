@@ -214,26 +214,13 @@ def needs(*hypotheses: Hypothesis, shape: tuple[Hypothesis, ...] = ()) -> Termin
     return lambda claim: given(*hypotheses)(only_bounds(claim))
 
 
-about(DROP, "drop-meets-contract", "drop.keep-top")(
-    says("The numbers that a drop leaves, in sync and otherwise, are those of the contract.")(
-        given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)(
-            claim_contract
-        )
-    )
+_linked = given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)
+about(DROP, "drop-meets-contract", "drop.keep-top")(_linked(claim_contract))
+_linked_too = given(
+    *(LEADER_IS_BROKER, LEADER_IN_SYNC, ISR_ASSIGNED, ISR_DISTINCT, ASSIGNED_DISTINCT, TOP_POSITIVE)
 )
-
-
 about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", largest=3)(
-    says("The numbers that the amended drop leaves are those of its contract.")(
-        given(
-            LEADER_IS_BROKER,
-            LEADER_IN_SYNC,
-            ISR_ASSIGNED,
-            ISR_DISTINCT,
-            ASSIGNED_DISTINCT,
-            TOP_POSITIVE,
-        )(claim_amended_contract)
-    )
+    _linked_too(claim_amended_contract)
 )
 
 
