@@ -18,7 +18,7 @@ from typing import Any, Final
 from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import Claim, Function, Values
-from reassure_proofs.engine.symex import Limits
+from reassure_proofs.engine.symex import PathLimits
 from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_proofs.protocols.kafka_4485.logs import load
 
@@ -188,7 +188,7 @@ def find_refuted(
             kind = "write" not in shape or shape["write"].word == (writes or shape["write"].word)
             if not kind or (at and sorted(at.split()) != sorted(lengths)):
                 continue
-            limits = Limits(seconds=300.0)
+            limits = PathLimits(seconds=300.0)
             function = partial(_refuse_if_broken, subject.function)
             found = explore_shape(function, shape, shared, goals, limits, subject.hashable)
             refuted |= {name: each.sentence() for name, each in found.counterexamples.items()}

@@ -6,10 +6,10 @@ from typing import Any
 
 from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.results import Certificate, Counterexample, Goal
+from reassure_proofs.engine.results import Certificate, Counterexample, ProofGoal
 from reassure_proofs.engine.runner import prove_all, summarise_verdict
 from reassure_proofs.engine.statement import Claim, Function, Hypothesis, Shape
-from reassure_proofs.engine.symex import Limits
+from reassure_proofs.engine.symex import PathLimits
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +28,13 @@ def prove(
     shapes: Sequence[Shape],
     hypotheses: Sequence[Hypothesis],
     claim: Claim,
-    limits: Limits | None = None,
+    limits: PathLimits | None = None,
     hashable: bool = False,
 ) -> Proof:
     """Prove or refute that a claim holds of every result under the hypotheses, by every shape."""
     explored = []
     for shape in shapes:
-        goals = [Goal("claim", claim)]
+        goals = [ProofGoal("claim", claim)]
         explored.append(explore_shape(function, shape, hypotheses, goals, limits, hashable))
         if explored[-1].counterexamples or explored[-1].reason:
             break

@@ -31,7 +31,7 @@ from reassure_proofs.engine.library import get_plain_type
 from reassure_proofs.engine.runner import TheoremResult
 from reassure_proofs.engine.statement import Parameter
 from reassure_proofs.engine.symbols import SBool, SInt, _Symbolic
-from reassure_proofs.engine.symex import Engine, GaveUp
+from reassure_proofs.engine.symex import GaveUp, PathExplorer
 
 RULES: Final = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 
@@ -170,7 +170,7 @@ def test_end_of_a_run_is_remembered() -> None:
 @pytest.mark.parametrize("kind", [int, bool])
 def test_every_operator_of_a_number_is_answered_or_refused(kind: type) -> None:
     """No operator of a plain number is missing from a symbolic one, so none answers by accident."""
-    engine = Engine()
+    engine = PathExplorer()
     value = SInt.named(engine, "n") if kind is int else SBool.named(engine, "t")
     theirs = {name for name in dir(kind) if name.startswith("__")} - set(dir(object))
     assert {name for name in theirs if getattr(type(value), name, None) is None} == set()
@@ -180,7 +180,7 @@ def test_every_operator_of_a_number_is_answered_or_refused(kind: type) -> None:
 @pytest.mark.parametrize("name", ["__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"])
 def test_number_beside_a_fraction_answers_as_plain_python(name: str, other: float) -> None:
     """A symbolic number compares with a fraction as each of its plain values does."""
-    engine = Engine()
+    engine = PathExplorer()
     number = SInt.named(engine, "n")
     answer = getattr(number, name)(other)
     for plain in (-8, -7, -1, 0, 1, 6, 7, 8):
@@ -195,7 +195,7 @@ ARITHMETIC: Final = ("__add__", "__sub__", "__mul__", "__floordiv__", "__mod__",
 @pytest.mark.parametrize("name", [*ARITHMETIC, "__rsub__", "__rmul__", "__truediv__", "__pow__"])
 def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any) -> None:
     """What is made of a symbolic number and a plain one is Python's for every value, or nothing."""
-    number = SInt.named(Engine(), "n")
+    number = SInt.named(PathExplorer(), "n")
     try:
         answer = getattr(number, name)(other)
     except GaveUp:
@@ -209,7 +209,7 @@ def test_arithmetic_answers_as_plain_python_or_is_refused(name: str, other: Any)
 @pytest.mark.parametrize("turned", [False, True])
 def test_number_is_no_truth_value_however_equal(turned: bool) -> None:
     """`1 is True` is false in Python, and so it is of a symbolic number, which may be 1."""
-    engine = Engine()
+    engine = PathExplorer()
     number = SInt.named(engine, "n")
     for other in (True, False, SBool.named(engine, "t"), number == 1):
         pair = (other, number) if turned else (number, other)
@@ -234,7 +234,7 @@ def test_equal_values_that_never_change_may_be_one() -> None:
 @pytest.mark.parametrize("name", ["__mul__", "__rmul__", "__floordiv__", "__mod__", "__truediv__"])
 def test_product_of_two_symbolic_numbers_is_refused(name: str) -> None:
     """What the solver cannot decide is not asked of it."""
-    engine = Engine()
+    engine = PathExplorer()
     with pytest.raises(GaveUp):
         getattr(SInt.named(engine, "n"), name)(SInt.named(engine, "m"))
 
@@ -242,7 +242,7 @@ def test_product_of_two_symbolic_numbers_is_refused(name: str) -> None:
 @pytest.mark.parametrize("other", [None, "7", (7,), [7], {7: 7}])
 def test_number_beside_what_is_none_is_another(other: object) -> None:
     """What can never be a number is not equal to one, and has no place before or after it."""
-    number = SInt.named(Engine(), "n")
+    number = SInt.named(PathExplorer(), "n")
     assert number != other
     with pytest.raises(TypeError):
         assert number < other
@@ -313,7 +313,7 @@ def test_what_is_not_followed_is_refused_by_name(text: str, what: str) -> None:
 def test_symbolic_values_are_of_two_kinds_only() -> None:
     """Whoever adds a kind of symbolic value has to say what `isinstance` is told of it."""
     assert {kind.__name__ for kind in _Symbolic.__subclasses__()} == {"SInt", "SBool"}
-    engine = Engine()
+    engine = PathExplorer()
     assert get_plain_type(SInt.named(engine, "n")) is int
     assert get_plain_type(SBool.named(engine, "t")) is bool
     assert (type(SInt.named(engine, "n")), type(SBool.named(engine, "t"))) == (SInt, SBool)

@@ -7,11 +7,11 @@ import z3
 
 from reassure_proofs.engine import formula
 from reassure_proofs.engine.symbols import SBool, SInt
-from reassure_proofs.engine.symex import Engine
+from reassure_proofs.engine.symex import PathExplorer
 
 
 def _symbolic(values: tuple[int, ...]) -> tuple[SInt, ...]:
-    engine = Engine()
+    engine = PathExplorer()
     return tuple(SInt(engine, z3.IntVal(value)) for value in values)
 
 
@@ -52,7 +52,7 @@ def test_formula_outside_of_a_run_asks_for_no_decision() -> None:
     """Building a formula over symbols takes no decision; turning it into a bool is refused."""
     from reassure_proofs.engine.symex import GaveUp
 
-    engine = Engine()
+    engine = PathExplorer()
     truth = formula.distinct((SInt.named(engine, "a"), SInt.named(engine, "b")))
     with pytest.raises(GaveUp, match="formula"):
         bool(truth)

@@ -3,7 +3,7 @@
 import pytest
 from proving import find_outcomes, prove
 
-from reassure_proofs.engine.tasks import Task, run_task
+from reassure_proofs.engine.tasks import ProofTask, run_task
 from reassure_proofs.protocols.kip_236.invariant import DROP_FOLLOWED, INVARIANT, holds_invariant
 from reassure_proofs.protocols.kip_236.protocol import THEOREMS
 from reassure_proofs.protocols.kip_236.steps import crash_and_resume, make_partition
@@ -28,7 +28,7 @@ def test_plan_ends_alike_once_the_drop_protects_the_target() -> None:
     """A failover that ends otherwise as written does not so once a drop spares the target."""
     name = "as-written-failover-ends-alike"
     assert find_outcomes([name], 4, tier="full") == {name: "finding"}
-    (record,) = run_task(Task((name,), (0,), 2, 60.0, readings=("drop.protects=target",)))
+    (record,) = run_task(ProofTask((name,), (0,), 2, 60.0, readings=("drop.protects=target",)))
     assert (record["counterexamples"], record["certificate"]["gap"]) == ({}, "unsat")
 
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 
 from reassure_proofs.engine.register import find_modules, get_theorems
 from reassure_proofs.engine.statement import Theorem, choose_readings
-from reassure_proofs.engine.tasks import Task
+from reassure_proofs.engine.tasks import ProofTask
 
 Record = dict[str, Any]
 
@@ -52,7 +52,7 @@ class Cache:
         self.folder = folder
         self._digests: dict[str, str] = {}
 
-    def get(self, task: Task) -> list[Record] | None:
+    def get(self, task: ProofTask) -> list[Record] | None:
         """Return the records of a task, each with `cached`, None where none are kept."""
         path = self._path(task)
         try:
@@ -63,7 +63,7 @@ class Cache:
             return None
         return [{**record, "cached": True} for record in records]
 
-    def put(self, task: Task, records: Sequence[Record]) -> None:
+    def put(self, task: ProofTask, records: Sequence[Record]) -> None:
         """Keep the records of a task, if nothing in them is unknown.
 
         A folder that cannot be written to keeps nothing.
@@ -86,7 +86,7 @@ class Cache:
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
 
-    def _path(self, task: Task) -> Path:
+    def _path(self, task: ProofTask) -> Path:
         asked = {name: value for name, value in task.to_json().items() if name != "seconds"}
         given = [self._digest(theorem) for theorem in get_theorems(task.theorems)]
         key = hashlib.sha256(json.dumps([asked, given]).encode()).hexdigest()

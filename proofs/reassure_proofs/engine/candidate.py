@@ -33,7 +33,7 @@ from reassure_proofs.engine.prover import (
 from reassure_proofs.engine.register import find_rules, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
 from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
-from reassure_proofs.engine.symex import Limits, TimeIsUp
+from reassure_proofs.engine.symex import PathLimits, TimeIsUp
 from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_spec.errors import BadUsage
 
@@ -211,7 +211,7 @@ def _explore_group(
     Once a shape was refused, this one and those that follow are tried on plain inputs only.
     """
     shared, goals = make_goals(group)
-    plain, limits = group[0].subject.function, Limits(seconds=timeout_s)
+    plain, limits = group[0].subject.function, PathLimits(seconds=timeout_s)
     reason = ""
     for place, shape in enumerate(group[0].shapes(replication_factor)):
         try:

@@ -295,7 +295,7 @@ def as_set(values: Any) -> Any:
     return values if isinstance(values, RuleSet | SSet) else RuleSet(values)
 
 
-class View:
+class DictView:
     """What `values()` and `items()` of a dict give."""
 
     __slots__ = ("_get",)
@@ -382,7 +382,7 @@ class RuleDict:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(View(lambda: self._keys))
+        return iter(DictView(lambda: self._keys))
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(list(self)[::-1])
@@ -464,13 +464,13 @@ class RuleDict:
         found.members = self._keys
         return found
 
-    def values(self) -> View:
+    def values(self) -> DictView:
         """As that of a plain dict."""
-        return View(lambda: self._values)
+        return DictView(lambda: self._values)
 
-    def items(self) -> View:
+    def items(self) -> DictView:
         """As that of a plain dict."""
-        return View(lambda: list(zip(self._keys, self._values, strict=True)))
+        return DictView(lambda: list(zip(self._keys, self._values, strict=True)))
 
     def concretise(self, plain: Callable[[Any], Any]) -> dict[Any, Any]:
         """Return the plain dict that this is in a model."""
@@ -479,4 +479,4 @@ class RuleDict:
 
 refuse_the_rest(RuleSet, set)
 refuse_the_rest(RuleDict, dict)
-refuse_the_rest(View, type({}.values()))
+refuse_the_rest(DictView, type({}.values()))

@@ -21,10 +21,10 @@ from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
 from reassure_proofs.engine.containers import (
+    DictView,
     Order,
     RuleDict,
     RuleSet,
-    View,
     as_set,
     find_kind,
     unordered,
@@ -238,7 +238,7 @@ def _kinds(kind: Any) -> tuple[type, ...]:
 
 
 def _isinstance(value: Any, kind: Any) -> bool:
-    if isinstance(value, Unknown | FunctionType | View):
+    if isinstance(value, Unknown | FunctionType | DictView):
         raise GaveUp("isinstance is asked of a value that is not followed")
     return issubclass(get_plain_type(value), _kinds(kind))
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.engine.statement import Theorem
-from reassure_proofs.engine.tasks import Task, group_theorems
+from reassure_proofs.engine.tasks import ProofTask, group_theorems
 
 SHAPE: Final = "shape"
 """Stands for all that a theorem assumes only to bound the number of paths."""
@@ -58,7 +58,7 @@ def examine_hypotheses(
     """
     theorems = get_theorems(None if names is None else list(names), tier)
     proved = [theorem for theorem in theorems if theorem.expected == "proved"]
-    asked: list[tuple[str, Task]] = []
+    asked: list[tuple[str, ProofTask]] = []
     for group in group_theorems(proved):
         for name in dict.fromkeys(name for theorem in group for name, _ in _left_out(theorem)):
             concerned = [item for item in group if name in dict(_left_out(item))]

@@ -29,8 +29,8 @@ from reassure_proofs.engine.inputs import TooLargeError, draw, find_constants, f
 from reassure_proofs.engine.results import (
     Certificate,
     Counterexample,
-    Goal,
-    Obligation,
+    ProofGoal,
+    ProofObligation,
     ShapeResult,
 )
 from reassure_proofs.engine.smallest import find_smallest, make_plain
@@ -45,11 +45,11 @@ from reassure_proofs.engine.statement import (
 )
 from reassure_proofs.engine.symbols import SBool, SInt, SSet, concretise
 from reassure_proofs.engine.symex import (
-    Engine,
     EngineFault,
     GaveUp,
-    Limits,
     Path,
+    PathExplorer,
+    PathLimits,
     Signal,
     Term,
     TimeIsUp,
@@ -83,12 +83,12 @@ class _Exploration:
     function: Function
     shape: Shape
     hypotheses: Sequence[Hypothesis]
-    goals: Sequence[Goal]
-    limits: Limits
+    goals: Sequence[ProofGoal]
+    limits: PathLimits
     hashable: bool
     plain: Function | None = None
     """The plain code, where the function is its twin."""
-    engine: Engine = field(init=False)
+    engine: PathExplorer = field(init=False)
     values: Values = field(init=False)
     assumed: list[Term] = field(init=False)
     extra: dict[str, list[Term]] = field(init=False)
@@ -101,7 +101,7 @@ class _Exploration:
 
     def __post_init__(self) -> None:
         strict = self.plain is not None
-        self.engine = Engine(limits=self.limits, hashable=self.hashable, strict=strict)
+        self.engine = PathExplorer(limits=self.limits, hashable=self.hashable, strict=strict)
         self.values = {
             name: self._symbols(name, parameter) for name, parameter in self.shape.items()
         }
@@ -197,7 +197,7 @@ class _Exploration:
             raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
         return certificate, gap
 
-    def minimise(self, goal: Goal) -> Counterexample:
+    def minimise(self, goal: ProofGoal) -> Counterexample:
         """Return the smallest violation of the goal, after replaying it on the plain code."""
         solver = z3.Solver()
         solver.set("timeout", self.limits.query_milliseconds)
@@ -268,14 +268,14 @@ class _Exploration:
             return False
 
 
-def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:
+def _is_broken(goal: ProofGoal, arguments: Values, result: object, error: Exception | None) -> bool:
     """Return whether a claim fails; of a result that cannot be spoken of, it does."""
     return (error or _claim_error(goal, arguments, result)) is not None or not goal.claim(
         arguments, result
     )
 
 
-def _claim_error(goal: Goal, arguments: Values, result: object) -> Exception | None:
+def _claim_error(goal: ProofGoal, arguments: Values, result: object) -> Exception | None:
     try:
         goal.claim(arguments, result)
     except Exception as error:
@@ -298,13 +298,13 @@ def _size(tried: tuple[Values, object]) -> int:
 
 
 def try_shape(
-    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[Goal]
+    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[ProofGoal]
 ) -> ShapeResult:
     """Try the goals on plain inputs only; what is found is refuted, what is not is unknown.
 
     Raises UnsteadyError for code that has two answers to one question.
     """
-    work = _Exploration(plain, shape, hypotheses, goals, Limits(), hashable=False, plain=plain)
+    work = _Exploration(plain, shape, hypotheses, goals, PathLimits(), hashable=False, plain=plain)
     outcome = ShapeResult(reason="plain inputs prove nothing")
     _try_only(work, outcome)
     return outcome
@@ -324,8 +324,8 @@ def explore_shape(
     function: Function,
     shape: Shape,
     hypotheses: Sequence[Hypothesis],
-    goals: Sequence[Goal],
-    limits: Limits | None = None,
+    goals: Sequence[ProofGoal],
+    limits: PathLimits | None = None,
     hashable: bool = False,
     plain: Function | None = None,
 ) -> ShapeResult:
@@ -339,7 +339,9 @@ def explore_shape(
     outcome = ShapeResult()
     work: _Exploration | None = None
     try:
-        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable, plain)
+        work = _Exploration(
+            function, shape, hypotheses, goals, limits or PathLimits(), hashable, plain
+        )
         _explore(work, outcome)
     except GaveUp as stop:
         place = find_place(stop)
@@ -362,7 +364,9 @@ def _explore(work: _Exploration, outcome: ShapeResult) -> None:
     outcome.counterexamples.update(found)
     outcome.certificate, outcome.gap = work.certify(tried)
     outcome.obligations = [
-        Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
+        ProofObligation(
+            goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations)
+        )
         for goal in work.goals
         if (violations := work.violations.get(goal.name)) is not None
     ]

@@ -49,7 +49,7 @@ class Certificate:
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class ProofGoal:
     """One claim about the code of an exploration."""
 
     name: str
@@ -59,7 +59,7 @@ class Goal:
 
 
 @dataclass(frozen=True, slots=True)
-class Obligation:
+class ProofObligation:
     """What the solver was asked about one goal in one shape: it must have no model."""
 
     goal: str
@@ -76,7 +76,7 @@ class ShapeResult:
     seconds: float = 0.0
     counterexamples: dict[str, Counterexample] = field(default_factory=dict)
     """By goal; a goal that is missing was not violated."""
-    obligations: list[Obligation] = field(default_factory=list)
+    obligations: list[ProofObligation] = field(default_factory=list)
     gap: Any = None
     """The certificate's question, as exported."""
     reason: str = ""

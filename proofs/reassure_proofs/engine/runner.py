@@ -18,7 +18,7 @@ from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import Hypothesis, Theorem, choose_readings, describe
-from reassure_proofs.engine.tasks import Task, group_theorems, run_task
+from reassure_proofs.engine.tasks import ProofTask, group_theorems, run_task
 from reassure_proofs.engine.worker import Worker, WorkerSilentError
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import PROFILES, get_profile
@@ -187,7 +187,7 @@ def prove_all(
 
 def make_tasks(
     group: Sequence[Theorem], replication_factor: int, seconds: float, without: Sequence[str] = ()
-) -> list[Task]:
+) -> list[ProofTask]:
     """Return the tasks of one group of theorems.
 
     One task for each shape, the costly ones first. Where refutations are expected it is a single
@@ -196,11 +196,11 @@ def make_tasks(
     names = tuple(theorem.name for theorem in group)
     places = range(len(group[0].shapes(replication_factor)))
     if without or group[0].expected == "refuted":
-        return [Task(names, tuple(places), replication_factor, seconds, tuple(without))]
-    return [Task(names, (place,), replication_factor, seconds) for place in reversed(places)]
+        return [ProofTask(names, tuple(places), replication_factor, seconds, tuple(without))]
+    return [ProofTask(names, (place,), replication_factor, seconds) for place in reversed(places)]
 
 
-def estimate_cost(task: Task) -> int:
+def estimate_cost(task: ProofTask) -> int:
     """Return how costly a task is beside others; what is begun last should be short.
 
     The longest shape of it counts, by the lengths of its lists and the weight of its subject.
@@ -212,7 +212,7 @@ def estimate_cost(task: Task) -> int:
 
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[ProofTask],
     processes: int,
     progress: Progress | None = None,
     cache: Cache | None = None,
@@ -233,7 +233,7 @@ def run_tasks(
     return answers
 
 
-def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[Record]]]:
+def _answers(tasks: Sequence[ProofTask], processes: int) -> Iterator[tuple[int, list[Record]]]:
     if processes <= 1:
         for place, task in enumerate(tasks):
             yield place, run_task(task)
@@ -259,7 +259,7 @@ def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[
             worker.close()
 
 
-def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
+def _ask(idle: "SimpleQueue[Worker]", task: ProofTask) -> list[Record]:
     worker = idle.get()
     try:
         return worker.ask(task, _PATIENCE * task.seconds + _GRACE_SECONDS)

@@ -15,7 +15,7 @@ from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.results import ShapeResult
 from reassure_proofs.engine.statement import Shape, Theorem
-from reassure_proofs.engine.symex import Limits, Term
+from reassure_proofs.engine.symex import PathLimits, Term
 from reassure_proofs.engine.tasks import group_theorems, make_goals
 
 
@@ -51,7 +51,7 @@ def make_scripts(
                 shape,
                 shared,
                 goals,
-                Limits(seconds=timeout_s),
+                PathLimits(seconds=timeout_s),
                 group[0].subject.hashable,
             )
             yield from _scripts_of(group, shape, explored)

@@ -90,7 +90,7 @@ class Subject:
     bounded: str = "replication factor 1 to {}"
     """What is bounded, in words, with `{}` for the bound."""
     hashable: bool = False
-    """Whether the code may put values in sets, see `engine.symex.Engine.hashable`."""
+    """Whether the code may put values in sets, see `engine.symex.PathExplorer.hashable`."""
     weight: int = 1
     """How much a shape costs beside those of other subjects; the costliest are begun first."""
     under: Callable[[Readings], Function] | None = None
@@ -271,7 +271,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StatedClaim:
     """A claim on its way to a theorem."""
 
     claim: Claim
@@ -281,12 +281,12 @@ class Terms:
     shape: tuple[Hypothesis, ...] = ()
 
 
-Claimed: TypeAlias = Claim | Terms
-Terming: TypeAlias = Callable[[Claimed], Terms]
+Claimed: TypeAlias = Claim | StatedClaim
+Terming: TypeAlias = Callable[[Claimed], StatedClaim]
 
 
-def _note(claim: Claimed, **more: Any) -> Terms:
-    return replace(claim if isinstance(claim, Terms) else Terms(claim), **more)
+def _note(claim: Claimed, **more: Any) -> StatedClaim:
+    return replace(claim if isinstance(claim, StatedClaim) else StatedClaim(claim), **more)
 
 
 def given(*hypotheses: Hypothesis) -> Terming:

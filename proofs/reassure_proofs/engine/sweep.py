@@ -14,7 +14,7 @@ from typing import Any, Final
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.engine.statement import Theorem
-from reassure_proofs.engine.tasks import Task, group_theorems
+from reassure_proofs.engine.tasks import ProofTask, group_theorems
 from reassure_spec.findings import findings_of_reading
 from reassure_spec.readings import READINGS, Readings, field_name, get_profile
 
@@ -119,10 +119,10 @@ def _prove_under(
     asked: Sequence[_Asked],
     factor: int,
     timeout_s: float,
-    run: Callable[[Sequence[Task]], list[list[dict[str, Any]]]],
+    run: Callable[[Sequence[ProofTask]], list[list[dict[str, Any]]]],
 ) -> list[_Row]:
     """Return each theorem of each group under the changes, with the readings that were read."""
-    tasks: list[Task] = []
+    tasks: list[ProofTask] = []
     for group, changes in asked:
         made = make_tasks(group, factor, timeout_s)
         # One task for all shapes: under a reading that refutes everything it ends early.

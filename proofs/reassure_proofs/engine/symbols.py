@@ -4,8 +4,8 @@ A symbolic integer answers every operator of a plain one, or refuses it by name;
 Python to answer for it. Lengths of sequences are plain numbers. What no operator sees (`is`,
 `type`, a hash among plain numbers) is left out by the model's own code; code of others is run in
 the form that `engine.dialect` gives it, where all of that is seen or refused.
-Sets and dicts of symbolic values have to be asked for (`Engine.hashable`), because they mislead
-where plain numbers are in them as well.
+Sets and dicts of symbolic values have to be asked for (`PathExplorer.hashable`), because they
+mislead where plain numbers are in them as well.
 """
 
 import dis
@@ -25,7 +25,7 @@ from typing import Any, Final, NoReturn, Self
 import z3
 
 from reassure_proofs.engine.facts import Relation, relate
-from reassure_proofs.engine.symex import Engine, GaveUp, Term, conjunction, disjunction
+from reassure_proofs.engine.symex import GaveUp, PathExplorer, Term, conjunction, disjunction
 
 
 class _Symbolic:
@@ -33,7 +33,7 @@ class _Symbolic:
 
     __slots__ = ("engine", "id", "term")
 
-    def __init__(self, engine: Engine, term: Term) -> None:
+    def __init__(self, engine: PathExplorer, term: Term) -> None:
         self.engine = engine
         self.term = term
         # The solver keeps one copy of equal terms, so this tells terms apart. It is unique only
@@ -96,7 +96,7 @@ def _operator(
     return method
 
 
-def _constant_truth(engine: Engine, value: bool) -> "SBool":
+def _constant_truth(engine: PathExplorer, value: bool) -> "SBool":
     def build() -> SBool:
         made = SBool(engine, z3.BoolVal(value))
         engine.note_literal(made, value)
@@ -106,7 +106,7 @@ def _constant_truth(engine: Engine, value: bool) -> "SBool":
     return found
 
 
-def plain(engine: Engine, number: object) -> "SInt":
+def plain(engine: PathExplorer, number: object) -> "SInt":
     """Return a plain integer as a symbolic one. Raises GaveUp for anything else."""
     if not isinstance(number, int):
         raise GaveUp(f"{type(number).__name__} stands where a number is expected")
@@ -194,7 +194,7 @@ class SInt(_Symbolic):
     __slots__ = ()
 
     @classmethod
-    def named(cls, engine: Engine, name: str) -> Self:
+    def named(cls, engine: PathExplorer, name: str) -> Self:
         """Return one that is called so in counterexamples."""
         return cls(engine, z3.Int(name))
 
@@ -309,13 +309,13 @@ class SBool(_Symbolic):
 
     __slots__ = ("relation",)
 
-    def __init__(self, engine: Engine, term: Term) -> None:
+    def __init__(self, engine: PathExplorer, term: Term) -> None:
         super().__init__(engine, term)
         self.relation: Relation | None = None
         """What it says, where it is a simple comparison or membership."""
 
     @classmethod
-    def named(cls, engine: Engine, name: str) -> Self:
+    def named(cls, engine: PathExplorer, name: str) -> Self:
         """Return one that is called so in counterexamples."""
         return cls(engine, z3.Bool(name))
 
@@ -381,14 +381,14 @@ class SSet:
 
     __slots__ = ("asked", "engine", "function")
 
-    def __init__(self, engine: Engine, function: Term) -> None:
+    def __init__(self, engine: PathExplorer, function: Term) -> None:
         self.engine = engine
         self.function = function
         self.asked: list[SInt] = []
         """The numbers of which it was asked whether they are in it."""
 
     @classmethod
-    def named(cls, engine: Engine, name: str) -> Self:
+    def named(cls, engine: PathExplorer, name: str) -> Self:
         """Return one that is called so in counterexamples."""
         return cls(engine, z3.Function(name, z3.IntSort(), z3.BoolSort()))
 

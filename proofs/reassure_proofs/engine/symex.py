@@ -2,10 +2,10 @@
 
 The code under test is called with symbolic integers (`SInt`). Arithmetic and comparison only build
 terms; the moment Python needs a plain answer, it asks a symbolic truth value (`SBool`) for its
-`bool`, and the `Engine` decides. Which answers are possible is asked of the solver. Where both are,
-one is taken and the other remembered; when the run ends, the last remembered one is flipped and the
-code runs again from the start, until nothing is left to flip. Each run is one *path*: the
-conjunction of its decisions, and what the code returned or raised.
+`bool`, and the `PathExplorer` decides. Which answers are possible is asked of the solver. Where
+both are, one is taken and the other remembered; when the run ends, the last remembered one is
+flipped and the code runs again from the start, until nothing is left to flip. Each run is one
+*path*: the conjunction of its decisions, and what the code returned or raised.
 
 Two rules keep this sound:
 
@@ -93,7 +93,7 @@ class Unrepeatable(EngineFault):
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class PathLimits:
     """How much an exploration may cost before it gives up."""
 
     seconds: float = 60.0
@@ -141,10 +141,10 @@ class _Decision:
 
 
 @dataclass(slots=True)
-class Engine:
+class PathExplorer:
     """Explores the paths of a function under hypotheses. Serves one exploration only."""
 
-    limits: Limits = field(default_factory=Limits)
+    limits: PathLimits = field(default_factory=PathLimits)
     hashable: bool = False
     """Whether symbolic values may be put in sets and dicts; right only where no plain number can
     stand in the same one."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.results import Goal
+from reassure_proofs.engine.results import ProofGoal
 from reassure_proofs.engine.statement import (
     Function,
     Hypothesis,
@@ -26,7 +26,7 @@ from reassure_spec.readings import READINGS, Readings, field_name
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ProofTask:
     """Theorems about one subject, and the shapes in which they are to be judged."""
 
     theorems: tuple[str, ...]
@@ -48,10 +48,10 @@ class Task:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> "Task":
+    def from_json(data: dict[str, Any]) -> "ProofTask":
         """Return the task that `to_json` wrote."""
         names = [name for name in data if isinstance(data[name], list)]
-        return Task(**{**data, **{name: tuple(data[name]) for name in names}})
+        return ProofTask(**{**data, **{name: tuple(data[name]) for name in names}})
 
 
 def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
@@ -69,14 +69,14 @@ def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
 
 def make_goals(
     theorems: Sequence[Theorem], without: Sequence[str] = ()
-) -> tuple[tuple[Hypothesis, ...], list[Goal]]:
+) -> tuple[tuple[Hypothesis, ...], list[ProofGoal]]:
     """Return the hypotheses that all theorems share, and a goal for each with those beyond."""
     own = [
         [each for each in theorem.assumptions if each.name not in without] for theorem in theorems
     ]
     shared = tuple(each for each in own[0] if all(each in some for some in own))
     return shared, [
-        Goal(theorem.name, theorem.claim, tuple(each for each in some if each not in shared))
+        ProofGoal(theorem.name, theorem.claim, tuple(each for each in some if each not in shared))
         for theorem, some in zip(theorems, own, strict=True)
     ]
 
@@ -144,13 +144,13 @@ def run_cured(theorem: Theorem, arguments: Values) -> str:
     return "" if kept else f"under {cure} the code breaks it too: {describe(result)}"
 
 
-def run_task(task: Task) -> list[dict[str, Any]]:
+def run_task(task: ProofTask) -> list[dict[str, Any]]:
     """Do the task in this process; return one plain JSON record for each shape it looked at.
 
     Raises ProofFaultError when the executor is at fault.
     """
     from reassure_proofs.engine.prover import explore_shape
-    from reassure_proofs.engine.symex import Limits
+    from reassure_proofs.engine.symex import PathLimits
 
     theorems = get_theorems(task.theorems)
     shared, open_goals = make_goals(theorems, task.without)
@@ -164,7 +164,7 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             shapes[place],
             shared,
             open_goals,
-            Limits(seconds=deadline - time.process_time()),
+            PathLimits(seconds=deadline - time.process_time()),
             theorems[0].subject.hashable,
         )
         raised, uncured = dict[str, str](), dict[str, str]()
