@@ -33,6 +33,7 @@ from reassure_proofs.engine.statement import Parameter
 from reassure_proofs.engine.symbols import SBool, SInt, _Symbolic
 from reassure_proofs.engine.symex import GaveUp, PathExplorer
 
+pytestmark = pytest.mark.filterwarnings("ignore::SyntaxWarning")
 RULES: Final = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 
 
@@ -46,6 +47,7 @@ def _blocks(text: str) -> list[str]:
 
 FALSE, MEMORY = (_lines(RULES[name]) for name in ("false", "memory"))
 NATURAL, SELECTORS = (_blocks(RULES[name]) for name in ("natural", "selectors"))
+WRONG, RIGHT = (_blocks(RULES[name]) for name in ("wrong", "right"))
 
 
 def _module_text() -> Iterator[str]:
@@ -59,6 +61,9 @@ def _module_text() -> Iterator[str]:
         yield f"def natural_{place}(assigned, leader, isr, top):"
         yield "    order = ranked(assigned, leader, isr)"
         yield f"    gone = sound(assigned, leader, isr, top)\n{indent(block, '    ')}\n"
+    for kind, blocks in (("wrong", WRONG), ("right", RIGHT)):
+        for place, block in enumerate(blocks):
+            yield f"def {kind}_{place}(assigned, leader, isr, top):\n{indent(block, '    ')}\n"
     for place, block in enumerate(SELECTORS):
         yield f"def selector_{place}(assigned, isr, live):\n{indent(block, '    ')}\n"
 
@@ -83,7 +88,6 @@ def _prove(rule: Any, *names: str) -> dict[str, TheoremResult]:
     return {result.theorem.name: result for result in found}
 
 
-@pytest.mark.filterwarnings("ignore::SyntaxWarning")
 @pytest.mark.parametrize("place", range(len(FALSE)), ids=FALSE)
 def test_rule_that_fails_for_one_broker_is_not_proved(
     place: int, rules: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
@@ -125,6 +129,27 @@ def test_natural_selector_is_proved(place: int, rules: Callable[[str], Any]) -> 
     """So is a sound selector, though nothing is known of how many brokers are live."""
     verdicts = {name: each.verdict for name, each in _prove(rules(f"selector_{place}")).items()}
     assert set(verdicts.values()) == {"proved"}
+
+
+@pytest.mark.parametrize("place", range(len(WRONG)))
+def test_rule_that_was_once_proved_falsely_is_not(
+    place: int, rules: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor alone, with no plain input tried, refutes it, or refuses it with the line."""
+    monkeypatch.setattr(prover._Exploration, "try_out", lambda _: (1, {}))
+    result = _prove(rules(f"wrong_{place}"), "drop-leader-kept")["drop-leader-kept"]
+    assert result.verdict in ("refuted", "unknown")
+    assert result.verdict == "refuted" or "rules_of_others.py:" in result.reason
+
+
+@pytest.mark.parametrize("place", range(len(RIGHT)))
+def test_rule_that_looks_alike_and_is_right_is_proved(
+    place: int, rules: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What looks like the former and is right is proved by the executor alone."""
+    monkeypatch.setattr(prover._Exploration, "try_out", lambda _: (1, {}))
+    result = _prove(rules(f"right_{place}"), "drop-leader-kept")["drop-leader-kept"]
+    assert (result.verdict, result.reason) == ("proved", "")
 
 
 def test_proof_tells_how_many_plain_inputs_were_tried(rules: Callable[[str], Any]) -> None:
