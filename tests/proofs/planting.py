@@ -1,4 +1,4 @@
-"""Mistakes planted in the model while it is proved: the text of a function changed where it stands.
+"""Mutants of the model while it is proved: the text of a function changed where it stands.
 
 Every room that has imported a function of the model holds the function itself, so its code is
 exchanged in place and put back afterwards; nothing is imported anew.
@@ -9,7 +9,7 @@ import linecache
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -31,17 +31,6 @@ LOADED_AGAIN = (
 
 CHECK: Final = 2
 """Parts of a check: the clause, and whether it is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One place of the model's text and what stands there instead."""
-
-    module: str
-    """Name of the module; without a dot it is one of `reassure_model`."""
-    old: str
-    """The text as it is; it stands there once."""
-    new: str
 
 
 class _WithoutRefusals(ast.NodeTransformer):
@@ -124,16 +113,21 @@ def _is_of(function: Any, name: str) -> bool:
 
 
 @contextmanager
-def planted(*mistakes: Mistake) -> Iterator[None]:
-    """Have the mistakes in the model for a while. Raises AssertionError where a text is not there.
+def planted(module: str, old: str, new: str) -> Iterator[None]:
+    """Have one text of a module in place of another, which has to stand there once.
 
-    All mistakes are in one module.
+    A module without a package is one of `reassure_model`.
     """
-    (name,) = {_absolute(each.module) for each in mistakes}
+    name = _absolute(module)
     text = _text_of(__import__(name, fromlist=["_"]))
-    for each in mistakes:
-        assert text.count(each.old) == 1, f"{name} has not exactly once: {each.old}"
-        text = text.replace(each.old, each.new)
+    assert text.count(old) == 1, f"{name} has not exactly once: {old}"
+    with _running(name, text.replace(old, new)):
+        yield
+
+
+@contextmanager
+def _running(name: str, text: str) -> Iterator[None]:
+    """Have the functions of a text in place of those of the same names in a module."""
     # The executor looks at the source of a slice, so what is planted has to have one.
     file = f"<planted in {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -158,9 +152,7 @@ def replaced(module: str, text: str) -> Iterator[None]:
     """Have other functions of the same names in a module, written as they would stand there."""
     name = _absolute(module)
     __import__(name)
-    file = f"<planted in {name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    with _exchanged(name, _find_codes(compile(text, file, "exec"))):
+    with _running(name, text):
         yield
 
 
