@@ -23,7 +23,7 @@ KEPT = Path(__file__).parents[2] / "build" / "proofs"
 OFFICES = [
     each.name
     for each in get_theorems()
-    if each.subject in (controllers.office, topics.DELETED, kafka_42.MOVED_42)
+    if each.subject in (controllers.office, topics.deletion, kafka_42.MOVED_42)
 ]
 
 
@@ -113,8 +113,13 @@ STEPS: list[Case] = [
         for verb in replication.states.ACTIONS
     ),
     *(
-        (topics.DELETED, {"action": action}, (topics.DEAD_NOT_DELETING,), lambda _, r: r[0] != r[1])
-        for action in ("answer", "die", "return", "controller")
+        (
+            topics.deletion,
+            {"action": each},
+            (topics.DEAD_NOT_DELETING,),
+            lambda _, r: r[0] != r[1],
+        )
+        for each in ("answer", "die", "return", "controller")
     ),
     (controllers.office, {}, (), lambda _, found: found[0] is not None),
     (kafka_42.MOVED_42, {}, (), lambda _, found: found[0] != found[1]),
