@@ -24,7 +24,6 @@ from typing import Any, Final, NoReturn, Self
 
 import z3
 
-from reassure_proofs.engine.facts import Relation, relate
 from reassure_proofs.engine.symex import GaveUp, PathExplorer, Term, conjunction, disjunction
 
 
@@ -72,7 +71,7 @@ def _operator(
     """Return the method of a binary operator; `result` names the class that it returns.
 
     `reflexive` is the answer for a value and itself, where that is always the same. `relation` is
-    how `engine.facts` calls it, where it is one of those.
+    how the operator is written, where it is a comparison.
     """
 
     def method(self: _Symbolic, other: object) -> Any:
@@ -89,8 +88,6 @@ def _operator(
         if found is None:
             kind = SInt if result == "SInt" else SBool
             found = made[key] = kind(self.engine, build(left.term, right.term))
-            if relation:
-                found.relation = relate(relation, left.id, right.id)
         return found
 
     return method
@@ -111,12 +108,8 @@ def plain(engine: PathExplorer, number: object) -> "SInt":
     if not isinstance(number, int):
         raise GaveUp(f"{type(number).__name__} stands where a number is expected")
 
-    def build() -> SInt:
-        made = SInt(engine, z3.IntVal(int(number)))
-        engine.note_number(made, int(number))
-        return made
-
-    found: SInt = engine.make((int, int(number)), build)
+    value = int(number)
+    found: SInt = engine.make((int, value), lambda: SInt(engine, z3.IntVal(value)))
     return found
 
 
@@ -307,12 +300,7 @@ def _counted(apply: Callable[..., Any]) -> Callable[..., Any]:
 class SBool(_Symbolic):
     """A symbolic truth value. In sums and beside numbers it counts as 0 or 1, as a bool does."""
 
-    __slots__ = ("relation",)
-
-    def __init__(self, engine: PathExplorer, term: Term) -> None:
-        super().__init__(engine, term)
-        self.relation: Relation | None = None
-        """What it says, where it is a simple comparison or membership."""
+    __slots__ = ()
 
     @classmethod
     def named(cls, engine: PathExplorer, name: str) -> Self:
@@ -398,10 +386,8 @@ class SSet:
         name = self.function.name()
 
         def build() -> SBool:
-            made = SBool(self.engine, self.function(number.term))
-            made.relation = ("in", name, number.id)
             self.asked.append(number)
-            return made
+            return SBool(self.engine, self.function(number.term))
 
         return self.engine.make((name, number.id), build)
 

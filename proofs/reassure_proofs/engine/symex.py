@@ -25,10 +25,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import z3
 
-from reassure_proofs.engine.facts import Facts, Relation
-
 if TYPE_CHECKING:
-    from reassure_proofs.engine.symbols import SBool, SInt
+    from reassure_proofs.engine.symbols import SBool
 
 Term = Any
 """A z3 expression; z3 ships no types."""
@@ -136,8 +134,6 @@ class _Decision:
     """A model of the other answer."""
     branching: bool = False
     """Whether both answers are possible, so that the solver has a scope for this decision."""
-    relation: Relation | None = None
-    """What the question relates, where it is as simple as that."""
 
 
 @dataclass(slots=True)
@@ -159,10 +155,6 @@ class PathExplorer:
     _known: dict[int, _Decision] = field(default_factory=dict)
     _literals: dict[int, bool] = field(default_factory=dict)
     """The terms that are true or false whatever the input; asking them is no decision."""
-    _assumed: Facts = field(default_factory=Facts)
-    """What the hypotheses say outright."""
-    _facts: Facts = field(default_factory=Facts)
-    """What the hypotheses and the decisions of this path say."""
     _cursor: int = 0
     _model: Any = None
     _running: bool = False
@@ -178,10 +170,6 @@ class PathExplorer:
         if found is None:
             found = self.made[key] = build()
         return found
-
-    def note_number(self, number: "SInt", value: int) -> None:
-        """Note the plain value of a symbolic number that has one."""
-        self._assumed.numbers[number.id] = value
 
     def check(self, *assumptions: Term) -> Any:
         """Return a model of the current path and the assumptions, or None when there is none.
@@ -207,8 +195,6 @@ class PathExplorer:
         self._deadline = time.process_time() + self.limits.seconds
         self._solver.set("timeout", self.limits.query_milliseconds)
         self._solver.add(*hypotheses)
-        for hypothesis in hypotheses:
-            self._assumed.assume(hypothesis)
         self._model = self.check()
         if self._model is None:
             return
@@ -242,8 +228,6 @@ class PathExplorer:
             decision = _Decision(question.id, decision.literal, decision.answer, self._path())
         else:
             decision = self._open(question)
-            if decision.relation is not None:
-                self._facts.learn(decision.relation, decision.answer)
         self._known[question.id] = decision
         self._trail.append(decision)
         self._cursor += 1
@@ -252,10 +236,6 @@ class PathExplorer:
     def _run(self, body: Callable[[], Result]) -> Path[Result]:
         self._cursor = 0
         self._known = {decision.question: decision for decision in self._trail}
-        self._facts = self._assumed.copy()
-        for decision in self._trail:
-            if decision.relation is not None:
-                self._facts.learn(decision.relation, decision.answer)
         result: Result | None = None
         error: Exception | None = None
         self._running, Signal.latest = True, None
@@ -287,10 +267,8 @@ class PathExplorer:
         literal, opposite = question.term, negation(question.term)
         if not answer:
             literal, opposite = opposite, literal
-        relation, model = question.relation, None
-        if relation is None or self._facts.follows(relation) is None:
-            model = self.check(opposite)
-        decision = _Decision(question.id, literal, answer, self._path(literal), relation=relation)
+        model = self.check(opposite)
+        decision = _Decision(question.id, literal, answer, self._path(literal))
         if model is not None:
             decision.opposite, decision.model, decision.branching = opposite, model, True
             self._solver.push()
@@ -307,13 +285,7 @@ class PathExplorer:
                 self._model = last.model
                 literal, answer = last.opposite, not last.answer
                 path = self._path(literal)
-                self._trail.append(
-                    _Decision(
-                        *(last.question, literal, answer, path),
-                        branching=True,
-                        relation=last.relation,
-                    )
-                )
+                self._trail.append(_Decision(last.question, literal, answer, path, branching=True))
                 self._solver.push()
                 self._solver.add(literal)
                 return True
