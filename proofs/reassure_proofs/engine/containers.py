@@ -111,7 +111,7 @@ class RuleSet:
 
     __slots__ = ("frozen", "members", "ordered", "shared")
     __hash__ = None  # type: ignore[assignment]
-    __ne__ = _differs
+    __ne__: Any = _differs
 
     def __init__(
         self,
@@ -332,7 +332,7 @@ class RuleDict:
 
     __slots__ = ("_keys", "_values", "shared")
     __hash__ = None  # type: ignore[assignment]
-    __ne__ = _differs
+    __ne__: Any = _differs
 
     def __init__(self, pairs: Any = (), *, shared: bool = False, **named: Any) -> None:
         self.shared = False

@@ -2,7 +2,7 @@
 
 The state is the whole of the model's `Replication`: logs, high watermarks, requests on their way,
 what is stored and what the leader has in memory. All numbers are symbolic and without bounds, logs
-have any length and any records (`theorems.kafka_4485.logs`), sets any members. The model's own
+have any length and any records (`kafka_4485.logs`), sets any members. The model's own
 `step` is run on that, once for each kind of action, each broker that it may concern and each way in
 which requests may be missing.
 

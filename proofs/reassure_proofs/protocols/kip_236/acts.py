@@ -1,6 +1,6 @@
 """Ordinary acts of a controller: who may leave, who may lead, and what each act is told by.
 
-The steps of the protocol (`theorems.kip_236.protocol`) ask for no act. Here the acts themselves are
+The steps of the protocol (`kip_236.protocol`) ask for no act. Here the acts themselves are
 looked at, with all of their evidence symbolic at once. What they claim they claim of any partition;
 that it is well formed, and that no two kinds of act are asked for at once, only spares paths.
 """

@@ -60,7 +60,7 @@ def meets_amended_contract(
     return enough & (wanted <= kept) & ((kept <= top + wanted) | (kept <= top))
 
 
-def count_kinds(values: Values, drop: Any) -> tuple[Any, ...]:
+def count_kinds(values: Values, drop: Any) -> tuple[Any, Any, Any, Any, Any]:
     """Return how many replicas are in sync and not, top, and how many of each kind stay."""
     stay = [(r, absent(r, drop)) for r in values["assigned"]]
     kept_in_sync = count(kept & member(replica, values["isr"]) for replica, kept in stay)

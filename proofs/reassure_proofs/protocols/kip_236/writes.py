@@ -26,7 +26,8 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import Claims, Values, given
-from reassure_proofs.protocols.kip_236.protocol import INVARIANT, STEP, on
+from reassure_proofs.protocols.kip_236.invariant import INVARIANT
+from reassure_proofs.protocols.kip_236.protocol import STEP, on
 from reassure_spec.znodes import NO_LEADER
 
 
