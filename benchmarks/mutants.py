@@ -49,7 +49,8 @@ ROOMS: Final = {
     "model": ["model/reassure_model/**/*.py"],
     "judge": ["judge/reassure_judge/*.py"],
     "symex": [
-        f"proofs/reassure_proofs/engine/{name}.py" for name in ("symex", "dialect", "containers")
+        f"proofs/reassure_proofs/engine/{name}.py"
+        for name in ("symex", "symbols", "dialect", "containers")
     ],
 }
 PYTHON: Final = Path(sys.executable)

@@ -35,7 +35,7 @@ def no_client_is_left() -> Iterator[None]:
 
 
 def pytest_configure() -> None:
-    """Let interrupts reach what tests start, also where a shell began the tests in the background."""
+    """Let interrupts reach what tests start, also where a shell began them in the background."""
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -1,4 +1,4 @@
-"""Mistakes planted in the model while it is proved: the text of a function changed where it stands.
+"""Mutants of the model while it is proved: the text of a function changed where it stands.
 
 Every room that has imported a function of the model holds the function itself, so its code is
 exchanged in place and put back afterwards; nothing is imported anew.
@@ -9,17 +9,17 @@ import linecache
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.statement import Claim, Function, Values
-from reassure_proofs.engine.symex import Limits
-from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
+from reassure_proofs.engine.symex import PathLimits
+from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_proofs.protocols.kafka_4485.logs import load
 
 LOADED_AGAIN = (
@@ -31,17 +31,6 @@ LOADED_AGAIN = (
 
 CHECK: Final = 2
 """Parts of a check: the clause, and whether it is kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mistake:
-    """One place of the model's text and what stands there instead."""
-
-    module: str
-    """Name of the module; without a dot it is one of `reassure_model`."""
-    old: str
-    """The text as it is; it stands there once."""
-    new: str
 
 
 class _WithoutRefusals(ast.NodeTransformer):
@@ -124,16 +113,21 @@ def _is_of(function: Any, name: str) -> bool:
 
 
 @contextmanager
-def planted(*mistakes: Mistake) -> Iterator[None]:
-    """Have the mistakes in the model for a while. Raises AssertionError where a text is not there.
+def planted(module: str, old: str, new: str) -> Iterator[None]:
+    """Have one text of a module in place of another, which has to stand there once.
 
-    All mistakes are in one module.
+    A module without a package is one of `reassure_model`.
     """
-    (name,) = {_absolute(each.module) for each in mistakes}
+    name = _absolute(module)
     text = _text_of(__import__(name, fromlist=["_"]))
-    for each in mistakes:
-        assert text.count(each.old) == 1, f"{name} has not exactly once: {each.old}"
-        text = text.replace(each.old, each.new)
+    assert text.count(old) == 1, f"{name} has not exactly once: {old}"
+    with _running(name, text.replace(old, new)):
+        yield
+
+
+@contextmanager
+def _running(name: str, text: str) -> Iterator[None]:
+    """Have the functions of a text in place of those of the same names in a module."""
     # The executor looks at the source of a slice, so what is planted has to have one.
     file = f"<planted in {name}>"
     linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
@@ -158,9 +152,7 @@ def replaced(module: str, text: str) -> Iterator[None]:
     """Have other functions of the same names in a module, written as they would stand there."""
     name = _absolute(module)
     __import__(name)
-    file = f"<planted in {name}>"
-    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
-    with _exchanged(name, _find_codes(compile(text, file, "exec"))):
+    with _running(name, text):
         yield
 
 
@@ -181,14 +173,14 @@ def find_refuted(
     refuted: dict[str, str] = {}
     for group in group_theorems(get_theorems(tuple(names))):
         subject = group[0].subject
-        shared, extra = split_hypotheses(group)
-        goals = [Goal(each.name, _unless_broken(each.claim), extra[each.name]) for each in group]
+        shared, whole = make_goals(group)
+        goals = [replace(goal, claim=_unless_broken(goal.claim)) for goal in whole]
         for shape in group[0].shapes(factor):
             lengths = [f"{name}={each.length}" for name, each in shape.items() if each.length]
             kind = "write" not in shape or shape["write"].word == (writes or shape["write"].word)
             if not kind or (at and sorted(at.split()) != sorted(lengths)):
                 continue
-            limits = Limits(seconds=300.0)
+            limits = PathLimits(seconds=300.0)
             function = partial(_refuse_if_broken, subject.function)
             found = explore_shape(function, shape, shared, goals, limits, subject.hashable)
             refuted |= {name: each.sentence() for name, each in found.counterexamples.items()}

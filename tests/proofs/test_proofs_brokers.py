@@ -1,13 +1,7 @@
 """Where brokers have plain numbers, no function of the model looks at them; bounds are told."""
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from planting import Mistake, planted
+from planting import planted
 
 from reassure_proofs.engine.numbers import find_looks, find_reached
 from reassure_proofs.engine.register import get_theorems
@@ -53,8 +47,8 @@ def test_step_reaches_what_the_actions_do() -> None:
 @pytest.mark.parametrize("look", LOOKS)
 def test_look_at_a_number_is_found_with_its_line(look: str) -> None:
     """Each way of looking at a broker's number is found in the function where it stands."""
-    mistake = Mistake("protocols.kafka_4485.replication", JOIN, JOIN.replace("offset < mark", look))
-    with planted(mistake):
+    look_too = JOIN.replace("offset < mark", look)
+    with planted("protocols.kafka_4485.replication", JOIN, look_too):
         (found, *_) = find_looks(STEP.function)
     assert "may look at a broker's number" in found
     assert "reassure_model.protocols.kafka_4485.replication" in found
@@ -63,12 +57,12 @@ def test_look_at_a_number_is_found_with_its_line(look: str) -> None:
 def test_code_that_looks_is_not_proved() -> None:
     """A theorem about code that looks is unknown, and says where."""
     name = "replication-starts-in-invariant"
-    mistake = Mistake(
+    mistake = (
         "protocols.kafka_4485.replication",
         '    if broker not in state.isr:\n        return Rejected("election',
         '    if broker not in state.isr and broker != 2:\n        return Rejected("election',
     )
-    with planted(mistake):
+    with planted(*mistake):
         (result,) = prove_all(["replication-mark-never-back"], 2, processes=1)
     assert result.verdict == "unknown"
     assert "'broker not in state.isr" not in result.reason
@@ -91,14 +85,14 @@ def test_bound_tells_the_longest_list(theorem: Theorem) -> None:
         assert told in theorem.bound(factor)
 
 
-def test_mistake_beyond_the_bound_is_killed_by_a_larger_one() -> None:
+def test_mutant_beyond_the_bound_is_killed_by_a_larger_one() -> None:
     """A check that looks at three in sync stays proved of lists of two, and not of three."""
-    mistake = Mistake(
+    mistake = (
         "protocols.kip_236",
         "    return tuple(replica for replica in assigned if replica not in kept)",
         "    return tuple(r for r in assigned if r not in kept or len(assigned) > 2)",
     )
-    with planted(mistake):
+    with planted(*mistake):
         small, large = (
             prove_all(["drop-leader-kept"], factor, processes=1)[0] for factor in (2, 3)
         )

@@ -165,21 +165,6 @@ def test_candidate_is_found_by_name(tmp_path: Any, monkeypatch: pytest.MonkeyPat
     assert {r.theorem.name for r in results if r.verdict == "refuted"} == {"drop-leaves-top"}
 
 
-@pytest.mark.parametrize(
-    ("name", "complaint"),
-    [
-        ("rules", "module:function"),
-        ("no_such_module:rule", "cannot be imported"),
-        ("json:no_such_function", "has no function"),
-        ("json:dumps", "those of no rule"),
-    ],
-)
-def test_candidate_that_is_none_is_refused(name: str, complaint: str) -> None:
-    """A name that leads nowhere, and a function that is no rule, are refused in words."""
-    with pytest.raises(CandidateError, match=complaint):
-        prove_candidate(name)
-
-
 def test_explanation_shows_each_needed_hypothesis_with_its_counterexample() -> None:
     """A theorem in words has its statement, its hypotheses, and a table for each of them."""
     text = explain("drop-isr-at-least-min")

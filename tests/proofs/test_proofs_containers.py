@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pytest
 
-from reassure_proofs.engine.containers import RuleDict, RuleSet, View
+from reassure_proofs.engine.containers import DictView, RuleDict, RuleSet
 from reassure_proofs.engine.symex import GaveUp
 
 MEMBERS: Final = ((), (1,), (1, 2), (2, 3), (1, (1, 2), "a"))
@@ -41,7 +41,7 @@ def show(value: Any) -> Any:
         return (type(value).__name__, frozenset(value))
     if isinstance(value, RuleDict | dict):
         return ("dict", tuple(value.items()))
-    if isinstance(value, View) or type(value).__name__ in ("dict_values", "dict_items"):
+    if isinstance(value, DictView) or type(value).__name__ in ("dict_values", "dict_items"):
         return ("view", tuple(value))
     if type(value).__name__ == "dict_keys":
         return ("set", frozenset(value))

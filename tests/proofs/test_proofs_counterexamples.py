@@ -17,12 +17,7 @@ from reassure_conformance.scenarios.scenario import (
 )
 from reassure_explorer.counterexamples import list_counterexamples
 from reassure_model.partition import Partition
-from reassure_proofs.engine.counterexamples import (
-    AREA,
-    render_scenario,
-    restore_arguments,
-    tell,
-)
+from reassure_proofs.engine.counterexamples import AREA, render_scenario, restore_arguments
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import TheoremResult, prove_all
 from reassure_proofs.engine.statement import Theorem
@@ -44,8 +39,8 @@ def _path(theorem: Theorem) -> Path:
 
 def _found(theorem: Theorem, result: TheoremResult) -> Scenario:
     assert result.counterexample is not None
-    telling = tell(theorem, result.counterexample["arguments"])
-    return parse_scenario(render_scenario(theorem, telling), str(_path(theorem)))
+    told = render_scenario(theorem, result.counterexample["arguments"])
+    return parse_scenario(told, str(_path(theorem)))
 
 
 @EACH
@@ -140,4 +135,4 @@ def test_telling_needs_a_world() -> None:
     """A theorem whose arguments no world can tell says so."""
     (theorem,) = (item for item in get_theorems() if item.name == "order-of-requests-is-free")
     with pytest.raises(ValueError, match="no world has the commands"):
-        tell(theorem, {})
+        render_scenario(theorem, {})

@@ -6,11 +6,12 @@ import pytest
 import z3
 
 from reassure_proofs.engine import formula
-from reassure_proofs.engine.symex import Engine, SBool, SInt
+from reassure_proofs.engine.symbols import SBool, SInt
+from reassure_proofs.engine.symex import PathExplorer
 
 
 def _symbolic(values: tuple[int, ...]) -> tuple[SInt, ...]:
-    engine = Engine()
+    engine = PathExplorer()
     return tuple(SInt(engine, z3.IntVal(value)) for value in values)
 
 
@@ -51,7 +52,7 @@ def test_formula_outside_of_a_run_asks_for_no_decision() -> None:
     """Building a formula over symbols takes no decision; turning it into a bool is refused."""
     from reassure_proofs.engine.symex import GaveUp
 
-    engine = Engine()
-    truth = formula.distinct((engine.symbol("a"), engine.symbol("b")))
+    engine = PathExplorer()
+    truth = formula.distinct((SInt.named(engine, "a"), SInt.named(engine, "b")))
     with pytest.raises(GaveUp, match="formula"):
         bool(truth)

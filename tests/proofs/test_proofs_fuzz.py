@@ -10,6 +10,7 @@ import linecache
 import os
 import re
 import sys
+import tomllib
 import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,131 +22,18 @@ from random import Random
 from types import ModuleType
 from typing import Any, Final
 
-import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 import operators
+import pytest
 
 from reassure_proofs.engine import prover
 from reassure_proofs.engine.candidate import find_theorems, prove_candidate
 from reassure_proofs.engine.statement import Parameter, Shape, Theorem
 
 RULES: Final = 2_000
+PARTS: Final = tomllib.loads(Path(__file__).with_name("rules.toml").read_text(encoding="utf-8"))
 BY_OPERATORS: Final = int(os.environ.get("REASSURE_FUZZ_RULES", "150"))
 """Rules made operator by operator; a thorough run asks for more."""
 SEED: Final = int(os.environ.get("REASSURE_FUZZ_SEED", "1"))
-
-HEAD: Final = """
-import collections, functools, itertools, math, operator
-from collections import Counter, defaultdict
-from decimal import Decimal
-from fractions import Fraction
-from types import MappingProxyType
-
-SEVEN = 7
-DRAINING = {7, 8}
-FROZEN = frozenset({7})
-RACKS = {1: "a", 7: "b", 8: ""}
-TABLE = MappingProxyType({7: 1})
-LISTED = [7, 8]
-PAIRS = {(7, 1), (8, 2)}
-HALF = 7.5
-WHOLE = 7.0
-EXACT = Fraction(7)
-NAMES = {"7", "8"}
-CHECKS = {"seven": lambda n: n == 7, "never": lambda n: False}
-
-def within(n, low=7, *, high=8):
-    return low <= n <= high
-
-def make_checker(*wanted):
-    members = set(wanted)
-    def check(n):
-        return n in members
-    return check
-
-closed = make_checker(7, 8)
-
-def counted():
-    calls = 0
-    def check(n):
-        return n == 7 and calls == 0
-    return check
-
-uncounted = counted()
-
-@functools.lru_cache(maxsize=None)
-def remembered(n):
-    return n == 7
-
-def swallowed(compute):
-    try:
-        return bool(compute())
-    except:
-        return False
-
-def caught(compute):
-    try:
-        return bool(compute())
-    except (TypeError, AttributeError, KeyError, IndexError):
-        return False
-
-def at_last(compute):
-    found = False
-    try:
-        found = bool(compute())
-    finally:
-        return found
-
-def matched(n):
-    match n:
-        case 7:
-            return True
-        case [7, *_]:
-            return True
-        case _:
-            return False
-
-def matched_by_class(n):
-    match n:
-        case int(x) if x == 7:
-            return True
-    return False
-
-def generated(xs):
-    for x in xs:
-        yield x == 7
-
-def raised(n):
-    if n == 7:
-        raise ValueError("seven")
-    return n
-
-def sought(n):
-    try:
-        raised(n)
-    except ValueError:
-        return True
-    else:
-        return False
-
-def doubled(n):
-    return n + n
-
-def walked(xs):
-    found = set()
-    for x in xs:
-        found.add(x)
-    found.discard(1)
-    return found
-
-def tallied(xs):
-    tally = defaultdict(int)
-    for x in xs:
-        tally[x] += 1
-    return tally
-"""
 
 
 def _blocks(text: str) -> list[str]:
@@ -153,307 +41,15 @@ def _blocks(text: str) -> list[str]:
     return [block.replace("\n", "\n    ") for block in text.strip().split("\n\n")]
 
 
-NUMBERS: Final = """
-leader
-leader
-leader
-assigned[0]
-assigned[-1]
-isr[0]
-top
-leader + 1
-leader - 1
--leader
-abs(leader)
-leader * 2
-leader % 5
-+leader
-max(assigned)
-min(isr)
-sum(isr)
-max(leader, top)
-min(assigned[0], 9)
-doubled(leader)
-int(leader)
-sorted(assigned)[0]
-round(leader)
-leader // 2
-next(iter(assigned))
-[*isr, *assigned][0]
-(lambda n: n)(leader)
-~leader
-functools.reduce(operator.add, isr)
-len(isr) + leader
-leader.real
-(leader, 1)[0]
-({leader: 7}).get(7, leader)
-dict(zip(isr, assigned)).get(leader, 7)
-""".strip().splitlines()
-OTHERS: Final = """
-7
-7
-8
-SEVEN
-7.0
-7.5
-WHOLE
-HALF
-EXACT
-Fraction(7)
-Decimal(7)
-True
-float('inf')
--math.inf
-float('nan')
-None
-'7'
-7 + 0j
-LISTED[0]
-len(assigned) + 5
-Fraction(15, 2)
-int('7')
-sum((3, 4))
-(7, 8)[0]
-1e300
-""".strip().splitlines()
-CONDITIONS: Final = """
-{n} == {m}
-{n} != {m}
-{n} < {m}
-{n} >= {m}
-{m} == {n}
-{m} <= {n}
-{n} in DRAINING
-{n} in FROZEN
-{n} in {{7, 8}}
-{n} in (7, 8)
-{n} in LISTED
-{n} in {{7: 1}}
-RACKS.get({n})
-RACKS.get({n}, '') == 'b'
-{n} in RACKS.keys()
-TABLE.get({n}, 0)
-({n}, 1) in PAIRS
-{{({n}, 1)}} & PAIRS
-{n} in range(7, 9)
-({n} == 7) == 1
-({n} == 7) is True
-({n} == 7) + 0 > 0
-({n} < 8) > ({n} < 7)
-isinstance({n}, int) and {n} == 7
-type({n}) is int and {n} == 7
-isinstance({n}, str)
-isinstance({n}, (bool, float))
-str({n}) == '7'
-str({n}) in NAMES
-f'{{{n}}}' == '7'
-f'{{{n}:d}}' == '7'
-'%s' % ({n},) == '7'
-'{{}}'.format({n}) == '7'
-repr({n}) == '7'
-hash({n}) == 7
-{n}.__eq__(7) is True
-({n}).bit_length() == 3 and {n} > 6
-{n} ** 2 == 49
-{n} & 7 == 7 and {n} < 8
-{n} ^ 7 == 0
-{n} / 7 == 1
-{n} << 1 == 14
-divmod({n}, 7) == (1, 0)
-{n} % 7 == 0 and {n} > 0
-{n} // 7 == 1
-{n} * 2 == 14
-swallowed(lambda: {n} ** 2 == 49)
-swallowed(lambda: hash({n}) == 7)
-closed({n})
-caught(lambda: {n} & 7 == 7)
-caught(lambda: RACKS[{n}] == 'b')
-at_last(lambda: {n} == 7)
-at_last(lambda: f'{{{n}}}' == '7')
-matched({n})
-matched_by_class({n})
-within({n})
-within({n}, 6, high=7)
-remembered({n})
-uncounted({n})
-CHECKS['seven']({n})
-CHECKS['never']({n})
-sought({n})
-any(generated(assigned))
-matched(isr)
-set(isr) & DRAINING
-set(assigned) >= {{7, 8}}
-not DRAINING - set(assigned)
-DRAINING.isdisjoint(isr) is False
-DRAINING.issuperset(assigned)
-set(isr) == {{7}}
-len({{7, {n}}}) == 1
-any(r == 7 for r in set(isr))
-all(r in DRAINING for r in isr)
-sorted({{7, {n}}})[0] == 7 and {n} < 9
-[*{{7, {n}}}][0] == {n}
-min({{8, {n}}}) == 7
-list({{{n}: 0, 7: 1}}.values()) == [1]
-len({{**RACKS, {n}: 1}}) == 3 and {n} > 1
-Counter(isr)[7]
-Counter([7, 8])[{n}]
-tallied(assigned)[7]
-7 in walked(assigned)
-7 in Counter(assigned)
-dict.fromkeys(assigned).get(7, 1) is None
-{n} in map(int, '78')
-assigned.index(leader) == 1 and {n} == 7
-assigned.count(7)
-[{n}] == [7]
-({n}, 0) < (8, 0)
-sorted(assigned, key=lambda r: (r != 7, r))[0] == 7
-max(assigned, key=lambda r: r == 7) == 7
-assigned[:{n}] == ()
-assigned[{n} - 7:] == assigned
-isr[(lambda: 0)()] == 7
-assigned[({n} == 7)] == 7
-len(assigned[{n}:]) == 0 and {n} == 7
-isr[:1] == (7,)
-operator.eq({n}, 7)
-operator.is_({n} == 7, True)
-operator.index({n}) == 7
-list(filter(lambda r: r == 7, isr))
-list(itertools.takewhile(lambda r: r == 7, isr))
-getattr({n}, 'real', 0) == 7
-hasattr({n}, 'term')
-callable({n})
-bool({n}) is False
-{n} == 7 and {n} == 8
-{n} in set()
-{n} in ()
-not {n} == {n}
-{n} < {n}
-{n} is None
-{n} is SEVEN
-None in isr
-{n} == '7'
-{n} in NAMES
-{n} == (7,)
-float({n}) == 7.0
-complex({n}) == 7
-pow({n}, 2) == 49
-math.floor({n}) == 7
-int({n} == 7)
-bool({n} == 7)
-({n} == 7) * 2 == 2
--({n} == 7) == -1
-sum(r == 7 for r in isr)
-sum([r == 7 for r in assigned]) > 0
-sum(set(isr)) == 7
-functools.partial(operator.eq, 7)({n})
-list(itertools.chain(isr, LISTED)).count(7) > 1
-next((r for r in isr if r == 7), None)
-({n} == 7 or {n} == 8) and not {n} == 8
-[r for r in DRAINING][0] == {n}
-{{r: 1 for r in isr}} == {{7: 1}}
-{n} == 7 if top > 1 else False
-(found := {n}) == 7
-len([*isr, *DRAINING]) == len({{*isr, *DRAINING}})
-'7' == ''.join(map(str, [{n}]))
-""".strip().splitlines()
-DROPS: Final = _blocks("""
-gone = [r for r in assigned if r not in ranked[:top]]
+def _lines(name: str) -> list[str]:
+    """Return the parts of a rule that stand in a line each."""
+    text: str = PARTS[name]
+    return text.strip().splitlines()
 
-kept = set(ranked[:top])
-gone = [r for r in assigned if r not in kept]
 
-gone = set(assigned) - set(ranked[:top])
-
-place = {r: i for i, r in enumerate(ranked)}
-gone = [r for r in assigned if place[r] >= top]
-
-gone = ranked[top:]
-
-gone = list(ranked)
-del gone[:top]
-
-gone = list(itertools.islice(ranked, top, None))
-
-kept = set(itertools.islice(ranked, top))
-gone = tuple(r for r in assigned if r not in kept)
-
-gone = []
-for r in ranked:
-    if len(ranked) - len(gone) > top:
-        gone.insert(0, r)
-gone = ranked[len(ranked) - len(gone):]
-
-gone = []
-while len(ranked) > top:
-    gone.append(ranked.pop())
-
-gone = sorted(assigned, key=lambda r: (r != leader, r not in isr))[top:]
-
-gone = [r for i, r in enumerate(ranked) if not i < top]
-
-gone = sorted(ranked, key=ranked.index)[max(top, 0):]
-""")
-RANKED: Final = _blocks("""
-ranked = [leader]
-ranked += [r for r in isr if r != leader]
-ranked += [r for r in assigned if r not in ranked]
-
-ranked = list(dict.fromkeys((leader, *isr, *assigned)))
-
-ranked = sorted(assigned, key=lambda r: (r != leader, r not in set(isr)))
-
-ranked = [leader, *(r for r in assigned if r != leader)]
-
-ranked = sorted(set(assigned), key=lambda r: (r != leader, r))
-""")
-ELECTIONS: Final = _blocks("""
-found = next((r for r in assigned if r in isr and r in live), None)
-
-able = set(isr) & live
-found = next((r for r in assigned if r in able), None)
-
-able = [r for r in assigned if r in live and r in set(isr)]
-found = able[0] if able else None
-
-found = None
-for r in assigned:
-    if r in live and r in isr:
-        found = r
-        break
-
-dead = set(isr) - live
-found = next((r for r in assigned if r in isr and not r in dead), None)
-
-able = {r for r in isr if r in live and r in assigned}
-found = min(able, key=assigned.index) if able else None
-
-found = next(filter(lambda r: r in live, [r for r in assigned if r in isr]), None)
-
-able = {r: i for i, r in enumerate(assigned) if r in live}
-able = [r for r in assigned if r in able and r in isr]
-found = (able or [None])[0]
-""")
-WRONG_DROPS: Final = """
-return assigned
-return [leader]
-return ()
-gone = gone[:0]
-pass
-gone = list(gone)[::-1]
-return [leader, leader]
-raise KeyError(leader)
-return gone
-""".strip().splitlines()
-WRONG_ELECTIONS: Final = """
-return None
-return leader
-return 7
-return found
-pass
-found = found
-return assigned[-1]
-raise KeyError(leader)
-""".strip().splitlines()
+NUMBERS, OTHERS, CONDITIONS = map(_lines, ("numbers", "others", "conditions"))
+WRONG_DROPS, WRONG_ELECTIONS = map(_lines, ("wrong_drops", "wrong_elections"))
+DROPS, RANKED, ELECTIONS = (_blocks(PARTS[name]) for name in ("drops", "ranked", "elections"))
 
 
 def make_rule(name: str, chance: Random) -> str:
@@ -480,7 +76,10 @@ def make_condition(chance: Random) -> str:
 
 
 def load_rules(
-    seed: int, count: int, head: str = HEAD, make: Callable[[str, Random], str] = make_rule
+    seed: int,
+    count: int,
+    head: str = PARTS["fuzz_head"],
+    make: Callable[[str, Random], str] = make_rule,
 ) -> list[Callable[..., Any]]:
     """Return rules as a module would have them that was read from a file."""
     chance = Random(seed)
@@ -612,7 +211,7 @@ def test_no_made_up_rule_is_proved_falsely(
     """
     monkeypatch.setattr(prover, "_TRIED_OF_OTHERS", 6)
     tally = Tally(Counter(), [], Counter())
-    for number, rule in enumerate(load_rules(SEED, RULES)):
+    for number, rule in enumerate(load_rules(SEED, RULES, PARTS["fuzz_head"], make_rule)):
         tally.judge(rule, 1 + number % 2)
     with capsys.disabled():
         sys.stdout.write(tally.report())

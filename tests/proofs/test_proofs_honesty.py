@@ -1,24 +1,20 @@
 """What a theorem says of itself is so: the readings it ran under, its method, what refutes it."""
 
 import ctypes
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NoReturn
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from planting import replaced
 
 from reassure_proofs.engine import tasks
 from reassure_proofs.engine.inputs import TooLargeError, find_constants
-from reassure_proofs.engine.prover import Goal, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import ProofGoal
 from reassure_proofs.engine.runner import (
     TheoremResult,
     prove_all,
@@ -26,7 +22,7 @@ from reassure_proofs.engine.runner import (
     summarise_records,
 )
 from reassure_proofs.engine.statement import Parameter, Subject, Theorem, Values, choose_readings
-from reassure_proofs.engine.tasks import Task, group_theorems, run_task
+from reassure_proofs.engine.tasks import ProofTask, group_theorems, run_task
 from reassure_proofs.protocols.kafka_4485.logs import make_log
 from reassure_proofs.protocols.kip_236.drop import DROP
 from reassure_spec import readings
@@ -49,7 +45,7 @@ def test_crash_confirms_no_finding(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "make_function", lambda *_: (_broken, set[str]()))
     for group in group_theorems(REFUTED):
         names = tuple(theorem.name for theorem in group)
-        records = run_task(Task(names, (0,), 3, 60.0))
+        records = run_task(ProofTask(names, (0,), 3, 60.0))
         for theorem in group:
             result = summarise_records(theorem, records, 3)
             if result.counterexample is None:
@@ -272,7 +268,7 @@ def test_plain_input_whose_step_needs_too_much_room_is_left_out() -> None:
         grow,
         {"end": Parameter(kind="natural")},
         (),
-        [Goal("grows", lambda values, result: result >= 0)],
+        [ProofGoal("grows", lambda values, result: result >= 0)],
     )
     assert not found.counterexamples
     assert found.certificate is not None

@@ -11,10 +11,10 @@ import z3
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import estimate_cost, make_tasks, prove_all, summarise_records
 from reassure_proofs.engine.smt import make_scripts
-from reassure_proofs.engine.tasks import Task, run_task
+from reassure_proofs.engine.tasks import ProofTask, run_task
 from reassure_proofs.engine.worker import Worker, WorkerFailedError, WorkerSilentError
 
-_TASK = Task(("drop-exclusive-leader-kept",), tuple(range(4)), 2, 30.0)
+_TASK = ProofTask(("drop-exclusive-leader-kept",), tuple(range(4)), 2, 30.0)
 
 
 def _program(text: str) -> "subprocess.Popen[bytes]":
@@ -25,7 +25,7 @@ def _program(text: str) -> "subprocess.Popen[bytes]":
 
 def test_task_crosses_as_json() -> None:
     """A task comes back from its JSON form as it was."""
-    assert Task.from_json(_TASK.to_json()) == _TASK
+    assert ProofTask.from_json(_TASK.to_json()) == _TASK
 
 
 def test_worker_gives_what_this_process_gives() -> None:
@@ -83,7 +83,7 @@ def test_worker_that_hangs_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_silent_worker_makes_the_theorem_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
     """What no worker answered is unknown, with the reason, and not proved."""
 
-    def ask(self: Worker, task: Task, seconds: float) -> list[dict[str, object]]:
+    def ask(self: Worker, task: ProofTask, seconds: float) -> list[dict[str, object]]:
         raise WorkerSilentError(f"no answer within {seconds:g} s")
 
     monkeypatch.setattr(Worker, "ask", ask)
@@ -104,10 +104,10 @@ def test_worker_ends_with_its_asker() -> None:
     """Where the asking process is killed, a worker in the midst of a proof does not stay behind."""
     text = (
         "import os, sys, threading\n"
-        "from reassure_proofs.engine.tasks import Task\n"
+        "from reassure_proofs.engine.tasks import ProofTask\n"
         "from reassure_proofs.engine.worker import Worker\n"
         "worker = Worker()\n"
-        "task = Task(('failover-ends-alike',), (4,), 2, 60.0)\n"
+        "task = ProofTask(('failover-ends-alike',), (4,), 2, 60.0)\n"
         "threading.Thread(target=worker.ask, args=(task, 60.0), daemon=True).start()\n"
         "while worker._process is None: pass\n"
         "print(worker._process.pid, flush=True)\n"
@@ -138,7 +138,7 @@ def _is_running(pid: int) -> bool:
 
 def test_fault_in_a_worker_reaches_the_asker() -> None:
     """An error in a worker is raised where it was asked, with the worker's message."""
-    task = Task(("no-such-theorem",), (0,), 2, 30.0)
+    task = ProofTask(("no-such-theorem",), (0,), 2, 30.0)
     with Worker() as worker, pytest.raises(WorkerFailedError, match="no-such-theorem"):
         worker.ask(task, 30.0)
 
@@ -146,7 +146,7 @@ def test_fault_in_a_worker_reaches_the_asker() -> None:
 def test_missing_shape_is_not_proved() -> None:
     """A theorem one of whose shapes has no certificate is unknown."""
     (theorem,) = get_theorems(["hw-never-decreases"])
-    records = run_task(Task((theorem.name,), (0, 1), 2, 30.0))
+    records = run_task(ProofTask((theorem.name,), (0, 1), 2, 30.0))
     assert summarise_records(theorem, records, 2).verdict == "proved"
     result = summarise_records(theorem, records[1:], 2)
     assert (result.verdict, "no certificate" in result.reason) == ("unknown", True)

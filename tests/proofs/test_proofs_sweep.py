@@ -4,14 +4,8 @@ import pytest
 
 from reassure_proofs.engine import sweep as module
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.sweep import (
-    SweepResult,
-    other_values,
-    render,
-    sweep,
-    to_json,
-)
-from reassure_proofs.engine.tasks import Task, make_function, run_task
+from reassure_proofs.engine.sweep import SweepResult, other_values, render, sweep, to_json
+from reassure_proofs.engine.tasks import ProofTask, make_function, run_task
 from reassure_spec.readings import UnknownReading, get_profile
 
 
@@ -40,9 +34,9 @@ def test_other_readings_break_what_they_are_known_to_break() -> None:
 
 def test_reading_that_code_does_not_look_at_is_not_asked() -> None:
     """The records of a task name the readings that the code looked at, and no others."""
-    (record,) = run_task(Task(("lag-note-stays-sound",), (0,), 1, 30.0))
+    (record,) = run_task(ProofTask(("lag-note-stays-sound",), (0,), 1, 30.0))
     assert record["read"] == ["lag.credit"]
-    (record,) = run_task(Task(("isr-members-reach-hw",), (0,), 1, 30.0))
+    (record,) = run_task(ProofTask(("isr-members-reach-hw",), (0,), 1, 30.0))
     assert record["read"] == []
 
 

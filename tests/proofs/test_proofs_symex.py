@@ -1,16 +1,19 @@
 """The symbolic executor: what it proves, what it refuses, and that its own faults are caught."""
 
 from collections.abc import Callable
+from dataclasses import asdict
 from itertools import pairwise
 from typing import Any
 
 import pytest
 import z3
+from proving import Proof, prove
 
 from reassure_proofs.engine import prover, smallest
-from reassure_proofs.engine.prover import ProofFaultError, ProofResult, prove
+from reassure_proofs.engine.prover import ProofFaultError
 from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
-from reassure_proofs.engine.symex import Engine, Limits, SSet, _Decision
+from reassure_proofs.engine.symbols import SSet
+from reassure_proofs.engine.symex import PathExplorer, PathLimits, _Decision
 
 
 def _prove(
@@ -18,9 +21,9 @@ def _prove(
     claim: Callable[[Values, Any], Any],
     length: int = 3,
     hypotheses: tuple[Hypothesis, ...] = (),
-    limits: Limits | None = None,
+    limits: PathLimits | None = None,
     hashable: bool = False,
-) -> ProofResult:
+) -> Proof:
     """Prove a claim about a function of a sequence `xs` and a number `n`."""
     shape = {"xs": Parameter(length), "n": Parameter()}
     return prove(function, [shape], hypotheses, claim, limits, hashable)
@@ -39,7 +42,7 @@ def test_sorted_result_is_proved_ordered() -> None:
 def test_proof_carries_a_complete_certificate() -> None:
     """A proof names its shape, has no gap, every path was replayed, and plain inputs were tried."""
     (certificate,) = _prove(lambda v: max(v["xs"]), lambda v, r: r >= v["xs"][0]).certificate
-    assert certificate.to_json() == {
+    assert asdict(certificate) == {
         "shape": {"xs": 3, "n": None},
         "paths": 4,
         "gap": "unsat",
@@ -60,7 +63,7 @@ def test_unordered_result_is_refuted_by_the_smallest_input() -> None:
 @pytest.mark.parametrize("found", [{1}, {2}, {3}, {1, 2}, {1, 2, 3}])
 def test_counterexample_does_not_turn_on_what_the_solver_finds_first(found: set[int]) -> None:
     """Of several sets that violate a claim the same is told, whichever the solver finds first."""
-    live = SSet(Engine(), z3.Function("live", z3.IntSort(), z3.BoolSort()))
+    live = SSet(PathExplorer(), z3.Function("live", z3.IntSort(), z3.BoolSort()))
     is_in = live.function
     solver = z3.Solver()
     solver.add(z3.Or(is_in(1), is_in(2), is_in(3)))
@@ -140,7 +143,7 @@ def test_loop_without_end_is_unknown() -> None:
             steps += 1
         return steps
 
-    result = _prove(function, lambda v, r: r >= 0, limits=Limits(decisions=50))
+    result = _prove(function, lambda v, r: r >= 0, limits=PathLimits(decisions=50))
     assert (result.verdict, result.certificate) == ("unknown", ())
     assert "50 decisions" in result.reason
 
@@ -165,15 +168,17 @@ def test_solver_that_does_not_know_gives_unknown(monkeypatch: pytest.MonkeyPatch
         def check(self, *assumptions: Any) -> Any:
             return z3.unknown
 
-    engine = Engine
-    monkeypatch.setattr(prover, "Engine", lambda **options: engine(_solver=Undecided(), **options))
+    engine = PathExplorer
+    monkeypatch.setattr(
+        prover, "PathExplorer", lambda **options: engine(_solver=Undecided(), **options)
+    )
     result = _prove(lambda v: sorted(v["xs"]), _ordered)
     assert (result.verdict, "does not know" in result.reason) == ("unknown", True)
 
 
 def test_time_limit_gives_unknown() -> None:
     """An exploration that is out of time makes the theorem unknown."""
-    result = _prove(lambda v: sorted(v["xs"]), _ordered, limits=Limits(seconds=-1.0))
+    result = _prove(lambda v: sorted(v["xs"]), _ordered, limits=PathLimits(seconds=-1.0))
     assert (result.verdict, "no result in" in result.reason) == ("unknown", True)
 
 
@@ -208,7 +213,7 @@ def test_set_of_symbols_that_was_not_asked_for_is_unknown() -> None:
     assert (result.verdict, "set or a dict" in result.reason) == ("unknown", True)
 
 
-class _ForgetsForced(Engine):
+class _ForgetsForced(PathExplorer):
     """Does not record decisions that have only one answer."""
 
     def decide(self, question: Any) -> bool:
@@ -220,14 +225,14 @@ class _ForgetsForced(Engine):
         return answer
 
 
-class _DropsPath(Engine):
+class _DropsPath(PathExplorer):
     """Never visits the other side of a path's last decision."""
 
     def _backtrack(self) -> bool:
         return super()._backtrack() and super()._backtrack()
 
 
-class _NegatesWrongly(Engine):
+class _NegatesWrongly(PathExplorer):
     """Puts the question itself into the path's condition where the answer was no."""
 
     def _open(self, question: Any) -> _Decision:
@@ -237,7 +242,7 @@ class _NegatesWrongly(Engine):
         return decision
 
 
-class _FlipsWrongly(Engine):
+class _FlipsWrongly(PathExplorer):
     """Visits the other side with the answer of the first side."""
 
     def _backtrack(self) -> bool:
@@ -249,10 +254,10 @@ class _FlipsWrongly(Engine):
 
 @pytest.mark.parametrize("faulty", [_ForgetsForced, _DropsPath, _NegatesWrongly, _FlipsWrongly])
 def test_fault_in_the_executor_is_caught(
-    faulty: type[Engine], monkeypatch: pytest.MonkeyPatch
+    faulty: type[PathExplorer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An executor with a planted fault proves nothing: it is reported as being at fault."""
-    monkeypatch.setattr(prover, "Engine", faulty)
+    monkeypatch.setattr(prover, "PathExplorer", faulty)
     with pytest.raises(ProofFaultError, match="cannot be trusted"):
         _prove(lambda v: (v["n"] in v["xs"], sorted(v["xs"])), lambda v, r: True)
 

@@ -188,13 +188,13 @@ def test_solver_that_does_not_know_is_unknown(
         def reason_unknown(self) -> str:
             return "too hard"
 
-    original = symex.Engine.check
+    original = symex.PathExplorer.check
 
-    def check(engine: symex.Engine, *assumptions: Any) -> Any:
+    def check(engine: symex.PathExplorer, *assumptions: Any) -> Any:
         engine._solver = Doubtful()
         return original(engine, *assumptions)
 
-    monkeypatch.setattr(symex.Engine, "check", check)
+    monkeypatch.setattr(symex.PathExplorer, "check", check)
     code, out, _ = run(capsys, "drop-leader-kept", "--replication-factor", "1")
     assert code == 2
     assert "the solver does not know: too hard" in out

@@ -2,8 +2,7 @@
 
 A proof depends on the text of the theorem's module and of every module of this project that it
 imports, directly or not, on the engine, on the solver and on Python. A digest of all of that names
-the file in which the records of a task are kept. A function that was exchanged while the program
-runs counts as well: the code of functions is digested as it is in memory, beside the text.
+the file in which the records of a task are kept.
 
 Only what was settled is kept; what the time was too short for is asked again.
 """
@@ -18,16 +17,15 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from importlib import import_module
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, Final
 
 from reassure_proofs.engine.register import find_modules, get_theorems
 from reassure_proofs.engine.statement import Theorem, choose_readings
-from reassure_proofs.engine.tasks import Task
+from reassure_proofs.engine.tasks import ProofTask
 
 Record = dict[str, Any]
 
@@ -54,7 +52,7 @@ class Cache:
         self.folder = folder
         self._digests: dict[str, str] = {}
 
-    def get(self, task: Task) -> list[Record] | None:
+    def get(self, task: ProofTask) -> list[Record] | None:
         """Return the records of a task, each with `cached`, None where none are kept."""
         path = self._path(task)
         try:
@@ -65,7 +63,7 @@ class Cache:
             return None
         return [{**record, "cached": True} for record in records]
 
-    def put(self, task: Task, records: Sequence[Record]) -> None:
+    def put(self, task: ProofTask, records: Sequence[Record]) -> None:
         """Keep the records of a task, if nothing in them is unknown.
 
         A folder that cannot be written to keeps nothing.
@@ -88,7 +86,7 @@ class Cache:
             if path.stat().st_mtime < oldest:
                 path.unlink(missing_ok=True)
 
-    def _path(self, task: Task) -> Path:
+    def _path(self, task: ProofTask) -> Path:
         asked = {name: value for name, value in task.to_json().items() if name != "seconds"}
         given = [self._digest(theorem) for theorem in get_theorems(task.theorems)]
         key = hashlib.sha256(json.dumps([asked, given]).encode()).hexdigest()
@@ -107,7 +105,6 @@ def digest_module(home: str) -> str:
     found = hashlib.sha256(repr(_digest_tools()).encode())
     for name in sorted(_find_reached((*_ENGINE, home))):
         found.update(name.encode() + _read(name)[0])
-        found.update(_digest_memory(import_module(name)))
     return found.hexdigest()
 
 
@@ -176,34 +173,3 @@ def _is_module(name: str) -> bool:
     except ModuleNotFoundError:
         return False
     return spec is not None and spec.origin is not None
-
-
-def _digest_memory(module: ModuleType) -> bytes:
-    """Return a digest of the functions of a module, and of its classes, as they are now."""
-    found = hashlib.sha256()
-    for owner in (module, *(v for v in vars(module).values() if isinstance(v, type))):
-        if owner is not module and owner.__module__ != module.__name__:
-            continue
-        for name, value in vars(owner).items():
-            function = getattr(value, "__func__", getattr(value, "fget", value))
-            function = getattr(function, "__wrapped__", function)
-            if isinstance(function, FunctionType):
-                found.update(f"{name} {_spell_code(function.__code__)}".encode())
-    return found.digest()
-
-
-def _spell_code(code: CodeType) -> str:
-    """Return the code of a function in a text that is alike in every process."""
-    constants = [
-        _spell_code(each) if isinstance(each, CodeType) else _spell_constant(each)
-        for each in code.co_consts
-    ]
-    return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))
-
-
-def _spell_constant(value: object) -> str:
-    if isinstance(value, frozenset):
-        return f"frozenset {sorted(map(_spell_constant, value))}"
-    if isinstance(value, tuple):
-        return f"tuple {[_spell_constant(part) for part in value]}"
-    return repr(value)

@@ -25,7 +25,6 @@ from typing import Any, Final
 from reassure_proofs.engine.containers import RuleSet
 from reassure_proofs.engine.dialect import make_twin, run_twin
 from reassure_proofs.engine.prover import (
-    Goal,
     UnsteadyError,
     explore_shape,
     is_in_code_under_test,
@@ -34,8 +33,8 @@ from reassure_proofs.engine.prover import (
 from reassure_proofs.engine.register import find_rules, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
 from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
-from reassure_proofs.engine.symex import Limits, TimeIsUp
-from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
+from reassure_proofs.engine.symex import PathLimits, TimeIsUp
+from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_spec.errors import BadUsage
 
 Candidate = Callable[..., Any]
@@ -121,12 +120,12 @@ def find_accepted(rule: Rule, assume: Sequence[str]) -> tuple[Hypothesis, ...]:
 
     Raises CandidateError for a name that is none of them.
     """
-    names = [item.name for item in rule.preconditions]
-    unknown = [name for name in assume if name not in (*names, ALL)]
+    names = [*(item.name for item in rule.preconditions), *([ALL] if rule.preconditions else [])]
+    unknown = [name for name in assume if name not in names and name != ALL]
     if unknown:
         raise CandidateError(
             f"{unknown[0]!r} is no precondition of a {rule.name} rule; expected one of: "
-            f"{', '.join((*names, ALL)) if names else 'none'}"
+            f"{', '.join(names) or 'none'}"
         )
     return tuple(item for item in rule.preconditions if item.name in assume or ALL in assume)
 
@@ -168,15 +167,12 @@ def list_assumed(name: str | Candidate, assume: Sequence[str]) -> list[dict[str,
     rule, and empty for those that are not assumed.
     """
     rule = recognise(load_candidate(name) if isinstance(name, str) else name)
-    accepted = find_accepted(rule, assume)
+    assumed = dict.fromkeys(rule.surroundings, "given")
+    assumed |= dict.fromkeys(rule.preconditions, "")
+    assumed |= dict.fromkeys(find_accepted(rule, assume), "accepted")
     return [
-        {
-            "name": item.name,
-            "sentence": item.sentence,
-            "assumed": "accepted" if item in accepted else "given" if item in given else "",
-        }
-        for given in (rule.surroundings,)
-        for item in (*given, *rule.preconditions)
+        {"name": item.name, "sentence": item.sentence, "assumed": why}
+        for item, why in assumed.items()
     ]
 
 
@@ -214,9 +210,8 @@ def _explore_group(
 
     Once a shape was refused, this one and those that follow are tried on plain inputs only.
     """
-    shared, extra = split_hypotheses(group)
-    goals = [Goal(item.name, item.claim, extra[item.name]) for item in group]
-    plain, limits = group[0].subject.function, Limits(seconds=timeout_s)
+    shared, goals = make_goals(group)
+    plain, limits = group[0].subject.function, PathLimits(seconds=timeout_s)
     reason = ""
     for place, shape in enumerate(group[0].shapes(replication_factor)):
         try:

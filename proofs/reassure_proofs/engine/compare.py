@@ -37,7 +37,7 @@ class Otherwise:
 
 
 @dataclass(frozen=True, slots=True)
-class Comparison:
+class RuleComparison:
     """What came of asking two rules."""
 
     rule: Rule
@@ -47,7 +47,7 @@ class Comparison:
     """Whether every input up to the bound was asked."""
 
 
-def compare_rules(old: str, new: str, factor: int) -> Comparison:
+def compare_rules(old: str, new: str, factor: int) -> RuleComparison:
     """Ask two rules on every input up to a replication factor, smallest first.
 
     Lists have no repetitions, who is in sync is assigned, the leader is assigned or nobody, and
@@ -71,7 +71,7 @@ def compare_rules(old: str, new: str, factor: int) -> Comparison:
         answers = [_ask(each, arguments) for each in ask]
         if answers[0] != answers[1]:
             found.append(Otherwise(arguments, *answers))
-    return Comparison(rule, len(inputs[:MOST]), tuple(found), len(inputs) <= MOST)
+    return RuleComparison(rule, len(inputs[:MOST]), tuple(found), len(inputs) <= MOST)
 
 
 def _is_odd(arguments: Values) -> bool:

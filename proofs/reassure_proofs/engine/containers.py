@@ -6,11 +6,13 @@ comparison a decision of the path, so that plain and symbolic numbers may stand 
 plain set leaves to chance, the order of its members, is refused where it would show.
 """
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Any, ClassVar, Final, NoReturn
 
-from reassure_proofs.engine.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symbols import SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symex import GaveUp
 
 _ATOMS: Final = (SInt, SBool, int, bool, str, bytes, type(None), Fraction, object)
 
@@ -77,11 +79,39 @@ def unordered(values: Iterable[Any]) -> Iterator[Any]:
     return iter(values)
 
 
+def _with_each(apply: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """Return the method that does to a set what an operator does, with one other after another."""
+
+    def method(self: "RuleSet", *others: Any) -> "RuleSet":
+        found = self.copy()
+        for other in others:
+            found = apply(found, as_set(other))
+        return found
+
+    return method
+
+
+def _in_place(apply: Callable[..., Any], *, answers: bool = True) -> Callable[..., Any]:
+    """Return the method that puts what comes of an operation in the place of a set's members."""
+
+    def method(self: "RuleSet", *others: Any) -> Any:
+        found = self.replace(apply(self, *others))
+        return found if answers else None
+
+    return method
+
+
+def _differs(one: Any, other: object) -> bool:
+    same: bool = one == other
+    return not same
+
+
 class RuleSet:
     """A set or, where `frozen`, a frozenset."""
 
     __slots__ = ("frozen", "members", "ordered", "shared")
     __hash__ = None  # type: ignore[assignment]
+    __ne__: Any = _differs
 
     def __init__(
         self,
@@ -129,23 +159,15 @@ class RuleSet:
             if len(self.members) != count:
                 raise RuntimeError("Set changed size during iteration")
 
-    def _others(self, other: object) -> Any:
-        """Return the other side of an operator, None where it is no set."""
-        return other if isinstance(other, RuleSet | SSet) else None
-
     def __and__(self, other: object) -> Any:
-        right = self._others(other)
-        return (
-            NotImplemented
-            if right is None
-            else self._new(m for m in self.members if _is_one_of(m, right))
-        )
+        if not isinstance(other, RuleSet | SSet):
+            return NotImplemented
+        return self._new(m for m in self.members if _is_one_of(m, other))
 
     def __sub__(self, other: object) -> Any:
-        right = self._others(other)
-        if right is None:
+        if not isinstance(other, RuleSet | SSet):
             return NotImplemented
-        return self._new(m for m in self.members if m not in right)
+        return self._new(m for m in self.members if m not in other)
 
     def __or__(self, other: object) -> Any:
         if not isinstance(other, RuleSet):
@@ -165,28 +187,21 @@ class RuleSet:
     def __rsub__(self, other: object) -> NoReturn:
         raise GaveUp("a set is taken from one of any size")
 
-    def __iand__(self, other: object) -> Any:
-        return self._replace(self & other)
-
-    def __isub__(self, other: object) -> Any:
-        return self._replace(self - other)
-
-    def __ior__(self, other: object) -> Any:
-        return self._replace(self | other)
-
-    def __ixor__(self, other: object) -> Any:
-        return self._replace(self ^ other)
-
-    def _replace(self, found: "RuleSet") -> "RuleSet":
+    def replace(self, found: "RuleSet") -> "RuleSet":
+        """Take the members of another set; of a frozen one, return that."""
         if self.frozen:
             return found
         self._change()
         self.members = list(found.members)
         return self
 
+    __iand__, __ior__ = _in_place(operator.and_), _in_place(operator.or_)
+    __isub__, __ixor__ = _in_place(operator.sub), _in_place(operator.xor)
+
     def __le__(self, other: object) -> Any:
-        right = self._others(other)
-        return NotImplemented if right is None else all(m in right for m in self.members)
+        if not isinstance(other, RuleSet | SSet):
+            return NotImplemented
+        return all(m in other for m in self.members)
 
     def __ge__(self, other: object) -> Any:
         return other <= self if isinstance(other, RuleSet) else NotImplemented
@@ -206,33 +221,17 @@ class RuleSet:
             return NotImplemented
         return len(self) == len(other) and self <= other
 
-    def __ne__(self, other: object) -> Any:
-        same = self == other
-        return same if same is NotImplemented else not same
-
     def __repr__(self) -> str:
         raise GaveUp("text is made of a set")
 
     def __format__(self, _: str) -> str:
         return repr(self)
 
-    def union(self, *others: Iterable[Any]) -> "RuleSet":
-        """As that of a plain set."""
-        return self._new([*self.members, *(m for other in others for m in unordered(other))])
-
-    def intersection(self, *others: Any) -> "RuleSet":
-        """As that of a plain set."""
-        found = self._new(self.members)
-        for other in others:
-            found = self._new((found & as_set(other)).members)
-        return found
-
-    def difference(self, *others: Any) -> "RuleSet":
-        """As that of a plain set."""
-        found = self._new(self.members)
-        for other in others:
-            found = self._new((found - as_set(other)).members)
-        return found
+    union, intersection = _with_each(operator.or_), _with_each(operator.and_)
+    difference = _with_each(operator.sub)
+    update = _in_place(union, answers=False)
+    intersection_update = _in_place(intersection, answers=False)
+    difference_update = _in_place(difference, answers=False)
 
     def symmetric_difference(self, other: Any) -> "RuleSet":
         """As that of a plain set."""
@@ -258,18 +257,6 @@ class RuleSet:
         """As that of a plain set."""
         self._change()
         self._insert(member)
-
-    def update(self, *others: Iterable[Any]) -> None:
-        """As that of a plain set."""
-        self._replace(self.union(*others))
-
-    def intersection_update(self, *others: Any) -> None:
-        """As that of a plain set."""
-        self._replace(self.intersection(*others))
-
-    def difference_update(self, *others: Any) -> None:
-        """As that of a plain set."""
-        self._replace(self.difference(*others))
 
     def discard(self, member: object) -> None:
         """As that of a plain set."""
@@ -308,7 +295,7 @@ def as_set(values: Any) -> Any:
     return values if isinstance(values, RuleSet | SSet) else RuleSet(values)
 
 
-class View:
+class DictView:
     """What `values()` and `items()` of a dict give."""
 
     __slots__ = ("_get",)
@@ -345,6 +332,7 @@ class RuleDict:
 
     __slots__ = ("_keys", "_values", "shared")
     __hash__ = None  # type: ignore[assignment]
+    __ne__: Any = _differs
 
     def __init__(self, pairs: Any = (), *, shared: bool = False, **named: Any) -> None:
         self.shared = False
@@ -394,7 +382,7 @@ class RuleDict:
         return len(self._keys)
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(View(lambda: self._keys))
+        return iter(DictView(lambda: self._keys))
 
     def __reversed__(self) -> Iterator[Any]:
         return iter(list(self)[::-1])
@@ -404,10 +392,6 @@ class RuleDict:
             return NotImplemented
         same = len(self) == len(other) and all(key in other for key in self._keys)
         return same and all(_equal(value, other[key]) for key, value in self.items())
-
-    def __ne__(self, other: object) -> Any:
-        same = self == other
-        return same if same is NotImplemented else not same
 
     def __or__(self, other: Any) -> Any:
         if not isinstance(other, RuleDict):
@@ -480,13 +464,13 @@ class RuleDict:
         found.members = self._keys
         return found
 
-    def values(self) -> View:
+    def values(self) -> DictView:
         """As that of a plain dict."""
-        return View(lambda: self._values)
+        return DictView(lambda: self._values)
 
-    def items(self) -> View:
+    def items(self) -> DictView:
         """As that of a plain dict."""
-        return View(lambda: list(zip(self._keys, self._values, strict=True)))
+        return DictView(lambda: list(zip(self._keys, self._values, strict=True)))
 
     def concretise(self, plain: Callable[[Any], Any]) -> dict[Any, Any]:
         """Return the plain dict that this is in a model."""
@@ -495,4 +479,4 @@ class RuleDict:
 
 refuse_the_rest(RuleSet, set)
 refuse_the_rest(RuleDict, dict)
-refuse_the_rest(View, type({}.values()))
+refuse_the_rest(DictView, type({}.values()))

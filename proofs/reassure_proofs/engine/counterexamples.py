@@ -5,11 +5,11 @@ smallest counterexample is told as a scenario (`reassure_spec.scenarios`, area `
 where a world has the commands for it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from textwrap import wrap
 from typing import Any, Final
 
-from reassure_proofs.engine.statement import Telling, Theorem
+from reassure_proofs.engine.statement import Theorem
 
 AREA: Final = "counterexamples"
 WIDTH: Final = 98
@@ -28,26 +28,24 @@ def restore_arguments(theorem: Theorem, arguments: Mapping[str, Any]) -> dict[st
     }
 
 
-def tell(theorem: Theorem, arguments: Mapping[str, Any]) -> Telling:
-    """Return the counterexample in the commands of a scenario.
+def render_scenario(theorem: Theorem, arguments: Mapping[str, Any]) -> str:
+    """Return a counterexample as the text of a scenario whose answers are still to be filled in.
 
     Raises ValueError for a theorem whose subject no world has the commands for.
     """
-    if theorem.subject.tell is None:
+    tell = theorem.subject.tell
+    if tell is None:
         raise ValueError(f"{theorem.name}: no world has the commands for {theorem.subject.words}")
-    return theorem.subject.tell(restore_arguments(theorem, arguments))
+    readings = (*theorem.subject.changes, *theorem.subject.told_under)
+    commands = tell(restore_arguments(theorem, arguments))
+    return "\n".join(_lines(theorem, commands, readings)) + "\n"
 
 
-def render_scenario(theorem: Theorem, telling: Telling) -> str:
-    """Return the text of a scenario in which the answers are still to be filled in."""
-    return "\n".join(_lines(theorem, telling)) + "\n"
-
-
-def _lines(theorem: Theorem, telling: Telling) -> Iterator[str]:
+def _lines(theorem: Theorem, commands: Sequence[str], readings: Sequence[str]) -> Iterator[str]:
     told = f"Theorem {theorem.name}, finding {theorem.finding}. Refuted: {theorem.statement}"
     yield from (f"# {line}" for line in wrap(told, WIDTH))
     yield f"# clauses: {theorem.clause}"
-    readings = f"     readings: {','.join(telling.readings)}" if telling.readings else ""
-    yield f"# profile: {theorem.profile}{readings}"
-    for command in telling.commands:
+    under = f"     readings: {','.join(readings)}" if readings else ""
+    yield f"# profile: {theorem.profile}{under}"
+    for command in commands:
         yield from (command, "----", "ok", "")

@@ -20,6 +20,7 @@ from fractions import Fraction
 from types import BuiltinFunctionType, CellType, CodeType, FunctionType
 from typing import Any, Final
 
+from reassure_proofs.engine.codes import all_codes, find_names
 from reassure_proofs.engine.containers import Order, RuleDict, RuleSet, unordered
 from reassure_proofs.engine.library import (
     Known,
@@ -28,8 +29,9 @@ from reassure_proofs.engine.library import (
     get_attribute,
     get_plain_type,
 )
-from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, inner_codes, rewrite
-from reassure_proofs.engine.symex import GaveUp, SBool, Signal, SInt, bound_beyond
+from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, rewrite
+from reassure_proofs.engine.symbols import SBool, SInt, bound_beyond
+from reassure_proofs.engine.symex import GaveUp, Signal
 
 _CACHED: Final = type(functools.cache(len))
 
@@ -155,7 +157,7 @@ def make_twin(function: Any) -> Any:
     named = function.__kwdefaults__ or {}
     twin.__kwdefaults__ = {name: convert(value, name) for name, value in named.items()}
     names[RUNTIME] = Runtime()
-    for name in _names(code) - {RUNTIME}:
+    for name in find_names(code).keys() - {RUNTIME}:
         if name in function.__globals__:
             names[name] = convert(function.__globals__[name], name)
         elif hasattr(builtins, name):
@@ -166,23 +168,13 @@ def make_twin(function: Any) -> Any:
 def _find_memory(code: CodeType) -> str:
     """Return what a function changes that outlives its calls, "" for nothing."""
     outer = set(code.co_freevars)
-    for each in _all_codes(code):
+    for each in all_codes(code):
         for step in dis.get_instructions(each):
             stores = step.opname in ("STORE_DEREF", "DELETE_DEREF")
             # A variable of its own that goes by the same name is no free one there.
             if stores and step.argval in outer and step.argval in each.co_freevars:
                 return str(step.argval)
     return ""
-
-
-def _all_codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for inner in inner_codes(code):
-        yield from _all_codes(inner)
-
-
-def _names(code: CodeType) -> set[str]:
-    return {name for each in _all_codes(code) for name in each.co_names}
 
 
 def convert(value: Any, name: str) -> Any:

@@ -9,7 +9,7 @@ both kinds define: comparison, `&`, `|`, `^` and `+` (a truth value counts as 0 
 functions here take their place. Nothing here needs the solver.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -91,6 +91,11 @@ def member(value: Number, values: Iterable[Number]) -> Truth:
     return any_of(value == other for other in values)
 
 
+def absent(value: Number, values: Iterable[Number]) -> Truth:
+    """Return whether `value` is equal to none of `values`."""
+    return negate(member(value, values))
+
+
 def inside(value: Number, members: Any) -> Truth:
     """Return whether `value` is in a set of any size, plain or symbolic.
 
@@ -108,6 +113,15 @@ def subset(smaller: Iterable[Number], larger: Sequence[Number]) -> Truth:
     False
     """
     return all_of(member(value, larger) for value in smaller)
+
+
+def alike(first: Sequence[Number], second: Sequence[Number]) -> Truth:
+    """Return whether two lists have the same members, in whatever order.
+
+    >>> alike((1, 2), (2, 1)), alike((1, 2), (1, 1))
+    (True, False)
+    """
+    return subset(first, second) & subset(second, first)
 
 
 def same(first: Sequence[Number], second: Sequence[Number]) -> Truth:
@@ -128,6 +142,18 @@ def distinct(values: Iterable[Number]) -> Truth:
     False
     """
     return all_of(first != second for first, second in combinations(values, 2))
+
+
+def comes_first(value: Number, values: Sequence[Number], holds: Callable[[Number], Truth]) -> Truth:
+    """Return whether `value` is one of `values`, and something holds of none before it.
+
+    >>> comes_first(2, (1, 2), lambda number: number > 1)
+    True
+    """
+    return any_of(
+        (each == value) & all_of(negate(holds(other)) for other in values[:place])
+        for place, each in enumerate(values)
+    )
 
 
 def remaining(values: Sequence[Number], removed: Sequence[Number]) -> Number:

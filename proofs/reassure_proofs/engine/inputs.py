@@ -14,6 +14,7 @@ from random import Random
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
+from reassure_proofs.engine.codes import find_names, read_closure
 from reassure_proofs.engine.statement import Parameter, Shape, Values
 
 _SMALL: Final = (0, 1, 2, 3, 4, -1)
@@ -70,7 +71,7 @@ def _parts(value: object) -> Iterator[object]:
         yield value.__code__
         yield from value.__defaults__ or ()
         yield from (value.__kwdefaults__ or {}).values()
-        yield from _contents(value)
+        yield from read_closure(value)
         yield from _named(value)
     elif isinstance(value, MethodType):
         yield from (value.__func__, value.__self__)
@@ -91,22 +92,9 @@ def _find_origin(value: object) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _contents(function: FunctionType) -> Iterator[object]:
-    for cell in function.__closure__ or ():
-        try:
-            yield cell.cell_contents
-        except ValueError:
-            # A cell may be empty: what it is for was not made yet.
-            continue
-
-
 def _named(function: FunctionType) -> Iterator[object]:
     """Yield the globals that a function and those within it name, and attributes of modules."""
-    names: dict[str, None] = {}
-    codes = [function.__code__]
-    for code in codes:
-        names.update(dict.fromkeys(code.co_names))
-        codes.extend(inner for inner in code.co_consts if isinstance(inner, CodeType))
+    names = find_names(function.__code__)
     for name in names:
         value = function.__globals__.get(name)
         yield value

@@ -21,15 +21,16 @@ from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any, Final, NoReturn
 
 from reassure_proofs.engine.containers import (
+    DictView,
     Order,
     RuleDict,
     RuleSet,
-    View,
     as_set,
     find_kind,
     unordered,
 )
-from reassure_proofs.engine.symex import GaveUp, SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symbols import SBool, SInt, SSet, refuse_the_rest
+from reassure_proofs.engine.symex import GaveUp
 
 _PLAIN: Final = (type(None), bool, int, float, str, bytes, Fraction, type(...), object, range)
 _DUNDERS: Final = (
@@ -181,12 +182,8 @@ def _range(*bounds: Any) -> range:
     return range(*bounds)
 
 
-def _set(values: Any = ()) -> Any:
-    return values if isinstance(values, SSet) else RuleSet(values)
-
-
-def _frozenset(values: Any = ()) -> Any:
-    return values if isinstance(values, SSet) else RuleSet(values, frozen=True)
+def _make_set(*, frozen: bool) -> Callable[..., Any]:
+    return lambda values=(): values if isinstance(values, SSet) else RuleSet(values, frozen=frozen)
 
 
 def _islice(values: Iterable[Any], *bounds: Any) -> Any:
@@ -222,11 +219,8 @@ def _getattr(value: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(value: Any, name: str) -> bool:
-    try:
-        get_attribute(value, name, _no_module)
-    except AttributeError:
-        return False
-    return True
+    nothing = object()
+    return _getattr(value, name, nothing) is not nothing
 
 
 def _no_module(_: Any, name: str) -> NoReturn:
@@ -244,7 +238,7 @@ def _kinds(kind: Any) -> tuple[type, ...]:
 
 
 def _isinstance(value: Any, kind: Any) -> bool:
-    if isinstance(value, Unknown | FunctionType | View):
+    if isinstance(value, Unknown | FunctionType | DictView):
         raise GaveUp("isinstance is asked of a value that is not followed")
     return issubclass(get_plain_type(value), _kinds(kind))
 
@@ -344,8 +338,8 @@ _know(sum, _sum)
 _know(int, _int, int)
 _know(str, Unknown("str").refuse, str)
 _know(range, _range, range)
-_know(set, _set, set)
-_know(frozenset, _frozenset, frozenset)
+_know(set, _make_set(frozen=False), set)
+_know(frozenset, _make_set(frozen=True), frozenset)
 _know(dict, RuleDict, dict, fromkeys=_from_keys)
 _know(object, object)
 _know(isinstance, _isinstance)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.engine.statement import Theorem
-from reassure_proofs.engine.tasks import Task, group_theorems
+from reassure_proofs.engine.tasks import ProofTask, group_theorems
 
 SHAPE: Final = "shape"
 """Stands for all that a theorem assumes only to bound the number of paths."""
@@ -43,20 +43,6 @@ class NecessityResult:
         """Whether that is what the register says."""
         return self.verdict == ("not needed" if self.hypothesis == SHAPE else "needed")
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the result as plain JSON values."""
-        return {
-            "theorem": self.theorem.name,
-            "clause": self.theorem.clause,
-            "hypothesis": self.hypothesis,
-            "sentence": self.sentence,
-            "verdict": self.verdict,
-            "as_expected": self.as_expected,
-            "bound": self.bound,
-            "counterexample": self.counterexample,
-            "reason": self.reason,
-        }
-
 
 def examine_hypotheses(
     names: Sequence[str] | None = None,
@@ -72,7 +58,7 @@ def examine_hypotheses(
     """
     theorems = get_theorems(None if names is None else list(names), tier)
     proved = [theorem for theorem in theorems if theorem.expected == "proved"]
-    asked: list[tuple[str, Task]] = []
+    asked: list[tuple[str, ProofTask]] = []
     for group in group_theorems(proved):
         for name in dict.fromkeys(name for theorem in group for name, _ in _left_out(theorem)):
             concerned = [item for item in group if name in dict(_left_out(item))]
@@ -128,18 +114,3 @@ def _summarise(
         counterexample=None if found is None else dict(found),
         reason=result.reason,
     )
-
-
-def to_json(results: Sequence[NecessityResult]) -> dict[str, Any]:
-    """Return the body of the report: `counts` and `necessity`."""
-    verdicts = [result.verdict for result in results]
-    return {
-        "counts": {
-            "hypotheses": len(results),
-            "needed": verdicts.count("needed"),
-            "not_needed": verdicts.count("not needed"),
-            "unknown": verdicts.count("unknown"),
-            "unexpected": sum(not result.as_expected for result in results),
-        },
-        "necessity": [result.to_json() for result in results],
-    }

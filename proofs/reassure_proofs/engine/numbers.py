@@ -18,8 +18,10 @@ import re
 import textwrap
 from collections.abc import Iterator
 from importlib import import_module
-from types import CodeType, FunctionType, MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final
+
+from reassure_proofs.engine.codes import all_codes, read_closure
 
 _MODEL: Final = "reassure_model."
 _NO_BROKER: Final = re.compile(
@@ -61,8 +63,8 @@ def _parts(value: Any) -> Iterator[Any]:
         yield from (value.func, *value.args, *value.keywords.values())
     elif isinstance(value, FunctionType) and value.__module__.startswith("reassure_"):
         yield from (getattr(value, "__wrapped__", None), *(value.__defaults__ or ()))
-        yield from (cell.cell_contents for cell in value.__closure__ or () if _is_full(cell))
-        for code in _codes(value.__code__):
+        yield from read_closure(value)
+        for code in all_codes(value.__code__):
             yield from (value.__globals__.get(name) for name in code.co_names)
             # A module of the model that is loaded by its name.
             named = [each for each in code.co_consts if str(each).startswith(_MODEL)]
@@ -75,20 +77,6 @@ def _parts(value: Any) -> Iterator[Any]:
     elif isinstance(value, type) and value.__module__.startswith(_MODEL):
         for own in vars(value).values():
             yield getattr(own, "fget", None) or getattr(own, "__func__", own)
-
-
-def _is_full(cell: Any) -> bool:
-    try:
-        return cell.cell_contents is not None
-    except ValueError:
-        return False
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    yield code
-    for each in code.co_consts:
-        if isinstance(each, CodeType):
-            yield from _codes(each)
 
 
 def _find_in(function: FunctionType) -> Iterator[str]:

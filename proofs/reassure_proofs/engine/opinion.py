@@ -9,7 +9,7 @@ import importlib
 import importlib.util
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from reassure_spec.errors import Unavailable
@@ -43,13 +43,7 @@ class Opinion:
 
     def to_json(self) -> dict[str, Any]:
         """Return the opinion as plain JSON values."""
-        return {
-            "script": self.script,
-            "first": self.first,
-            "second": self.second,
-            "verdict": self.verdict,
-            "seconds": round(self.seconds, 3),
-        }
+        return {**asdict(self), "verdict": self.verdict, "seconds": round(self.seconds, 3)}
 
 
 def has_second_solver() -> bool:
@@ -79,9 +73,7 @@ def ask_again(text: str, timeout_s: float = 60.0) -> str:
 
 
 def ask_all(
-    scripts: Iterable[Any],
-    timeout_s: float = 60.0,
-    progress: Callable[[int], None] | None = None,
+    scripts: Iterable[Any], timeout_s: float = 60.0, progress: Callable[[int], None] | None = None
 ) -> list[Opinion]:
     """Return the opinions on all scripts (`engine.smt.Script`), in their order.
 
@@ -104,9 +96,7 @@ def to_json(opinions: Sequence[Opinion]) -> dict[str, Any]:
         "second_opinion": {
             "solver": SOLVER,
             "scripts": len(opinions),
-            "agrees": verdicts.count("agrees"),
-            "differs": verdicts.count("differs"),
-            "unknown": verdicts.count("unknown"),
+            **{name: verdicts.count(name) for name in ("agrees", "differs", "unknown")},
             "seconds": round(sum(opinion.seconds for opinion in opinions), 3),
             "not_agreed": [o.to_json() for o in opinions if o.verdict != "agrees"],
         }

@@ -15,7 +15,7 @@ input of that path that breaks the claim. Then, whatever the answers were:
 """
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from random import Random
@@ -26,9 +26,15 @@ import z3
 
 from reassure_proofs.engine.dialect import find_place
 from reassure_proofs.engine.inputs import TooLargeError, draw, find_constants, find_numbers, rename
+from reassure_proofs.engine.results import (
+    Certificate,
+    Counterexample,
+    ProofGoal,
+    ProofObligation,
+    ShapeResult,
+)
 from reassure_proofs.engine.smallest import find_smallest, make_plain
 from reassure_proofs.engine.statement import (
-    Claim,
     Function,
     Hypothesis,
     Parameter,
@@ -36,19 +42,17 @@ from reassure_proofs.engine.statement import (
     Values,
     describe,
     describe_values,
-    summarise_verdict,
 )
+from reassure_proofs.engine.symbols import SBool, SInt, SSet, concretise
 from reassure_proofs.engine.symex import (
-    Engine,
     EngineFault,
     GaveUp,
-    Limits,
     Path,
-    SBool,
+    PathExplorer,
+    PathLimits,
     Signal,
     Term,
     TimeIsUp,
-    concretise,
     conjunction,
     disjunction,
     negation,
@@ -72,127 +76,6 @@ _WITNESSES: Final = 64
 """So many witnesses are kept, to make inputs of."""
 
 
-@dataclass(frozen=True, slots=True)
-class Counterexample:
-    """The smallest input found that satisfies the hypotheses and breaks the claim."""
-
-    arguments: Mapping[str, Any]
-    """Plain arguments by name."""
-    outcome: str
-    """What the plain code returned for them, or the exception that it raised."""
-
-    def sentence(self) -> str:
-        """Return the counterexample in one line."""
-        return f"{describe_values(self.arguments)} -> {self.outcome}"
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the counterexample as plain JSON values."""
-        arguments = {name: _as_json(value) for name, value in self.arguments.items()}
-        return {"arguments": arguments, "outcome": self.outcome, "sentence": self.sentence()}
-
-
-@dataclass(frozen=True, slots=True)
-class Certificate:
-    """Evidence that an exploration left nothing out."""
-
-    shape: Mapping[str, int | str | None]
-    """Lengths by argument, None for a single value; a word stands for itself."""
-    paths: int
-    """Paths explored. None at all means that no input of this shape satisfies the hypotheses."""
-    gap: str
-    """Solver's answer to: is there an input that takes none of the paths? Must be `unsat`."""
-    replayed: int
-    """Paths whose witness gave the same result in the plain code; must be all of them."""
-    tried: int
-    """Plain inputs on which the claims were tried; must be some where there are paths."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the certificate as plain JSON values."""
-        return {
-            "shape": dict(self.shape),
-            "paths": self.paths,
-            "gap": self.gap,
-            "replayed": self.replayed,
-            "tried": self.tried,
-        }
-
-    @property
-    def complete(self) -> bool:
-        """Whether every input that satisfies the hypotheses takes one of the explored paths."""
-        tried = self.tried > 0 or self.paths == 0
-        return self.gap == "unsat" and self.replayed == self.paths and tried
-
-
-@dataclass(frozen=True, slots=True)
-class ProofResult:
-    """What came of one claim."""
-
-    verdict: str
-    """`proved`, `refuted` or `unknown`."""
-    paths: int
-    """Paths explored, over all shapes; shared with the other goals of the same exploration."""
-    queries: int
-    """Questions to the solver, likewise."""
-    seconds: float
-    """Processor time, likewise."""
-    counterexample: Counterexample | None = None
-    """Smallest violation, if refuted."""
-    certificate: tuple[Certificate, ...] = ()
-    """One certificate for each shape."""
-    reason: str = ""
-    """Why the verdict is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """One claim about the code of an exploration."""
-
-    name: str
-    claim: Claim
-    hypotheses: tuple[Hypothesis, ...] = ()
-    """Those that the exploration itself does not assume."""
-
-
-@dataclass(frozen=True, slots=True)
-class Obligation:
-    """What the solver was asked about one goal in one shape: it must have no model."""
-
-    goal: str
-    assumptions: tuple[Term, ...]
-    violation: Term
-
-
-@dataclass(slots=True)
-class ShapeResult:
-    """What came of one exploration: one shape, several goals."""
-
-    certificate: Certificate | None = None
-    queries: int = 0
-    seconds: float = 0.0
-    counterexamples: dict[str, Counterexample] = field(default_factory=dict)
-    """By goal; a goal that is missing was not violated."""
-    obligations: list[Obligation] = field(default_factory=list)
-    gap: Term = None
-    """The certificate's question, as exported."""
-    reason: str = ""
-    """Why nothing can be said about any goal; empty if all is well. Of code that is not the model's
-    there may be counterexamples all the same: those that plain inputs showed."""
-    late: bool = False
-    """Whether the code did not come to an end."""
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what has to be reported as plain JSON values; the terms stay behind."""
-        return {
-            "certificate": None if self.certificate is None else self.certificate.to_json(),
-            "queries": self.queries,
-            "seconds": self.seconds,
-            "counterexamples": {
-                goal: found.to_json() for goal, found in self.counterexamples.items()
-            },
-            "reason": self.reason,
-        }
-
-
 @dataclass(slots=True)
 class _Exploration:
     """The working state of `explore_shape`."""
@@ -200,12 +83,12 @@ class _Exploration:
     function: Function
     shape: Shape
     hypotheses: Sequence[Hypothesis]
-    goals: Sequence[Goal]
-    limits: Limits
+    goals: Sequence[ProofGoal]
+    limits: PathLimits
     hashable: bool
     plain: Function | None = None
     """The plain code, where the function is its twin."""
-    engine: Engine = field(init=False)
+    engine: PathExplorer = field(init=False)
     values: Values = field(init=False)
     assumed: list[Term] = field(init=False)
     extra: dict[str, list[Term]] = field(init=False)
@@ -218,7 +101,7 @@ class _Exploration:
 
     def __post_init__(self) -> None:
         strict = self.plain is not None
-        self.engine = Engine(limits=self.limits, hashable=self.hashable, strict=strict)
+        self.engine = PathExplorer(limits=self.limits, hashable=self.hashable, strict=strict)
         self.values = {
             name: self._symbols(name, parameter) for name, parameter in self.shape.items()
         }
@@ -241,11 +124,11 @@ class _Exploration:
         if parameter.kind == "word":
             return parameter.word
         if parameter.kind == "set":
-            return self.engine.members(name)
-        make = self.engine.truth if parameter.kind == "truth" else self.engine.symbol
+            return SSet.named(self.engine, name)
+        kind = SBool if parameter.kind == "truth" else SInt
         if parameter.length is None:
-            return make(name)
-        return tuple(make(f"{name}[{i}]") for i in range(parameter.length))
+            return kind.named(self.engine, name)
+        return tuple(kind.named(self.engine, f"{name}[{i}]") for i in range(parameter.length))
 
     def body(self) -> tuple[object, dict[str, Term]]:
         """Run the code on the symbolic values, and return its result and the claims about it."""
@@ -314,7 +197,7 @@ class _Exploration:
             raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
         return certificate, gap
 
-    def minimise(self, goal: Goal) -> Counterexample:
+    def minimise(self, goal: ProofGoal) -> Counterexample:
         """Return the smallest violation of the goal, after replaying it on the plain code."""
         solver = z3.Solver()
         solver.set("timeout", self.limits.query_milliseconds)
@@ -385,14 +268,14 @@ class _Exploration:
             return False
 
 
-def _is_broken(goal: Goal, arguments: Values, result: object, error: Exception | None) -> bool:
+def _is_broken(goal: ProofGoal, arguments: Values, result: object, error: Exception | None) -> bool:
     """Return whether a claim fails; of a result that cannot be spoken of, it does."""
     return (error or _claim_error(goal, arguments, result)) is not None or not goal.claim(
         arguments, result
     )
 
 
-def _claim_error(goal: Goal, arguments: Values, result: object) -> Exception | None:
+def _claim_error(goal: ProofGoal, arguments: Values, result: object) -> Exception | None:
     try:
         goal.claim(arguments, result)
     except Exception as error:
@@ -415,13 +298,13 @@ def _size(tried: tuple[Values, object]) -> int:
 
 
 def try_shape(
-    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[Goal]
+    plain: Function, shape: Shape, hypotheses: Sequence[Hypothesis], goals: Sequence[ProofGoal]
 ) -> ShapeResult:
     """Try the goals on plain inputs only; what is found is refuted, what is not is unknown.
 
     Raises UnsteadyError for code that has two answers to one question.
     """
-    work = _Exploration(plain, shape, hypotheses, goals, Limits(), hashable=False, plain=plain)
+    work = _Exploration(plain, shape, hypotheses, goals, PathLimits(), hashable=False, plain=plain)
     outcome = ShapeResult(reason="plain inputs prove nothing")
     _try_only(work, outcome)
     return outcome
@@ -441,8 +324,8 @@ def explore_shape(
     function: Function,
     shape: Shape,
     hypotheses: Sequence[Hypothesis],
-    goals: Sequence[Goal],
-    limits: Limits | None = None,
+    goals: Sequence[ProofGoal],
+    limits: PathLimits | None = None,
     hashable: bool = False,
     plain: Function | None = None,
 ) -> ShapeResult:
@@ -456,7 +339,9 @@ def explore_shape(
     outcome = ShapeResult()
     work: _Exploration | None = None
     try:
-        work = _Exploration(function, shape, hypotheses, goals, limits or Limits(), hashable, plain)
+        work = _Exploration(
+            function, shape, hypotheses, goals, limits or PathLimits(), hashable, plain
+        )
         _explore(work, outcome)
     except GaveUp as stop:
         place = find_place(stop)
@@ -479,7 +364,9 @@ def _explore(work: _Exploration, outcome: ShapeResult) -> None:
     outcome.counterexamples.update(found)
     outcome.certificate, outcome.gap = work.certify(tried)
     outcome.obligations = [
-        Obligation(goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations))
+        ProofObligation(
+            goal.name, (*work.assumed, *work.extra[goal.name]), disjunction(*violations)
+        )
         for goal in work.goals
         if (violations := work.violations.get(goal.name)) is not None
     ]
@@ -488,56 +375,6 @@ def _explore(work: _Exploration, outcome: ShapeResult) -> None:
     for goal in work.goals:
         if goal.name in work.suspects:
             outcome.counterexamples[goal.name] = work.minimise(goal)
-
-
-def prove(
-    function: Function,
-    arguments: Sequence[Shape],
-    hypotheses: Sequence[Hypothesis],
-    claim: Claim,
-    limits: Limits | None = None,
-    hashable: bool = False,
-) -> ProofResult:
-    """Prove or refute that `claim` holds of every result of `function` under the hypotheses.
-
-    `arguments` are the shapes to look at, smallest first; the first in which the claim fails gives
-    the counterexample and ends the search. `hashable` allows sets and dicts of symbolic values, see
-    `Engine.hashable`. Raises ProofFaultError when the executor is at fault.
-    """
-    goal = Goal("claim", claim)
-    explored: list[ShapeResult] = []
-    for shape in arguments:
-        explored.append(explore_shape(function, shape, hypotheses, [goal], limits, hashable))
-        if explored[-1].counterexamples or explored[-1].reason:
-            break
-    return _summarise("claim", explored, len(arguments))
-
-
-def _summarise(goal: str, explored: Sequence[ShapeResult], shapes: int) -> ProofResult:
-    """Return the verdict on one goal from the explorations of its shapes, smallest first."""
-    certificates = tuple(item.certificate for item in explored if item.certificate is not None)
-    paths = sum(certificate.paths for certificate in certificates)
-    counterexample = next(
-        (item.counterexamples[goal] for item in explored if goal in item.counterexamples), None
-    )
-    reason = next((item.reason for item in explored if item.reason), "")
-    certified = len(certificates) == shapes and all(item.complete for item in certificates)
-    verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
-    return ProofResult(
-        verdict=verdict,
-        paths=paths,
-        queries=sum(item.queries for item in explored),
-        seconds=sum(item.seconds for item in explored),
-        counterexample=counterexample,
-        certificate=certificates,
-        reason=reason,
-    )
-
-
-def _as_json(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return sorted(value)
-    return list(value) if isinstance(value, tuple) else value
 
 
 def _domain(shape: Shape, values: Values) -> list[Term]:

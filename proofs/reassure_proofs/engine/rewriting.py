@@ -7,10 +7,11 @@ import ast
 import functools
 import linecache
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, Final
+
+from reassure_proofs.engine.codes import inner_codes
 
 RUNTIME: Final = "__reassure__"
 _FORGETS_ORDER: Final = frozenset(("any", "all", "sum", "set", "frozenset", "sorted", "min", "max"))
@@ -248,11 +249,6 @@ def _collect(code: CodeType, into: dict[tuple[str, int], list[CodeType]]) -> Non
     for inner in inner_codes(code):
         into.setdefault((inner.co_qualname, inner.co_firstlineno), []).append(inner)
         _collect(inner, into)
-
-
-def inner_codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield the codes of the functions that stand in a code."""
-    return (constant for constant in code.co_consts if isinstance(constant, CodeType))
 
 
 def rewrite(function: FunctionType) -> CodeType:

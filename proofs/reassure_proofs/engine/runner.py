@@ -17,15 +17,8 @@ from typing import Any, Final
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.statement import (
-    Hypothesis,
-    Subject,
-    Theorem,
-    choose_readings,
-    describe,
-    summarise_verdict,
-)
-from reassure_proofs.engine.tasks import Task, group_theorems, run_task
+from reassure_proofs.engine.statement import Hypothesis, Theorem, choose_readings, describe
+from reassure_proofs.engine.tasks import ProofTask, group_theorems, run_task
 from reassure_proofs.engine.worker import Worker, WorkerSilentError
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import PROFILES, get_profile
@@ -175,22 +168,26 @@ def prove_all(
     ]
     tasks.sort(key=estimate_cost, reverse=True)
     records = run_tasks(tasks, processes, progress, cache)
-    looks = {each.subject.name: _find_looks(each.subject) for each in theorems}
+    own: dict[str, list[Record]] = {theorem.name: [] for theorem in theorems}
+    for task, some in zip(tasks, records, strict=True):
+        for name in task.theorems:
+            own[name] += some
+    looks = {
+        each.subject.name: "; ".join(find_looks(each.subject.function))
+        for each in theorems
+        if each.subject.numbered
+    }
     return [
-        _summarise(theorem, tasks, records, replication_factor, looks[theorem.subject.name])
-        for theorem in theorems
+        summarise_records(
+            each, own[each.name], replication_factor, looks.get(each.subject.name, "")
+        )
+        for each in theorems
     ]
-
-
-def _find_looks(subject: Subject) -> str:
-    """Return where code looks at brokers' numbers that are plain, "" where it does not."""
-    looks = find_looks(subject.function) if subject.numbered else ()
-    return "; ".join(looks)
 
 
 def make_tasks(
     group: Sequence[Theorem], replication_factor: int, seconds: float, without: Sequence[str] = ()
-) -> list[Task]:
+) -> list[ProofTask]:
     """Return the tasks of one group of theorems.
 
     One task for each shape, the costly ones first. Where refutations are expected it is a single
@@ -199,11 +196,11 @@ def make_tasks(
     names = tuple(theorem.name for theorem in group)
     places = range(len(group[0].shapes(replication_factor)))
     if without or group[0].expected == "refuted":
-        return [Task(names, tuple(places), replication_factor, seconds, tuple(without))]
-    return [Task(names, (place,), replication_factor, seconds) for place in reversed(places)]
+        return [ProofTask(names, tuple(places), replication_factor, seconds, tuple(without))]
+    return [ProofTask(names, (place,), replication_factor, seconds) for place in reversed(places)]
 
 
-def estimate_cost(task: Task) -> int:
+def estimate_cost(task: ProofTask) -> int:
     """Return how costly a task is beside others; what is begun last should be short.
 
     The longest shape of it counts, by the lengths of its lists and the weight of its subject.
@@ -215,7 +212,7 @@ def estimate_cost(task: Task) -> int:
 
 
 def run_tasks(
-    tasks: Sequence[Task],
+    tasks: Sequence[ProofTask],
     processes: int,
     progress: Progress | None = None,
     cache: Cache | None = None,
@@ -236,7 +233,7 @@ def run_tasks(
     return answers
 
 
-def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[Record]]]:
+def _answers(tasks: Sequence[ProofTask], processes: int) -> Iterator[tuple[int, list[Record]]]:
     if processes <= 1:
         for place, task in enumerate(tasks):
             yield place, run_task(task)
@@ -262,7 +259,7 @@ def _answers(tasks: Sequence[Task], processes: int) -> Iterator[tuple[int, list[
             worker.close()
 
 
-def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
+def _ask(idle: "SimpleQueue[Worker]", task: ProofTask) -> list[Record]:
     worker = idle.get()
     try:
         return worker.ask(task, _PATIENCE * task.seconds + _GRACE_SECONDS)
@@ -270,23 +267,6 @@ def _ask(idle: "SimpleQueue[Worker]", task: Task) -> list[Record]:
         return [{"place": task.shapes[0], "reason": str(silent)}]
     finally:
         idle.put(worker)
-
-
-def _summarise(
-    theorem: Theorem,
-    tasks: Sequence[Task],
-    answers: Sequence[Sequence[Record]],
-    replication_factor: int,
-    looks: str,
-) -> TheoremResult:
-    """Return the result of one theorem from the records of the tasks it was part of."""
-    records = [
-        record
-        for task, some in zip(tasks, answers, strict=True)
-        if theorem.name in task.theorems
-        for record in some
-    ]
-    return summarise_records(theorem, records, replication_factor, looks)
 
 
 def summarise_records(
@@ -298,21 +278,14 @@ def summarise_records(
     """
     ordered = sorted(records, key=lambda record: int(record["place"]))
     certificates = tuple(item["certificate"] for item in ordered if item.get("certificate"))
-    counterexample = next(
-        (
-            item["counterexamples"][theorem.name]
-            for item in ordered
-            if theorem.name in item.get("counterexamples", {})
-        ),
-        None,
-    )
+    counterexample = _first_of(ordered, "counterexamples", theorem)
     paths = sum(certificate["paths"] for certificate in certificates)
     reason = next((item["reason"] for item in ordered if item.get("reason")), looks)
     places = [record["place"] for record in ordered if _is_certified(record)]
     certified = places == list(range(len(theorem.shapes(replication_factor))))
     verdict, reason = summarise_verdict(counterexample is not None, reason, paths, certified)
-    uncured = next((told for item in ordered if (told := _uncured(item, theorem))), "")
-    raised = next((item["raised"][theorem.name] for item in ordered if _raised(item, theorem)), "")
+    uncured = _first_of(ordered, "uncured", theorem) or ""
+    raised = _first_of(ordered, "raised", theorem)
     return TheoremResult(
         theorem=theorem,
         verdict=verdict,
@@ -330,12 +303,28 @@ def summarise_records(
     )
 
 
-def _uncured(record: Record, theorem: Theorem) -> str:
-    return str(record.get("uncured", {}).get(theorem.name, ""))
+def _first_of(records: Sequence[Record], name: str, theorem: Theorem) -> Any:
+    """Return the first that records have for a theorem under a name, None where none has."""
+    found = (record.get(name, {}).get(theorem.name) for record in records)
+    return next((each for each in found if each), None)
 
 
-def _raised(record: Record, theorem: Theorem) -> bool:
-    return bool(record.get("raised", {}).get(theorem.name))
+def summarise_verdict(refuted: bool, reason: str, paths: int, certified: bool) -> tuple[str, str]:
+    """Return the verdict (`proved`, `refuted` or `unknown`), and why it is unknown.
+
+    `reason` says what went wrong in the explorations, if anything; `paths` is how many they found;
+    `certified` whether there is a certificate without a gap for every shape.
+    """
+    if refuted:
+        return "refuted", ""
+    if reason:
+        return "unknown", reason
+    if not certified:
+        return "unknown", "a shape has no certificate that every input takes an explored path"
+    if paths == 0:
+        # The certificate holds for the empty set as well; a proof about nothing is none.
+        return "unknown", "no input satisfies the hypotheses"
+    return "proved", ""
 
 
 def _in_words(theorem: Theorem, counterexample: Record) -> Record:
@@ -364,14 +353,8 @@ def summarise_outcomes(results: Sequence[TheoremResult]) -> str:
     `vacuous` stands for nothing proved at all and for expected refutations that did not come.
     """
     outcomes = {result.outcome for result in results}
-    for outcome, verdict in (
-        ("violated", "violated"),
-        ("unknown", "unknown"),
-        ("stale", "vacuous"),
-    ):
-        if outcome in outcomes:
-            return verdict
-    return "holds" if outcomes else "vacuous"
+    worst = next((each for each in ("violated", "unknown") if each in outcomes), "")
+    return worst or ("holds" if outcomes and "stale" not in outcomes else "vacuous")
 
 
 def to_json(results: Sequence[TheoremResult]) -> Record:

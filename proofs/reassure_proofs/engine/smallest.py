@@ -7,7 +7,8 @@ import z3
 
 from reassure_proofs.engine.inputs import find_numbers
 from reassure_proofs.engine.statement import Shape, Values
-from reassure_proofs.engine.symex import EngineFault, GaveUp, SSet, Term, concretise
+from reassure_proofs.engine.symbols import SSet, concretise
+from reassure_proofs.engine.symex import EngineFault, GaveUp, Term
 
 
 def _find_spoken(values: Values, model: Term) -> frozenset[int]:

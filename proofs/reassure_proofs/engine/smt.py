@@ -11,11 +11,12 @@ from dataclasses import dataclass
 
 import z3
 
-from reassure_proofs.engine.prover import Goal, ShapeResult, explore_shape
+from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import ShapeResult
 from reassure_proofs.engine.statement import Shape, Theorem
-from reassure_proofs.engine.symex import Limits, Term
-from reassure_proofs.engine.tasks import group_theorems, split_hypotheses
+from reassure_proofs.engine.symex import PathLimits, Term
+from reassure_proofs.engine.tasks import group_theorems, make_goals
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +44,14 @@ def make_scripts(
     ProofFaultError as `prove_all` does.
     """
     for group in group_theorems(get_theorems(None if names is None else list(names), tier)):
-        shared, extra = split_hypotheses(group)
-        goals = [Goal(theorem.name, theorem.claim, extra[theorem.name]) for theorem in group]
+        shared, goals = make_goals(group)
         for shape in group[0].shapes(replication_factor):
             explored = explore_shape(
                 group[0].subject.function,
                 shape,
                 shared,
                 goals,
-                Limits(seconds=timeout_s),
+                PathLimits(seconds=timeout_s),
                 group[0].subject.hashable,
             )
             yield from _scripts_of(group, shape, explored)

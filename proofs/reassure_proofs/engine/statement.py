@@ -18,6 +18,8 @@ Function: TypeAlias = Callable[[Values], object]
 
 LEMMA: Final = ""
 """In place of a clause: the theorem says something of the model itself, which no document asks."""
+NO_CONTROLLER: Final = "no controller is asked for it"
+"""Why no controller shows a counterexample, where nothing else is said."""
 THOROUGH: Final = 5
 """The replication factor from which on theorems are looked at as far as is bearable at all."""
 
@@ -74,16 +76,6 @@ Claim: TypeAlias = Callable[[Values, Any], Truth]
 
 
 @dataclass(frozen=True, slots=True)
-class Telling:
-    """A counterexample in the commands of a scenario."""
-
-    commands: tuple[str, ...]
-    """One line each; the first makes the world."""
-    readings: tuple[str, ...] = ()
-    """Readings that are not those of the theorem's profile, as `name=value`."""
-
-
-@dataclass(frozen=True, slots=True)
 class Subject:
     """A function of the model and the shapes in which it is looked at."""
 
@@ -98,22 +90,25 @@ class Subject:
     bounded: str = "replication factor 1 to {}"
     """What is bounded, in words, with `{}` for the bound."""
     hashable: bool = False
-    """Whether the code may put values in sets, see `engine.symex.Engine.hashable`."""
+    """Whether the code may put values in sets, see `engine.symex.PathExplorer.hashable`."""
     weight: int = 1
     """How much a shape costs beside those of other subjects; the costliest are begun first."""
     under: Callable[[Readings], Function] | None = None
     """The same code under other readings than the profile's, None where it takes none."""
-    tell: Callable[[Values], Telling] | None = None
-    """Tells plain arguments as a scenario, None where no world has the commands for it."""
+    tell: Callable[[Values], tuple[str, ...]] | None = None
+    """Tells plain arguments in the commands of a scenario, of which the first makes the world; None
+    where no world has the commands for it."""
     profile: str = ""
     """The profile whose readings the code was given, "" where it takes none."""
     changes: tuple[str, ...] = ()
     """The readings that it was given otherwise, as `name=value`."""
+    told_under: tuple[str, ...] = ()
+    """Readings that a scenario is told under beside those, as `name=value`."""
     needs: int = 2
     """Replication factor in which the hypotheses of its theorems show that they are needed."""
     numbered: bool = False
     """Whether brokers have plain numbers, at which no function may look (`engine.numbers`)."""
-    shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = "no controller is asked for it"
+    shown: "Callable[[Theorem, Values], tuple[Any, Any]] | str" = NO_CONTROLLER
     """Finds a state that a controller shows a counterexample in, and where the model's one comes to
     rest; or says why there is none. Raises `engine.replays.NotShown`."""
 
@@ -133,14 +128,16 @@ def make_subject(
     function: Callable[..., object],
     words: str,
     shapes: Callable[[int], Iterator[Shape]],
-    profile: str,
+    profile: str = "",
     changes: tuple[str, ...] = (),
     **more: Any,
 ) -> Subject:
-    """Return a subject whose code takes readings: those of the profile, with these changes.
+    """Return a subject; one with a profile is given its readings, with these changes.
 
     `function` is given the values, and the readings as `readings`.
     """
+    if not profile:
+        return Subject(name, function, words, shapes, **more)
 
     def under(readings: Readings) -> Function:
         return partial(function, readings=readings)
@@ -149,6 +146,13 @@ def make_subject(
     return Subject(
         name, given, words, shapes, under=under, profile=profile, changes=changes, **more
     )
+
+
+def subject(
+    name: str, words: str, shapes: Callable[[int], Iterator[Shape]], **more: Any
+) -> Callable[[Callable[..., object]], Subject]:
+    """Make a subject of the function that stands below, see `make_subject`."""
+    return lambda function: make_subject(name, function, words, shapes, **more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,22 +271,22 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StatedClaim:
     """A claim on its way to a theorem."""
 
     claim: Claim
     words: str = ""
-    """The statement, "" where it is the docstring of the claim."""
+    """The statement, "" where the docstring of the claim says it."""
     hypotheses: tuple[Hypothesis, ...] = ()
     shape: tuple[Hypothesis, ...] = ()
 
 
-Claimed: TypeAlias = Claim | Terms
-Terming: TypeAlias = Callable[[Claimed], Terms]
+Claimed: TypeAlias = Claim | StatedClaim
+Terming: TypeAlias = Callable[[Claimed], StatedClaim]
 
 
-def _note(claim: Claimed, **more: Any) -> Terms:
-    return replace(claim if isinstance(claim, Terms) else Terms(claim), **more)
+def _note(claim: Claimed, **more: Any) -> StatedClaim:
+    return replace(claim if isinstance(claim, StatedClaim) else StatedClaim(claim), **more)
 
 
 def given(*hypotheses: Hypothesis) -> Terming:
@@ -303,8 +307,8 @@ def says(words: str) -> Terming:
 class Claims(list[Theorem]):
     """The theorems of a file, in the order in which they are claimed.
 
-    A claim is a function with its statement as docstring, and below `about` what it needs. Of
-    several theorems with one claim the lowest comes first.
+    A claim is a function with its statement as the first paragraph of its docstring, and below
+    `about` what it needs. Of several theorems with one claim the lowest comes first.
     """
 
     def __init__(self, profile: str = "", **common: Any) -> None:
@@ -320,7 +324,7 @@ class Claims(list[Theorem]):
 
         def state(claim: Claimed) -> Claim:
             terms = _note(claim)
-            words = terms.words or terms.claim.__doc__ or ""
+            words = terms.words or _read_statement(terms.claim)
             assumed = {"shape": terms.shape} if terms.shape else {}
             made = {**self._common, **own, **assumed, **more}
             self.append(
@@ -329,6 +333,10 @@ class Claims(list[Theorem]):
             return terms.claim
 
         return state
+
+
+def _read_statement(claim: Claim) -> str:
+    return " ".join((claim.__doc__ or "").partition("\n\n")[0].split())
 
 
 class Unread:
@@ -394,21 +402,3 @@ def describe_values(values: Values) -> str:
     'assigned=[1, 2] top=1'
     """
     return " ".join(f"{name}={describe(value)}" for name, value in values.items())
-
-
-def summarise_verdict(refuted: bool, reason: str, paths: int, certified: bool) -> tuple[str, str]:
-    """Return the verdict (`proved`, `refuted` or `unknown`), and why it is unknown.
-
-    `reason` says what went wrong in the explorations, if anything; `paths` is how many they found;
-    `certified` whether there is a certificate without a gap for every shape.
-    """
-    if refuted:
-        return "refuted", ""
-    if reason:
-        return "unknown", reason
-    if not certified:
-        return "unknown", "a shape has no certificate that every input takes an explored path"
-    if paths == 0:
-        # The certificate holds for the empty set as well; a proof about nothing is none.
-        return "unknown", "no input satisfies the hypotheses"
-    return "proved", ""

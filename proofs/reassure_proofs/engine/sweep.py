@@ -4,25 +4,19 @@ Every theorem whose code takes readings is asked once more for each reading that
 with each of its other values, one at a time; a reading that the code never looks at within the
 bound changes nothing there. What is refuted and not in the register of findings is news. What
 becomes of whole stories the explorer says (`reassure_explorer.scopes.sweep`).
-
-    python -m reassure_proofs.engine.sweep [THEOREM...]
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import Progress, make_tasks, run_tasks, summarise_records
 from reassure_proofs.engine.statement import Theorem
-from reassure_proofs.engine.tasks import Task, group_theorems
+from reassure_proofs.engine.tasks import ProofTask, group_theorems
 from reassure_spec.findings import findings_of_reading
-from reassure_spec.readings import (
-    READINGS,
-    Readings,
-    field_name,
-    get_profile,
-)
+from reassure_spec.readings import READINGS, Readings, field_name, get_profile
 
 HOLDS: Final = "holds"
 REFUTED: Final = "refuted"
@@ -58,18 +52,13 @@ class SweepResult:
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as plain JSON values."""
-        return {
-            "name": self.name,
-            "clause": self.clause,
-            "profile": self.profile,
-            "change": self.change,
-            "verdict": self.verdict,
-            "as_before": self.as_before,
-            "counterexample": self.counterexample,
-            "findings": list(self.findings),
-            "news": self.is_news,
-            "reason": self.reason,
-        }
+        return {**asdict(self), "findings": list(self.findings), "news": self.is_news}
+
+
+_Asked = tuple[Sequence[Theorem], tuple[str, ...]]
+"""Theorems, and the readings that are changed for them."""
+_Row = tuple[SweepResult, frozenset[str]]
+"""What became of one, and the readings that its code looked at."""
 
 
 def other_values(reading: str, readings: Readings) -> tuple[str, ...]:
@@ -101,63 +90,60 @@ def sweep(
     rows: list[SweepResult] = []
     for tier, factor in (("gate", replication_factor), ("full", protocol_factor)):
         groups = group_theorems([item for item in theorems if item.tier == tier])
-        rows += _sweep_groups(groups, _Means(factor, progress, timeout_s, processes))
+        prove = partial(
+            _prove_under,
+            factor=factor,
+            timeout_s=timeout_s,
+            run=partial(run_tasks, processes=processes, progress=progress),
+        )
+        rows += _sweep_groups(groups, prove)
     return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """Up to where, for how long and on how many processes."""
-
-    replication_factor: int
-    progress: Progress | None
-    timeout_s: float
-    processes: int
-
-
-def _sweep_groups(groups: Sequence[Sequence[Theorem]], means: _Means) -> list[SweepResult]:
-    bases = _prove_under([(group, ()) for group in groups], means)
+def _sweep_groups(
+    groups: Sequence[Sequence[Theorem]], prove: Callable[[Sequence[_Asked]], list[_Row]]
+) -> list[SweepResult]:
+    bases = prove([(group, ()) for group in groups])
     verdicts = {result.name: result.verdict for result, _ in bases}
     read = {result.name: looked_at for result, looked_at in bases}
-    asked: list[tuple[Sequence[Theorem], tuple[str, ...]]] = []
+    asked: list[_Asked] = []
     for group in groups:
         readings = get_profile(group[0].profile)
         for name in sorted(read[group[0].name]):
             asked += [(group, (change,)) for change in other_values(name, readings)]
-    found = (row for row, _ in _prove_under(asked, means) if _NOT_THERE not in row.reason)
+    found = (row for row, _ in prove(asked) if _NOT_THERE not in row.reason)
     return [replace(row, as_before=verdicts[row.name] == row.verdict) for row in found]
 
 
 def _prove_under(
-    asked: Sequence[tuple[Sequence[Theorem], tuple[str, ...]]], means: _Means
-) -> list[tuple[SweepResult, frozenset[str]]]:
+    asked: Sequence[_Asked],
+    factor: int,
+    timeout_s: float,
+    run: Callable[[Sequence[ProofTask]], list[list[dict[str, Any]]]],
+) -> list[_Row]:
     """Return each theorem of each group under the changes, with the readings that were read."""
-    tasks: list[tuple[int, Task]] = []
-    for place, (group, changes) in enumerate(asked):
-        made = make_tasks(group, means.replication_factor, means.timeout_s)
+    tasks: list[ProofTask] = []
+    for group, changes in asked:
+        made = make_tasks(group, factor, timeout_s)
         # One task for all shapes: under a reading that refutes everything it ends early.
         shapes = tuple(sorted(shape for task in made for shape in task.shapes))
-        task = replace(made[0], shapes=shapes, readings=changes)
-        tasks.append((place, task))
-    answers = run_tasks([task for _, task in tasks], means.processes, means.progress)
-    rows = []
-    for (place, _), records in zip(tasks, answers, strict=True):
-        group, changes = asked[place]
+        tasks.append(replace(made[0], shapes=shapes, readings=changes))
+    rows: list[_Row] = []
+    for (group, changes), records in zip(asked, run(tasks), strict=True):
         read = frozenset(name for record in records for name in record.get("read", ()))
+        change = changes[0] if changes else ""
+        findings = tuple(f.id for f in findings_of_reading(change.partition("=")[0]))
         for theorem in group:
-            result = summarise_records(theorem, records, means.replication_factor)
-            verdict = HOLDS if result.verdict == "proved" else result.verdict
-            shown = result.counterexample["sentence"] if result.counterexample else ""
-            change = changes[0] if changes else ""
+            result = summarise_records(theorem, records, factor)
             row = SweepResult(
                 theorem.name,
                 theorem.clause,
                 theorem.profile,
                 change,
-                verdict,
+                HOLDS if result.verdict == "proved" else result.verdict,
                 as_before=True,
-                counterexample=shown,
-                findings=tuple(f.id for f in findings_of_reading(change.partition("=")[0])),
+                counterexample=result.counterexample["sentence"] if result.counterexample else "",
+                findings=findings,
                 reason=result.reason,
             )
             rows.append((row, read))
@@ -170,9 +156,7 @@ def to_json(results: Sequence[SweepResult]) -> dict[str, Any]:
     return {
         "counts": {
             "asked": len(results),
-            "holds": verdicts.count(HOLDS),
-            "refuted": verdicts.count(REFUTED),
-            "unknown": verdicts.count(UNKNOWN),
+            **{name: verdicts.count(name) for name in (HOLDS, REFUTED, UNKNOWN)},
             "news": sum(result.is_news for result in results),
         },
         "sweep": [result.to_json() for result in results],
@@ -191,9 +175,3 @@ def render(results: Sequence[SweepResult]) -> str:
         lines += [f"    {row.counterexample}"] if row.counterexample else []
     counts = ", ".join(f"{value} {name}" for name, value in to_json(results)["counts"].items())
     return "\n".join([*lines, counts])
-
-
-if __name__ == "__main__":
-    import sys
-
-    sys.stdout.write(render(sweep(sys.argv[1:] or None)) + "\n")

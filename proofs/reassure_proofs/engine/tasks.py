@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from reassure_proofs.engine.register import get_theorems
+from reassure_proofs.engine.results import ProofGoal
 from reassure_proofs.engine.statement import (
     Function,
     Hypothesis,
@@ -25,7 +26,7 @@ from reassure_spec.readings import READINGS, Readings, field_name
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class ProofTask:
     """Theorems about one subject, and the shapes in which they are to be judged."""
 
     theorems: tuple[str, ...]
@@ -47,10 +48,10 @@ class Task:
         return {name: getattr(self, name) for name in self.__slots__}
 
     @staticmethod
-    def from_json(data: dict[str, Any]) -> "Task":
+    def from_json(data: dict[str, Any]) -> "ProofTask":
         """Return the task that `to_json` wrote."""
         names = [name for name in data if isinstance(data[name], list)]
-        return Task(**{**data, **{name: tuple(data[name]) for name in names}})
+        return ProofTask(**{**data, **{name: tuple(data[name]) for name in names}})
 
 
 def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
@@ -66,19 +67,18 @@ def group_theorems(theorems: Sequence[Theorem]) -> list[list[Theorem]]:
     return list(groups.values())
 
 
-def split_hypotheses(
+def make_goals(
     theorems: Sequence[Theorem], without: Sequence[str] = ()
-) -> tuple[tuple[Hypothesis, ...], dict[str, tuple[Hypothesis, ...]]]:
-    """Return the hypotheses that all theorems share, and by theorem those that it has beyond."""
-    own = {
-        theorem.name: [item for item in theorem.assumptions if item.name not in without]
-        for theorem in theorems
-    }
-    shared = [item for item in own[theorems[0].name] if all(item in some for some in own.values())]
-    extra = {
-        name: tuple(item for item in items if item not in shared) for name, items in own.items()
-    }
-    return tuple(shared), extra
+) -> tuple[tuple[Hypothesis, ...], list[ProofGoal]]:
+    """Return the hypotheses that all theorems share, and a goal for each with those beyond."""
+    own = [
+        [each for each in theorem.assumptions if each.name not in without] for theorem in theorems
+    ]
+    shared = tuple(each for each in own[0] if all(each in some for some in own))
+    return shared, [
+        ProofGoal(theorem.name, theorem.claim, tuple(each for each in some if each not in shared))
+        for theorem, some in zip(theorems, own, strict=True)
+    ]
 
 
 def make_function(theorem: Theorem, changes: Sequence[str]) -> tuple[Function, set[str]]:
@@ -144,18 +144,17 @@ def run_cured(theorem: Theorem, arguments: Values) -> str:
     return "" if kept else f"under {cure} the code breaks it too: {describe(result)}"
 
 
-def run_task(task: Task) -> list[dict[str, Any]]:
+def run_task(task: ProofTask) -> list[dict[str, Any]]:
     """Do the task in this process; return one plain JSON record for each shape it looked at.
 
     Raises ProofFaultError when the executor is at fault.
     """
-    from reassure_proofs.engine.prover import Goal, explore_shape
-    from reassure_proofs.engine.symex import Limits
+    from reassure_proofs.engine.prover import explore_shape
+    from reassure_proofs.engine.symex import PathLimits
 
     theorems = get_theorems(task.theorems)
-    shared, extra = split_hypotheses(theorems, task.without)
+    shared, open_goals = make_goals(theorems, task.without)
     shapes = theorems[0].shapes(task.replication_factor)
-    open_goals = [Goal(item.name, item.claim, extra[item.name]) for item in theorems]
     function, read = make_function(theorems[0], task.readings)
     records: list[dict[str, Any]] = []
     deadline = time.process_time() + task.seconds
@@ -165,22 +164,17 @@ def run_task(task: Task) -> list[dict[str, Any]]:
             shapes[place],
             shared,
             open_goals,
-            Limits(seconds=deadline - time.process_time()),
+            PathLimits(seconds=deadline - time.process_time()),
             theorems[0].subject.hashable,
         )
-        record = explored.to_json()
-        raised = {
-            item.name: run_again(item, function, explored.counterexamples[item.name].arguments)
-            for item in theorems
-            if item.name in explored.counterexamples
-        }
-        uncured = {
-            item.name: run_cured(item, explored.counterexamples[item.name].arguments)
-            for item in theorems
-            if item.name in explored.counterexamples and not task.without
-        }
-        record |= {"place": place, "read": sorted(read), "raised": raised, "uncured": uncured}
-        records.append(record)
+        raised, uncured = dict[str, str](), dict[str, str]()
+        for item in theorems:
+            if item.name in explored.counterexamples:
+                arguments = explored.counterexamples[item.name].arguments
+                raised[item.name] = run_again(item, function, arguments)
+                uncured[item.name] = "" if task.without else run_cured(item, arguments)
+        told = {"place": place, "read": sorted(read), "raised": raised, "uncured": uncured}
+        records.append({**explored.to_json(), **told})
         open_goals = [goal for goal in open_goals if goal.name not in explored.counterexamples]
         if not open_goals or explored.reason:
             break

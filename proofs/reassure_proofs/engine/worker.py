@@ -15,7 +15,7 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from reassure_proofs.engine.tasks import Task, run_task
+from reassure_proofs.engine.tasks import ProofTask, run_task
 from reassure_spec.errors import ReassureError
 
 _LOOK_SECONDS: Final = 0.5
@@ -36,7 +36,7 @@ class Worker:
 
     _process: "subprocess.Popen[bytes] | None" = field(default=None)
 
-    def ask(self, task: Task, seconds: float) -> list[dict[str, Any]]:
+    def ask(self, task: ProofTask, seconds: float) -> list[dict[str, Any]]:
         """Return the records of the task.
 
         Raises WorkerSilentError when there is no answer within `seconds`, and WorkerFailedError
@@ -115,7 +115,7 @@ def main(asker: int) -> None:
     threading.Thread(target=_end_with, args=(asker,), daemon=True).start()
     for line in sys.stdin:
         try:
-            answer: dict[str, Any] = {"records": run_task(Task.from_json(json.loads(line)))}
+            answer: dict[str, Any] = {"records": run_task(ProofTask.from_json(json.loads(line)))}
         except Exception:
             # The message travels; the asking process decides what to do about it.
             answer = {"error": traceback.format_exc()}

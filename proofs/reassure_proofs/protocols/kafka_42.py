@@ -1,6 +1,6 @@
 """The original reassignment: what the listener takes, and how its effects move replicas."""
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -17,17 +17,16 @@ from reassure_proofs.engine.statement import (
     Claims,
     Hypothesis,
     Shape,
-    Telling,
+    Subject,
     Values,
     given,
     ids,
     make_subject,
-    says,
     word,
 )
 from reassure_proofs.protocols.topics import GONE, is_legal, read_state
 from reassure_spec.readings import Readings
-from reassure_spec.words import spell_replicas
+from reassure_spec.words import spell_replicas as spell
 
 _subject: Final = partial(make_subject, profile="kafka-42")
 
@@ -42,36 +41,24 @@ def _listener_shapes(longest: int) -> Iterator[Shape]:
         yield {"assigned": ids(length), "target": ids(length), "live": SET}
 
 
-def _tell_listener(values: Values, *readings: str) -> Telling:
-    named = spell_replicas(sorted({*values["assigned"], *values["target"]}))
-    return Telling(
-        (
-            f"world kafka-42 assigned={spell_replicas(values['assigned'])} brokers={named}",
-            f"command target={spell_replicas(values['target'])}",
-            "step",
-        ),
-        readings,
+def _tell_listener(values: Values) -> tuple[str, ...]:
+    assigned, target = values["assigned"], values["target"]
+    named = spell(sorted({*assigned, *target}))
+    world = f"world kafka-42 assigned={spell(assigned)} brokers={named}"
+    return world, f"command target={spell(target)}", "step"
+
+
+def _listener(name: str, reading: str) -> Subject:
+    return _subject(
+        *(name, _refusal, "whether the listener takes the target", _listener_shapes),
+        hashable=True,
+        tell=_tell_listener,
+        changes=(reading,),
     )
 
 
-LITERAL: Final = _subject(
-    "listener-literal",
-    _refusal,
-    "whether the listener takes the target",
-    _listener_shapes,
-    hashable=True,
-    tell=lambda v: _tell_listener(v, "move.refuses-partition=existing"),
-    changes=("move.refuses-partition=existing",),
-)
-AS_SET: Final = _subject(
-    "listener-as-set",
-    _refusal,
-    "whether the listener takes the target",
-    _listener_shapes,
-    hashable=True,
-    tell=lambda v: _tell_listener(v, "move.same-replicas=as-set"),
-    changes=("move.same-replicas=as-set",),
-)
+LITERAL: Final = _listener("listener-literal", "move.refuses-partition=existing")
+AS_SET: Final = _listener("listener-as-set", "move.same-replicas=as-set")
 GOOD_TARGET: Final = Hypothesis(
     "good-target",
     "assignment and target name live brokers, none of them twice, and are not the same",
@@ -105,12 +92,8 @@ def _move_shapes(_: int) -> Iterator[Shape]:
         yield {"effect": word(effect), "code": ID}
 
 
-MOVED_42: Final = make_subject(
-    "move-replica-states",
-    move_42,
-    "the effect on the replica's state",
-    _move_shapes,
-    "kafka-42",
+MOVED_42: Final = _subject(
+    *("move-replica-states", move_42, "the effect on the replica's state", _move_shapes),
     bounded="one replica in every state",
 )
 """An effect of the original reassignment, or a death."""
@@ -122,12 +105,12 @@ about = THEOREMS.about
 
 
 @about(MOVED_42, "move-moves-or-refuses", "move.replica.states")
-@says(
-    "The effects of the original reassignment move a replica by the table, or the table's "
-    "refusal is told."
-)
 def _moves_or_refuses(_: Values, result: Any) -> Truth:
-    """Say that a replica moves by the table, through Offline where it stops, or it is said why."""
+    """The effects of the original reassignment move a replica by the table, or the table's
+    refusal is told.
+
+    A replica that stops moves through Offline.
+    """
     before, after, refused = result
     offline = ReplicaState.OFFLINE
     by_offline = is_legal("kafka-42", before, offline) and is_legal("kafka-42", offline, after)

@@ -7,9 +7,10 @@ document's own aims are reached: stale tasks are skipped, tasks are generated fr
 every broker that is due.
 """
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
@@ -45,6 +46,7 @@ from reassure_proofs.engine.formula import (
 )
 from reassure_proofs.engine.statement import (
     LEMMA,
+    NO_CONTROLLER,
     SET,
     THOROUGH,
     TRUTH,
@@ -52,7 +54,6 @@ from reassure_proofs.engine.statement import (
     Hypothesis,
     Parameter,
     Shape,
-    Subject,
     Values,
     choose_readings,
     given,
@@ -66,11 +67,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
 
 _PROFILE: Final = "kip-46"
-AMENDMENTS: Final = (
-    "heal.stale-task=skip",
-    "heal.regenerate=from-plan",
-    "heal.replaces=all-due",
-)
+AMENDMENTS: Final = ("heal.stale-task=skip", "heal.regenerate=from-plan", "heal.replaces=all-due")
 """The readings that the theorems need."""
 _AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
 _KEYS: Final[tuple[PartitionKey, ...]] = (("t", 0), ("t", 1))
@@ -267,71 +264,46 @@ def _are_alike(first: Any, second: Any) -> Truth:
 
 _ELSEWHERE: Final = "the healing service is not part of this controller"
 
-QUEUE: Final = make_subject(
-    "heal-queue",
-    look_at_queue,
-    "the controller's look at the first task",
-    _queue_shapes,
-    _PROFILE,
-    AMENDMENTS,
-    bounded="one partition, lists of 1 to {} replicas, up to two tasks",
-    hashable=True,
+_healing: Final = partial(make_subject, hashable=True, shown=_ELSEWHERE)
+_amended: Final = partial(_healing, profile=_PROFILE, changes=AMENDMENTS)
+_QUEUED: Final = "the controller's look at the first task"
+_QUEUES: Final = "one partition, lists of 1 to {} replicas, up to two tasks"
+_FAILED: Final = "the run with a failover after each effect"
+_FAILING: Final = (
+    "one broker that fails, up to two others, partitions of 1 to {} replicas and of one, not all "
+    "at their largest at once"
+)
+
+QUEUE: Final = _amended(
+    *("heal-queue", look_at_queue, _QUEUED, _queue_shapes), bounded=_QUEUES, shown=NO_CONTROLLER
 )
 """What the controller does with the first task."""
-CHOICE: Final = Subject(
-    "heal-choice",
-    choose,
-    "the choice of a replacement",
-    _choice_shapes,
+CHOICE: Final = _healing(
+    *("heal-choice", choose, "the choice of a replacement", _choice_shapes),
     bounded="up to two replicas, up to {} live brokers and one that failed",
-    hashable=True,
-    shown=_ELSEWHERE,
 )
 """Who takes over from a broker that failed."""
-GENERATED: Final = make_subject(
-    "heal-generated",
-    generate,
-    "the task for a failed broker",
-    _generate_shapes,
-    _PROFILE,
-    AMENDMENTS,
+GENERATED: Final = _amended(
+    *("heal-generated", generate, "the task for a failed broker", _generate_shapes),
     bounded="one partition of 1 to {} replicas, up to two live brokers and two that failed",
-    hashable=True,
-    shown=_ELSEWHERE,
 )
 """The task that is made for a broker that failed."""
-FAILOVER: Final = make_subject(
-    "heal-failover",
-    heal_and_fail_over,
-    "the run with a failover after each effect",
-    _failover_shapes,
-    _PROFILE,
-    AMENDMENTS,
-    bounded="one broker that fails, up to two others, partitions of 1 to {} replicas and of one, "
-    "not all at their largest at once",
-    hashable=True,
-    shown=_ELSEWHERE,
+FAILOVER: Final = _amended(
+    *("heal-failover", heal_and_fail_over, _FAILED, _failover_shapes), bounded=_FAILING
 )
 """A controller that fails at any moment while it makes tasks."""
-FAILOVER_AGAIN: Final = make_subject(
-    "heal-failover-from-assignment",
-    heal_and_fail_over,
-    "the run with a failover after each effect",
-    _failover_shapes,
-    _PROFILE,
-    ("heal.stale-task=skip", "heal.regenerate=from-assignment", "heal.replaces=all-due"),
-    bounded=FAILOVER.bounded,
-    hashable=True,
+FAILOVER_AGAIN: Final = _amended(
+    *("heal-failover-from-assignment", heal_and_fail_over, _FAILED, _failover_shapes),
+    changes=("heal.stale-task=skip", "heal.regenerate=from-assignment", "heal.replaces=all-due"),
+    bounded=_FAILING,
+    shown=NO_CONTROLLER,
 )
 """The same where tasks are made from what is assigned now."""
-QUEUE_AS_WRITTEN: Final = make_subject(
-    "heal-queue-as-written",
-    look_at_queue,
-    "the controller's look at the first task",
-    _queue_shapes,
-    _PROFILE,
-    bounded=QUEUE.bounded,
-    hashable=True,
+QUEUE_AS_WRITTEN: Final = _amended(
+    *("heal-queue-as-written", look_at_queue, _QUEUED, _queue_shapes),
+    changes=(),
+    bounded=_QUEUES,
+    shown=NO_CONTROLLER,
 )
 """The same where tasks that have become stale are executed."""
 
@@ -433,12 +405,11 @@ def _fewest_replicas(values: Values, chosen: Any) -> Truth:
 
 
 @about(GENERATED, "heal-task-replaces-due-only", "heal.generate.replaces-failed")
-@says(
-    "A task keeps every replica in its place but those of brokers that are due, whose places "
-    "live brokers take."
-)
 @shaped(ASSIGNED_DISTINCT, GONE_DISTINCT)
 def _replaces_due_only(values: Values, target: Any) -> Truth:
+    """A task keeps every replica in its place but those of brokers that are due, whose places live
+    brokers take.
+    """
     if target is None:
         return True
     assigned = values["assigned"]

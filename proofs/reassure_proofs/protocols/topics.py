@@ -21,10 +21,10 @@ from reassure_proofs.engine.statement import (
     Hypothesis,
     Parameter,
     Shape,
-    Subject,
     Values,
     given,
     ids,
+    subject,
     word,
 )
 
@@ -54,17 +54,6 @@ _TOPIC_ACTIONS: Final[Mapping[str, topics.Action]] = {
     "return": Return(1),
     "controller": Controller(),
 }
-
-
-def delete(values: Values) -> tuple[Any, Any, frozenset[int]]:
-    """Return the states of the replicas before and after an action, and who is alive after it."""
-    topic = after = _make_topic(values)
-    action = _TOPIC_ACTIONS[values["action"]]
-    if _is_possible(topic, action):
-        outcome = topics.step(topic, action)
-        assert isinstance(outcome, Accepted)
-        after = outcome.state
-    return topic.states, after.states, after.live
 
 
 def _is_possible(topic: topics.Topic, action: topics.Action) -> bool:
@@ -107,15 +96,26 @@ DEAD_NOT_DELETING: Final = Hypothesis(
 )
 """What deletion itself keeps: it begins only where all are alive, and who dies has failed."""
 
-DELETED: Final = Subject(
+
+@subject(
     "deletion-step",
-    delete,
     "the action",
     _topic_shapes,
     bounded="one partition of 1 to {} replicas in all states",
     shown="this controller deletes no topics",
 )
-"""An action on a topic that is being deleted, or not."""
+def deletion(values: Values) -> tuple[Any, Any, frozenset[int]]:
+    """Return the states of the replicas before and after an action, and who is alive after it.
+
+    The action is on a topic that is being deleted, or not.
+    """
+    topic = after = _make_topic(values)
+    action = _TOPIC_ACTIONS[values["action"]]
+    if _is_possible(topic, action):
+        outcome = topics.step(topic, action)
+        assert isinstance(outcome, Accepted)
+        after = outcome.state
+    return topic.states, after.states, after.live
 
 
 THEOREMS: Final = Claims("kafka-zk", largest=2, tier="full")
@@ -123,7 +123,7 @@ THEOREMS: Final = Claims("kafka-zk", largest=2, tier="full")
 about = THEOREMS.about
 
 
-@about(DELETED, "deletion-moves-by-table", "replica.transition.valid-previous")
+@about(deletion, "deletion-moves-by-table", "replica.transition.valid-previous")
 @given(DEAD_NOT_DELETING)
 def _moves_by_table(_: Values, result: Any) -> Truth:
     """Every action on a topic that is deleted moves its replicas by the table."""
@@ -132,7 +132,7 @@ def _moves_by_table(_: Values, result: Any) -> Truth:
     return all(is_legal("kafka-zk", old, known.get(key, old)) for key, old in before)
 
 
-@about(DELETED, "deletion-keeps-dead-from-deleting", "replica.transition.valid-previous")
+@about(deletion, "deletion-keeps-dead-from-deleting", "replica.transition.valid-previous")
 @given(DEAD_NOT_DELETING)
 def _none_deleting_on_dead(_: Values, result: Any) -> Truth:
     """No action leaves a replica on a dead broker in the middle of being deleted."""

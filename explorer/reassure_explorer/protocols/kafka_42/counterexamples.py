@@ -15,8 +15,7 @@ from reassure_model.protocols.kafka_42 import (
     move_replica_states,
     start_replica_states,
 )
-from reassure_model.protocols.kafka_42.machine import MACHINE
-from reassure_model.protocols.kafka_42.machine import find_started_unassigned
+from reassure_model.protocols.kafka_42.machine import MACHINE, find_started_unassigned
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 

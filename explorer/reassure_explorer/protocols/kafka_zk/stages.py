@@ -23,7 +23,6 @@ from reassure_model.protocols.kafka_zk import (
     reassign_to,
 )
 from reassure_model.protocols.kafka_zk.machine import can_join_told
-from reassure_spec.readings import Readings
 
 
 class ShippedStage(Enum):

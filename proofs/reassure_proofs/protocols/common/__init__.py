@@ -2,8 +2,7 @@
 
 from typing import Final
 
-from reassure_proofs.engine.statement import Rule, Theorem
 from reassure_proofs.protocols.common import controllers, selectors
 
-THEOREMS: Final[tuple[Theorem, ...]] = (*controllers.THEOREMS, *selectors.THEOREMS)
-RULES: Final[tuple[Rule, ...]] = selectors.RULES
+THEOREMS: Final = (*controllers.THEOREMS, *selectors.THEOREMS)
+RULES: Final = selectors.RULES

@@ -3,7 +3,7 @@
 Epochs and brokers are any integers at all.
 """
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -17,20 +17,10 @@ from reassure_proofs.engine.statement import (
     Hypothesis,
     Parameter,
     Shape,
-    Subject,
     Values,
     given,
-    says,
+    subject,
 )
-
-
-def elect(values: Values) -> tuple[Any, Any]:
-    """Return who holds the office after a transaction in what epoch; the same if it is refused."""
-    before = Controllership(None, values["epoch"])
-    broker = values.get("broker")
-    outcome = accept_election(before, broker, values["new_epoch"])
-    after = outcome.state if isinstance(outcome, Accepted) else before
-    return after.broker, after.epoch
 
 
 def _office_shapes(_: int) -> Iterator[Shape]:
@@ -39,15 +29,23 @@ def _office_shapes(_: int) -> Iterator[Shape]:
     yield {"broker": ID, **epochs}
 
 
-OFFICE: Final = Subject(
+@subject(
     "office",
-    elect,
     "the election",
     _office_shapes,
     bounded="any number of elections",
     shown="it is about who is controller, not about what one makes of a partition",
 )
-"""One transaction that would make a broker the controller, or change the epoch, or both."""
+def office(values: Values) -> tuple[Any, Any]:
+    """Return who holds the office after a transaction in what epoch; the same if it is refused.
+
+    The transaction would make a broker the controller, or change the epoch, or both.
+    """
+    before = Controllership(None, values["epoch"])
+    outcome = accept_election(before, values.get("broker"), values["new_epoch"])
+    after = outcome.state if isinstance(outcome, Accepted) else before
+    return after.broker, after.epoch
+
 
 USED_BEFORE: Final = Hypothesis(
     "used-before",
@@ -61,20 +59,20 @@ THEOREMS: Final = Claims("kip-236-amended", largest=2, tier="full")
 about = THEOREMS.about
 
 
-@about(OFFICE, "controller-epoch-is-new", "controller.epoch.raised-by-one")
-@says(
-    "Whoever is elected controller has the epoch after the last, which no controller had "
-    "before: at most one acts in each."
-)
+@about(office, "controller-epoch-is-new", "controller.epoch.raised-by-one")
 @given(USED_BEFORE)
 def _is_new_epoch(values: Values, after: Any) -> Truth:
-    """Say that an elected controller has an epoch that nobody had, and that this goes on."""
+    """Whoever is elected controller has the epoch after the last, which no controller had
+    before: at most one acts in each.
+
+    That the epoch of an earlier controller is not beyond the last holds on.
+    """
     broker, epoch = after
     new = True if broker is None else (epoch != values["used"]) & (epoch == values["epoch"] + 1)
     return new & (values["used"] <= epoch) & (values["epoch"] <= epoch)
 
 
-@about(OFFICE, "controller-epoch-only-with-election", "controller.election.atomic")
+@about(office, "controller-epoch-only-with-election", "controller.election.atomic")
 def _is_election(values: Values, after: Any) -> Truth:
     """The controller epoch changes with an election only, and then by one."""
     broker, epoch = after

@@ -1,18 +1,22 @@
 """The leader selectors: who is elected, for any assignment, in-sync set and set of live brokers."""
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Callable, Iterator
 from functools import wraps
 from typing import Any, Final
 
-from reassure_model.selectors import (
-    select_new,
-    select_offline,
-    select_preferred,
-    select_reassigned,
+from reassure_model.selectors import select_new, select_offline, select_preferred, select_reassigned
+from reassure_proofs.engine.formula import (
+    Truth,
+    alike,
+    all_of,
+    comes_first,
+    inside,
+    member,
+    negate,
+    subset,
 )
-from reassure_proofs.engine.formula import Truth, all_of, any_of, inside, member, negate, subset
 from reassure_proofs.engine.statement import (
     SET,
     Claims,
@@ -20,24 +24,17 @@ from reassure_proofs.engine.statement import (
     Rule,
     Shape,
     Subject,
-    Telling,
     Values,
     ids,
     says,
 )
-from reassure_spec.words import spell_replicas
-
-_PROFILE: Final = "kip-236"
+from reassure_spec.words import spell_replicas as spell
 
 
 def _shapes(replication_factor: int) -> Iterator[Shape]:
     for assigned in range(1, replication_factor + 1):
         for isr in range(replication_factor + 1):
-            yield {
-                "assigned": ids(assigned),
-                "isr": ids(isr),
-                "live": SET,
-            }
+            yield {"assigned": ids(assigned), "isr": ids(isr), "live": SET}
 
 
 def selector_function(select: Callable[..., Any]) -> Function:
@@ -53,36 +50,29 @@ def _leads(claim: Callable[[Values, Any], Truth]) -> Callable[[Values, Any], Tru
     return wraps(claim)(lambda values, elected: claim(values, getattr(elected, "leader", elected)))
 
 
-def _subject(name: str, select: Callable[..., Any], words: str) -> Subject:
-    return Subject(name, selector_function(select), words, _shapes, hashable=True)
+def _subject(name: str, select: Callable[..., Any], words: str, tell: Any = None) -> Subject:
+    return Subject(name, selector_function(select), words, _shapes, hashable=True, tell=tell)
 
 
-def _tell_unclean(values: Values) -> Telling:
-    lists = {name: spell_replicas(values[name]) for name in ("assigned", "isr")}
-    live = spell_replicas(sorted(values["live"]))
-    question = f"assigned={lists['assigned']} isr={lists['isr']} live={live} unclean"
-    return Telling(("world tables", f"elect-offline {question}"))
+def _tell_unclean(values: Values) -> tuple[str, ...]:
+    assigned, isr, live = values["assigned"], values["isr"], sorted(values["live"])
+    question = f"assigned={spell(assigned)} isr={spell(isr)} live={spell(live)} unclean"
+    return ("world tables", f"elect-offline {question}")
 
 
 OFFLINE: Final = _subject("select-offline", select_offline, "the offline selector")
 REASSIGNED: Final = _subject("select-reassigned", select_reassigned, "the reassignment selector")
 PREFERRED: Final = _subject("select-preferred", select_preferred, "the preferred selector")
-UNCLEAN: Final = Subject(
+UNCLEAN: Final = _subject(
     "select-unclean",
-    selector_function(
-        lambda assigned, isr, live: select_offline(assigned, isr, live, unclean=True)
-    ),
+    lambda assigned, isr, live: select_offline(assigned, isr, live, unclean=True),
     "the offline selector with unclean elections",
-    _shapes,
-    hashable=True,
-    tell=_tell_unclean,
+    _tell_unclean,
 )
-NEW: Final = Subject(
+NEW: Final = _subject(
     "select-new",
-    lambda v: select_new(v["assigned"], v["live"]),
+    lambda assigned, _, live: select_new(assigned, live),
     "the selector for a new partition",
-    _shapes,
-    hashable=True,
 )
 
 
@@ -129,20 +119,16 @@ def _first_in_order(values: Values, leader: Any) -> Truth:
     """The offline selector elects the first candidate in the order of the assignment."""
     if leader is None:
         return True
-    assigned = values["assigned"]
-    return any_of(
-        (replica == leader) & all_of(negate(_is_candidate(r, values)) for r in assigned[:place])
-        for place, replica in enumerate(assigned)
-    )
+    return comes_first(leader, values["assigned"], lambda replica: _is_candidate(replica, values))
 
 
 @about(OFFLINE, "election-offline-keeps-live-in-sync", "isr.remove.dead")
-@says(
-    "With the leader that it elects the offline selector answers exactly the in-sync replicas "
-    "that are alive as the in-sync set."
-)
 def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
-    """Say that exactly the live in-sync replicas stay so, where a set is answered at all."""
+    """With the leader that it elects the offline selector answers exactly the in-sync replicas
+    that are alive as the in-sync set.
+
+    It need not answer a set at all.
+    """
     if not hasattr(elected, "isr"):
         return True
     return all_of(
@@ -153,9 +139,11 @@ def _live_stay_in_sync(values: Values, elected: Any) -> Truth:
 @about(
     REASSIGNED, "election-reassigned-first-in-sync-target", "complete.leader-first-in-sync-target"
 )
-@says("The reassignment selector elects the first replica of the target that is alive and in sync.")
 @_leads
 def _election_reassigned_first_in_sync_target(v: Values, leader: Any) -> Truth:
+    """The reassignment selector elects the first replica of the target that is alive and in
+    sync.
+    """
     return _live_in_sync(v, leader) & _first_in_order(v, leader) & _someone_if_possible(v, leader)
 
 
@@ -164,25 +152,23 @@ def _set_unchanged(values: Values, elected: Any) -> Truth:
     """The reassignment selector leaves the in-sync set as it is."""
     if not hasattr(elected, "isr"):
         return True
-    return subset(elected.isr, values["isr"]) & subset(values["isr"], elected.isr)
+    return alike(elected.isr, values["isr"])
 
 
 @about(PREFERRED, "election-preferred-is-first", "election.preferred", profile="kafka-42")
-@says(
-    "The preferred selector elects the first assigned replica where it is alive and in sync, "
-    "and nobody else ever."
-)
 @_leads
 def _election_preferred_is_first(v: Values, leader: Any) -> Truth:
+    """The preferred selector elects the first assigned replica where it is alive and in sync,
+    and nobody else ever.
+    """
     return _live_in_sync(v, leader) & _preferred_only(v, leader) & _first_if_possible(v, leader)
 
 
 @about(NEW, "election-new-all-live-in-sync", "partition.new.isr-all-live")
-@says(
-    "A new partition begins with exactly its live replicas in sync, one of them leading, or "
-    "not at all where none is alive."
-)
 def _all_live_in_sync(values: Values, elected: Any) -> Truth:
+    """A new partition begins with exactly its live replicas in sync, one of them leading, or
+    not at all where none is alive.
+    """
     if elected is None:
         return all_of(negate(inside(replica, values["live"])) for replica in values["assigned"])
     return member(elected.leader, elected.isr) & all_of(

@@ -2,13 +2,12 @@
 
 from typing import Final
 
-from reassure_proofs.engine.statement import Rule, Theorem
 from reassure_proofs.protocols.kafka_4485 import insync, lag, leader, replication
 
-THEOREMS: Final[tuple[Theorem, ...]] = (
+THEOREMS: Final = (
     *insync.THEOREMS,
     *lag.THEOREMS,
     *replication.THEOREMS,
     *leader.THEOREMS,
 )
-RULES: Final[tuple[Rule, ...]] = (insync.RULE,)
+RULES: Final = (insync.RULE,)

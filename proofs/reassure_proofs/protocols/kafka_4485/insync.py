@@ -26,6 +26,7 @@ from reassure_proofs.engine.statement import (
     given,
     ids,
     shaped,
+    subject,
 )
 
 FOLLOWERS: Final = "it is about a leader's followers, not a controller"
@@ -58,6 +59,12 @@ def evaluate(values: Values) -> tuple[Any, Any, Any]:
     return evaluate_with(values, compute_isr)
 
 
+def _rows(values: Values) -> list[tuple[Any, Any, Truth]]:
+    """Return each replica with its end, and whether its lag is within the limit."""
+    listed = zip(values["replicas"], values["offsets"], values["lags_ms"], strict=True)
+    return [(replica, end, lag <= values["lag_ms_max"]) for replica, end, lag in listed]
+
+
 EVALUATION: Final = Subject(
     "in-sync-evaluation",
     evaluate,
@@ -68,16 +75,14 @@ EVALUATION: Final = Subject(
 """One evaluation by one leader."""
 
 REPLICAS_DISTINCT: Final = Hypothesis(
-    "replicas-distinct",
-    "no replica is listed twice",
-    lambda v: distinct(v["replicas"]),
+    "replicas-distinct", "no replica is listed twice", lambda v: distinct(v["replicas"])
 )
 LEADER_COUNTED: Final = Hypothesis(
     "leader-counted",
     "the leader is one of the replicas, with its own end and within the lag limit",
     lambda v: any_of(
-        (replica == v["leader"]) & (end == v["leader_end"]) & (lag <= v["lag_ms_max"])
-        for replica, end, lag in zip(v["replicas"], v["offsets"], v["lags_ms"], strict=True)
+        (replica == v["leader"]) & (end == v["leader_end"]) & close
+        for replica, end, close in _rows(v)
     ),
 )
 HW_WITHIN_LEADER: Final = Hypothesis(
@@ -89,38 +94,33 @@ HW_WITHIN_LEADER: Final = Hypothesis(
 
 def _is_minimum(values: Values, moved: Any) -> Truth:
     """Say that a mark is the smallest of the ends that count, or where it was if that is more."""
-    close = [
-        (lag <= values["lag_ms_max"], end)
-        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
-    ]
-    before = values["high_watermark"]
-    lowest = all_of(implies(counts, moved <= end) for counts, end in close)
-    reached = any_of(counts & (end <= moved) for counts, end in close)
-    stays = (moved == before) & any_of(counts & (end <= before) for counts, end in close)
+    rows, before = _rows(values), values["high_watermark"]
+    lowest = all_of(implies(close, moved <= end) for _, end, close in rows)
+    reached = any_of(close & (end <= moved) for _, end, close in rows)
+    stays = (moved == before) & any_of(close & (end <= before) for _, end, close in rows)
     return stays | ((before <= moved) & lowest & reached)
 
 
-def _mark_shapes(_: int) -> Iterator[Shape]:
-    for length in range(1, _ENDS_MAX + 1):
-        yield {"offsets": Parameter(length), "high_watermark": Parameter()}
-
-
-def move_mark(values: Values) -> Any:
-    """Return the high watermark after an evaluation in which every replica counts."""
-    replicas = tuple(range(len(values["offsets"])))
-    return compute_high_watermark(values["high_watermark"], replicas, values["offsets"], replicas)
-
-
 _ENDS_MAX: Final = 7
-MARK: Final = Subject(
+
+
+@subject(
     "high-watermark",
-    move_mark,
     "the high watermark",
-    _mark_shapes,
+    lambda _: (
+        {"offsets": Parameter(length), "high_watermark": Parameter()}
+        for length in range(1, _ENDS_MAX + 1)
+    ),
     bounded=f"1 to {_ENDS_MAX} replicas, all within the lag limit",
     numbered=True,
 )
-"""The mark over more ends than the evaluation as a whole is looked at with."""
+def mark(values: Values) -> Any:
+    """Return the high watermark after an evaluation in which every replica counts.
+
+    It goes over more ends than the evaluation as a whole is looked at with.
+    """
+    replicas = tuple(range(len(values["offsets"])))
+    return compute_high_watermark(values["high_watermark"], replicas, values["offsets"], replicas)
 
 
 THEOREMS: Final = Claims("kip-236")
@@ -128,7 +128,7 @@ THEOREMS: Final = Claims("kip-236")
 about = THEOREMS.about
 
 
-@about(MARK, "hw-is-smallest-end", "hw.minimum-of-pseudo-isr")
+@about(mark, "hw-is-smallest-end", "hw.minimum-of-pseudo-isr")
 def _is_smallest_end(values: Values, moved: Any) -> Truth:
     """An evaluation in which all count moves the mark to the smallest end of all, or not back."""
     ends, before = values["offsets"], values["high_watermark"]
@@ -150,10 +150,8 @@ def _members_as_defined(values: Values, result: Any) -> Truth:
     """In sync is exactly who is within the lag limit and has reached the high watermark."""
     _, high_watermark, isr = result
     return subset(isr, values["replicas"]) & all_of(
-        member(replica, isr) == ((lag <= values["lag_ms_max"]) & (high_watermark <= end))
-        for replica, end, lag in zip(
-            values["replicas"], values["offsets"], values["lags_ms"], strict=True
-        )
+        member(replica, isr) == (close & (high_watermark <= end))
+        for replica, end, close in _rows(values)
     )
 
 
@@ -179,10 +177,7 @@ def _hw_within_leader(values: Values, result: Any) -> Truth:
 def _advance_is_replicated(values: Values, result: Any) -> Truth:
     """When the high watermark advances, every replica within the lag limit has reached it."""
     high_watermark = result[1]
-    reached = all_of(
-        implies(lag <= values["lag_ms_max"], high_watermark <= end)
-        for end, lag in zip(values["offsets"], values["lags_ms"], strict=True)
-    )
+    reached = all_of(implies(close, high_watermark <= end) for _, end, close in _rows(values))
     return implies(values["high_watermark"] < high_watermark, reached)
 
 
@@ -190,10 +185,7 @@ def _advance_is_replicated(values: Values, result: Any) -> Truth:
 @given(REPLICAS_DISTINCT, LEADER_COUNTED)
 def _pseudo_isr_is_by_lag(values: Values, result: Any) -> Truth:
     """A replica is in the pseudo-ISR if and only if its lag is within the limit."""
-    return all_of(
-        member(replica, result[0]) == (lag <= values["lag_ms_max"])
-        for replica, lag in zip(values["replicas"], values["lags_ms"], strict=True)
-    )
+    return all_of(member(replica, result[0]) == close for replica, _, close in _rows(values))
 
 
 @about(EVALUATION, "isr-members-reach-hw", "isr.member.at-or-above-hw")
@@ -202,8 +194,7 @@ def _members_reach_hw(values: Values, result: Any) -> Truth:
     """Every member of the in-sync set has reached the high watermark."""
     _, high_watermark, isr = result
     return all_of(
-        implies(member(replica, isr), high_watermark <= end)
-        for replica, end in zip(values["replicas"], values["offsets"], strict=True)
+        implies(member(replica, isr), high_watermark <= end) for replica, end, _ in _rows(values)
     )
 
 

@@ -12,9 +12,10 @@ those before. Each constant is tight: beside the theorem stands the same claim w
 less by one, which is refuted.
 """
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, Final
 
 from reassure_model.protocols.kafka_4485 import (
@@ -27,61 +28,70 @@ from reassure_model.protocols.kafka_4485 import (
     evaluate,
     record_fetch,
 )
-from reassure_proofs.engine.formula import Truth, all_of, implies, member, negate
+from reassure_proofs.engine.formula import Truth, absent, all_of, implies, member
 from reassure_proofs.engine.statement import (
     THOROUGH,
     Claims,
     Hypothesis,
     Parameter,
     Shape,
-    Subject,
     Values,
     given,
-    make_subject,
     says,
     shaped,
+    subject,
 )
 from reassure_proofs.protocols.kafka_4485.insync import FOLLOWERS
-from reassure_spec.readings import Readings, get_profile
+from reassure_spec.readings import Readings
 
 _PROFILE: Final = "kafka-4485"
-_READINGS: Final = get_profile(_PROFILE)
 _BOUNDED: Final = "1 to {} changes of the leader's end"
-_TIME: Final = Parameter()
+_about_lag: Final = partial(subject, shown=FOLLOWERS, numbered=True)
+
+
+def numbers(*names: str) -> dict[str, Parameter]:
+    """Return so many integers."""
+    return {name: Parameter() for name in names}
+
+
+def history_shapes(longest: int, *names: str) -> Iterator[Shape]:
+    """Yield a history of each length, and these integers."""
+    for length in range(1, longest + 1):
+        yield {"times_ms": Parameter(length), "ends": Parameter(length), **numbers(*names)}
+
+
+def history_of(values: Values) -> tuple[tuple[Any, Any], ...]:
+    """Return when the leader's end moved, and where to."""
+    return tuple(zip(values["times_ms"], values["ends"], strict=True))
+
 
 # One fetch, by induction ------------------------------------------------------------------------
 
 
 def _fetch_shapes(_: int) -> Iterator[Shape]:
-    names = ("offset", "last_fetch_ms", "last_fetch_leader_end", "last_caught_up_ms", "now_ms")
-    ends = ("end_when_caught_up", "end_at_last_fetch", "end_now")
-    yield {name: Parameter() for name in (*names, "new_offset", "leader_end", *ends)}
-
-
-def fetch_once(values: Values, readings: Readings = _READINGS) -> Follower:
-    """Return what the leader notes after one fetch."""
-    before = Follower(
-        values["offset"],
-        values["last_fetch_ms"],
-        values["last_fetch_leader_end"],
-        values["last_caught_up_ms"],
-    )
-    return record_fetch(
-        before, values["new_offset"], values["leader_end"], values["now_ms"], readings, "lag"
+    yield numbers(
+        *("offset", "last_fetch_ms", "last_fetch_leader_end", "last_caught_up_ms", "now_ms"),
+        *("new_offset", "leader_end", "end_when_caught_up", "end_at_last_fetch", "end_now"),
     )
 
 
-FETCH: Final = make_subject(
+@_about_lag(
     "fetch",
-    fetch_once,
     "the leader's note of a fetch",
     _fetch_shapes,
-    _PROFILE,
+    profile=_PROFILE,
     bounded="any history, any number of fetches",
-    shown=FOLLOWERS,
-    numbered=True,
 )
-"""One fetch; the leader's history shows only in where it ended at three moments."""
+def fetch_once(values: Values, readings: Readings) -> Follower:
+    """Return what the leader notes after one fetch.
+
+    Its history shows only in where it ended at three moments.
+    """
+    noted = ("offset", "last_fetch_ms", "last_fetch_leader_end", "last_caught_up_ms")
+    before = Follower(*(values[name] for name in noted))
+    offset, end, now_ms = values["new_offset"], values["leader_end"], values["now_ms"]
+    return record_fetch(before, offset, end, now_ms, readings, "lag")
+
 
 NOTED_SOUNDLY: Final = Hypothesis(
     "noted-soundly",
@@ -107,20 +117,17 @@ NEVER_BACK: Final = Hypothesis(
 # Estimate and definition ------------------------------------------------------------------------
 
 
-def history_of(values: Values) -> tuple[tuple[Any, Any], ...]:
-    """Return when the leader's end moved, and where to."""
-    return tuple(zip(values["times_ms"], values["ends"], strict=True))
-
-
-def _estimate_shapes(changes: int) -> Iterator[Shape]:
-    names = ("offset", "caught_up_ms", "now_ms", "lag_ms_max")
-    for length in range(1, changes + 1):
-        numbers = {name: Parameter() for name in names}
-        yield {"times_ms": Parameter(length), "ends": Parameter(length), **numbers}
-
-
+@_about_lag(
+    "estimate",
+    "the comparison",
+    lambda longest: history_shapes(longest, "offset", "caught_up_ms", "now_ms", "lag_ms_max"),
+    bounded=_BOUNDED,
+)
 def compare(values: Values) -> tuple[Any, Any, Any, Any, Any]:
-    """Return end at the credit, estimate, lag at start and at end of the ms, and pseudo-ISR."""
+    """Return end at the credit, estimate, lag at start and at end of the ms, and pseudo-ISR.
+
+    They are of a follower that was credited some time ago.
+    """
     history, now_ms = history_of(values), values["now_ms"]
     follower = Follower(values["offset"], values["caught_up_ms"], 0, values["caught_up_ms"])
     leader = Leader((1, 2), end_at(history, now_ms), (follower,))
@@ -133,17 +140,6 @@ def compare(values: Values) -> tuple[Any, Any, Any, Any, Any]:
     )
 
 
-ESTIMATE: Final = Subject(
-    "estimate",
-    compare,
-    "the comparison",
-    _estimate_shapes,
-    bounded=_BOUNDED,
-    shown=FOLLOWERS,
-    numbered=True,
-)
-"""A follower that was credited some time ago, and what is true of it now."""
-
 HISTORY: Final = Hypothesis(
     "history",
     "the leader's end moves forward with time, from 0",
@@ -153,9 +149,7 @@ HISTORY: Final = Hypothesis(
     ),
 )
 NOT_NEGATIVE: Final = Hypothesis(
-    "not-negative",
-    "the limit of the lag is not negative",
-    lambda v: v["lag_ms_max"] >= 0,
+    "not-negative", "the limit of the lag is not negative", lambda v: v["lag_ms_max"] >= 0
 )
 CREDITED_BEFORE: Final = Hypothesis(
     "credited-before",
@@ -172,15 +166,24 @@ def _sound(values: Values, result: Any) -> Truth:
 # The other direction: two fetches ---------------------------------------------------------------
 
 
-def _run_shapes(changes: int) -> Iterator[Shape]:
-    names = ("first_offset", "second_offset", "first_ms", "second_ms", "now_ms", "gap_ms")
-    for length in range(1, changes + 1):
-        numbers = {name: Parameter() for name in (*names, "lag_ms_max", "caught_up_ms")}
-        yield {"times_ms": Parameter(length), "ends": Parameter(length), **numbers}
+_OF_A_RUN: Final = (
+    *("first_offset", "second_offset", "first_ms", "second_ms", "now_ms", "gap_ms"),
+    *("lag_ms_max", "caught_up_ms"),
+)
 
 
-def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, Any, Any]:
-    """Return estimate, lag by the known offset, and pseudo-ISR after two fetches."""
+@_about_lag(
+    "two-fetches",
+    "the run of two fetches",
+    lambda longest: history_shapes(longest, *_OF_A_RUN),
+    profile=_PROFILE,
+    bounded=_BOUNDED,
+)
+def fetch_twice(values: Values, readings: Readings) -> tuple[Any, Any, Any]:
+    """Return estimate, lag by the known offset, and pseudo-ISR after two fetches.
+
+    They are the last two of a follower, after which the leader evaluates.
+    """
     history, now_ms = history_of(values), values["now_ms"]
     follower = Follower(0, values["caught_up_ms"], 0, values["caught_up_ms"])
     for place in ("first", "second"):
@@ -195,18 +198,6 @@ def fetch_twice(values: Values, readings: Readings = _READINGS) -> tuple[Any, An
         evaluate(leader, now_ms, values["lag_ms_max"]).pseudo_isr,
     )
 
-
-TWO_FETCHES: Final = make_subject(
-    "two-fetches",
-    fetch_twice,
-    "the run of two fetches",
-    _run_shapes,
-    _PROFILE,
-    bounded=_BOUNDED,
-    shown=FOLLOWERS,
-    numbered=True,
-)
-"""The last two fetches of a follower, after which the leader evaluates."""
 
 FETCHES_OFTEN: Final = Hypothesis(
     "fetches-often",
@@ -241,17 +232,12 @@ OFFSETS: Final = Hypothesis(
 
 def _stall_shapes(longest: int) -> Iterator[Shape]:
     for followers in range(min(longest, 2) + 1):
-        for length in range(1, longest + 1):
-            history = {"times_ms": Parameter(length), "ends": Parameter(length)}
-            yield {
-                **history,
-                "follower_ends": Parameter(followers),
-                "now_ms": _TIME,
-                "lag_ms_max": _TIME,
-                "slack": _TIME,
-            }
+        for history in history_shapes(longest):
+            ends = {"follower_ends": Parameter(followers)}
+            yield {**history, **ends, **numbers("now_ms", "lag_ms_max", "slack")}
 
 
+@_about_lag("stall", "the evaluation", _stall_shapes, bounded=_BOUNDED + ", up to two followers")
 def view_once(values: Values) -> tuple[Any, Any]:
     """Return the high watermark by the definitions, and the leader's end one limit ago."""
     history, now_ms = history_of(values), values["now_ms"]
@@ -261,17 +247,6 @@ def view_once(values: Values) -> tuple[Any, Any]:
     (view,) = compute_views(replicas, (history, *followers), (now_ms,), limit)
     return view.high_watermark, end_at(history, now_ms - limit + values["slack"])
 
-
-STALL: Final = Subject(
-    "stall",
-    view_once,
-    "the evaluation",
-    _stall_shapes,
-    bounded=_BOUNDED + ", up to two followers",
-    shown=FOLLOWERS,
-    numbered=True,
-)
-"""One evaluation by the definitions."""
 
 ONE_LIMIT: Final = Hypothesis("one-limit", "exactly one limit ago", lambda v: v["slack"] == 0)
 ONE_LESS: Final = Hypothesis(
@@ -291,13 +266,12 @@ THEOREMS: Final = Claims(_PROFILE, largest=2, thorough=3)
 about = THEOREMS.about
 
 
-@about(FETCH, "lag-note-stays-sound", "lag.credit.last-fetch")
-@says(
-    "After any fetch the leader's notes are sound: when the follower counts as caught up, the "
-    "leader ended no further than the follower."
-)
+@about(fetch_once, "lag-note-stays-sound", "lag.credit.last-fetch")
 @given(NOTED_SOUNDLY, CLOCK_FIRST, NEVER_BACK)
 def _still_sound(values: Values, after: Any) -> Truth:
+    """After any fetch the leader's notes are sound: when the follower counts as caught up, the
+    leader ended no further than the follower.
+    """
     caught_up, offset = after.last_caught_up_ms, after.offset
     credited = (
         (caught_up == values["now_ms"]) & (values["end_now"] <= offset)
@@ -310,47 +284,46 @@ def _still_sound(values: Values, after: Any) -> Truth:
     return credited & noted
 
 
-@about(ESTIMATE, "lag-estimate-never-short", "lag.estimate-never-short", needs=THOROUGH)
+@about(compare, "lag-estimate-never-short", "lag.estimate-never-short", needs=THOROUGH)
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _never_short_at_start(values: Values, result: Any) -> Truth:
     """The lag that a leader assumes is never shorter than the lag at the start of the ms."""
     return implies(_sound(values, result), result[2] <= result[1])
 
 
-@about(ESTIMATE, "lag-estimate-one-ms-short", "lag.definition", needs=THOROUGH)
+@about(compare, "lag-estimate-one-ms-short", "lag.definition", needs=THOROUGH)
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _one_short_at_end(values: Values, result: Any) -> Truth:
     """By the end of the millisecond the assumed lag is short by one ms at most."""
     return implies(_sound(values, result), result[3] <= result[1] + 1)
 
 
-@about(ESTIMATE, "lag-estimate-never-short-at-end", "lag.definition", finding="watermark-7")
+@about(compare, "lag-estimate-never-short-at-end", "lag.definition", finding="watermark-7")
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _never_short_at_end(values: Values, result: Any) -> Truth:
     """The lag that a leader assumes is never shorter than the lag at the end of the ms."""
     return implies(_sound(values, result), result[3] <= result[1])
 
 
-@about(ESTIMATE, "lagging-follower-is-out", "isr.lagging-leaves")
-@says(
-    "Guarantee 2: a follower that lags more than the limit, at the start of the millisecond, "
-    "is not in the pseudo-ISR."
-)
+@about(compare, "lagging-follower-is-out", "isr.lagging-leaves")
 @given(HISTORY, NOT_NEGATIVE)
 def _lagging_is_out(values: Values, result: Any) -> Truth:
+    """Guarantee 2: a follower that lags more than the limit, at the start of the millisecond, is
+    not in the pseudo-ISR.
+    """
     lags = _sound(values, result) & (values["lag_ms_max"] < result[2])
-    return implies(lags, negate(member(2, result[4])))
+    return implies(lags, absent(2, result[4]))
 
 
-@about(ESTIMATE, "lagging-follower-is-out-at-end", "isr.lagging-leaves", finding="watermark-7")
+@about(compare, "lagging-follower-is-out-at-end", "isr.lagging-leaves", finding="watermark-7")
 @given(HISTORY, CREDITED_BEFORE, NOT_NEGATIVE)
 def _lagging_at_end_is_out(values: Values, result: Any) -> Truth:
     """Guarantee 2 by the end of the millisecond."""
     lags = _sound(values, result) & (values["lag_ms_max"] < result[3])
-    return implies(lags, negate(member(2, result[4])))
+    return implies(lags, absent(2, result[4]))
 
 
-@about(TWO_FETCHES, "lag-estimate-within-gap", "lag.credit.caught-up")
+@about(fetch_twice, "lag-estimate-within-gap", "lag.credit.caught-up")
 @given(*_RUN, FULL_RESPONSES)
 def _within_gap(values: Values, result: Any) -> Truth:
     """With full responses the assumed lag exceeds the lag by the gap between fetches at most."""
@@ -358,7 +331,7 @@ def _within_gap(values: Values, result: Any) -> Truth:
 
 
 @about(
-    TWO_FETCHES, "lag-estimate-within-less-than-gap", "lag.credit.caught-up", finding="watermark-1"
+    fetch_twice, "lag-estimate-within-less-than-gap", "lag.credit.caught-up", finding="watermark-1"
 )
 @given(*_RUN, FULL_RESPONSES, GAP_POSITIVE)
 def _within_less_than_gap(values: Values, result: Any) -> Truth:
@@ -367,32 +340,30 @@ def _within_less_than_gap(values: Values, result: Any) -> Truth:
 
 
 @about(
-    TWO_FETCHES,
+    fetch_twice,
     "lag-estimate-bounded-without-full-responses",
     "lag.credit.last-fetch",
     finding="watermark-3",
 )
-@says(
-    "Whatever the responses carry, the assumed lag exceeds the lag by no more than the gap and "
-    "ten seconds."
-)
 @given(*_RUN)
 def _within_gap_and_more(values: Values, result: Any) -> Truth:
+    """Whatever the responses carry, the assumed lag exceeds the lag by no more than the gap and ten
+    seconds.
+    """
     return result[0] <= result[1] + values["gap_ms"] + 10_000
 
 
-@about(TWO_FETCHES, "close-follower-is-in", "isr.pseudo.close-follower")
-@says(
-    "Guarantee 1 as far as it is true: with full responses a follower within the limit less "
-    "the gap between fetches is in the pseudo-ISR."
-)
+@about(fetch_twice, "close-follower-is-in", "isr.pseudo.close-follower")
 @given(*_RUN, FULL_RESPONSES)
 def _closer_is_in(values: Values, result: Any) -> Truth:
+    """Guarantee 1 as far as it is true: with full responses a follower within the limit less the
+    gap between fetches is in the pseudo-ISR.
+    """
     return implies(result[1] + values["gap_ms"] <= values["lag_ms_max"], member(2, result[2]))
 
 
 @about(
-    TWO_FETCHES,
+    fetch_twice,
     "close-follower-is-in-by-one-more",
     "isr.pseudo.close-follower",
     finding="watermark-1",
@@ -405,7 +376,7 @@ def _nearly_closer_is_in(values: Values, result: Any) -> Truth:
 
 
 @about(
-    TWO_FETCHES,
+    fetch_twice,
     "close-follower-is-in-as-written",
     "isr.pseudo.close-follower",
     finding="watermark-2",
@@ -416,10 +387,10 @@ def _close_is_in(values: Values, result: Any) -> Truth:
     return implies(result[1] <= values["lag_ms_max"], member(2, result[2]))
 
 
-@about(STALL, "hw-stall-within-less-than-limit", "hw.stall-bounded", finding="watermark-5")
+@about(view_once, "hw-stall-within-less-than-limit", "hw.stall-bounded", finding="watermark-5")
 @says("The high watermark has reached where the leader ended a millisecond less than that ago.")
 @given(HISTORY, NOT_NEGATIVE, BEGAN_LONG_AGO, ONE_LESS)
-@about(STALL, "hw-stall-within-limit", "hw.stall-bounded")
+@about(view_once, "hw-stall-within-limit", "hw.stall-bounded")
 @given(HISTORY, NOT_NEGATIVE, ONE_LIMIT)
 @shaped(BEGAN_LONG_AGO)
 def _stall_bounded(_: Values, result: Any) -> Truth:

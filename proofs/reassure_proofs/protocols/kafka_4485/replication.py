@@ -2,7 +2,7 @@
 
 The state is the whole of the model's `Replication`: logs, high watermarks, requests on their way,
 what is stored and what the leader has in memory. All numbers are symbolic and without bounds, logs
-have any length and any records (`theorems.kafka_4485.logs`), sets any members. The model's own
+have any length and any records (`kafka_4485.logs`), sets any members. The model's own
 `step` is run on that, once for each kind of action, each broker that it may concern and each way in
 which requests may be missing.
 
@@ -14,243 +14,38 @@ The invariant is a formula about every position in every log. It is assumed at t
 that a step can depend on, one of them any position at all, and shown at that one.
 """
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any, Final
 
-from reassure_model.outcome import Accepted
-from reassure_model.protocols.kafka_4485.replication import (
-    ACTIONS,
-    LEADER_ALONE,
-    Elect,
-    Follow,
-    count_common,
-    make_replication,
-)
-from reassure_proofs.engine.formula import Truth, all_of, any_of, choose, implies, negate
+from reassure_model.protocols.kafka_4485.replication import count_common
+from reassure_proofs.engine.formula import Truth, all_of, any_of, implies, negate
 from reassure_proofs.engine.statement import (
     Claims,
     Hypothesis,
     Parameter,
-    Shape,
-    Subject,
     Values,
-    choose_readings,
     given,
     make_subject,
     says,
-    word,
 )
+from reassure_proofs.protocols.kafka_4485 import replication_state as states
 from reassure_proofs.protocols.kafka_4485.insync import FOLLOWERS
-from reassure_proofs.protocols.kafka_4485.logs import is_prefix, load, look_at, make_log
-from reassure_spec.readings import Readings
-
-_PROFILE: Final = "kafka-4485"
-AMENDMENTS: Final = (
-    "hw.over-stored-isr=yes",
-    "hw.served-from=end-at-election",
-    "isr.entry=end-at-election",
-    "follower.truncation=common-prefix",
+from reassure_proofs.protocols.kafka_4485.logs import is_prefix
+from reassure_proofs.protocols.kafka_4485.replication_state import (
+    AMENDMENTS,
+    PROFILE,
+    Unseen,
+    get_positions,
+    make_state,
+    observe,
 )
-"""The four amendments under which clean elections keep what they should."""
-_AMENDED: Final = choose_readings(_PROFILE, AMENDMENTS)
+
 _BOUNDED: Final = "2 to {} brokers; logs of any length"
-_NATURAL: Final = Parameter(kind="natural")
-
-# States out of named values ---------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Members:
-    """A set of brokers, each of which may or may not be in it."""
-
-    truths: tuple[Truth, ...]
-
-    def __contains__(self, broker: int) -> bool:
-        return bool(self.truths[broker])
-
-    def __iter__(self) -> Iterator[int]:
-        return (broker for broker in range(len(self.truths)) if broker in self)
-
-    def __or__(self, other: Any) -> "Members":
-        pairs = zip(self.truths, list_members(other, len(self.truths)), strict=True)
-        return Members(tuple(mine | theirs for mine, theirs in pairs))
-
-    def __sub__(self, other: Any) -> "Members":
-        pairs = zip(self.truths, list_members(other, len(self.truths)), strict=True)
-        return Members(tuple(mine & negate(theirs) for mine, theirs in pairs))
-
-
-def list_members(members: Any, brokers: int) -> tuple[Truth, ...]:
-    """Return for each broker whether it is in the set.
-
-    >>> list_members(frozenset({1}), 2)
-    (False, True)
-    """
-    if isinstance(members, Members):
-        return members.truths
-    return tuple(broker in members for broker in range(brokers))
-
-
-def _make_set(truths: Sequence[Truth]) -> Any:
-    if all(isinstance(truth, bool) for truth in truths):
-        return frozenset(broker for broker, truth in enumerate(truths) if truth)
-    return Members(tuple(truths))
-
-
-@dataclass(frozen=True, slots=True)
-class _Unseen:
-    """Stands for what consumers are shown before a step: no step may depend on it."""
-
-
-_UNSEEN: Final = _Unseen()
-
-
-def get_positions(values: Values) -> tuple[Any, ...]:
-    """Return the positions at which logs are seen; the claims are about the first."""
-    return tuple(values[name] for name in ("position", "difference") if name in values)
-
-
-def _make_log(values: Values, end: Any, name: str, broker: int | None = None) -> Any:
-    """Return a log; where the positions are the same one, so is what stands there."""
-    places = get_positions(values)
-    seen = [values[f"{name}_{at}"] for at in range(len(places))]
-    records = [each if broker is None else each[broker] for each in seen]
-    if len(places) > 1:
-        records[1] = choose(places[0] == places[1], records[0], records[1])
-    return make_log(end, places, records)
-
-
-def make_state(values: Values) -> Any:
-    """Return the partition that the values describe, in the words of the model."""
-    model = load("reassure_model.protocols.kafka_4485.replication")
-    replicas = []
-    for broker, end in enumerate(values["ends"]):
-        request = None
-        if values["asking"][broker] == "1":
-            request = model.Request(
-                *(values[name][broker] for name in ("asked_epochs", "asked_offsets", "waiting"))
-            )
-        log = _make_log(values, end, "records", broker)
-        mark, epoch = values["high_watermarks"][broker], values["leader_epochs"][broker]
-        replicas.append(model.Replica(log, mark, epoch, request))
-    term = model.Term(
-        values["end_at_election"],
-        values["known_version"],
-        _make_set(values["known_isr"]),
-        _make_set(values["pseudo_isr"]),
-        values["offsets"],
-    )
-    return model.Replication(
-        tuple(replicas),
-        int(values["leader"]),
-        values["leader_epoch"],
-        _make_set(values["isr"]),
-        values["version"],
-        term,
-        values.get("shown", _UNSEEN),
-        _make_log(values, values["shown_end"], "shown_records"),
-    )
-
-
-def observe(state: Any, positions: Sequence[Any]) -> Any:
-    """Return the state with each log as `look_at` tells it and each set as truths."""
-    brokers = len(state.replicas)
-    replicas = tuple(
-        replace(replica, log=look_at(replica.log, positions)) for replica in state.replicas
-    )
-    sets = {
-        name: list_members(getattr(state.term, name), brokers) for name in ("isr", "pseudo_isr")
-    }
-    return replace(
-        state,
-        replicas=replicas,
-        isr=list_members(state.isr, brokers),
-        term=replace(state.term, **sets),
-        committed=look_at(state.committed, positions),
-    )
-
-
-def take(values: Values, readings: Readings = _AMENDED) -> Any:
-    """Return what can be seen after the action that the values describe, None without one."""
-    model = load("reassure_model.protocols.kafka_4485.replication")
-    state, action = make_state(values), model.ACTIONS[values["verb"]](int(values["on"]))
-    if not model.is_possible(state, action):
-        return None
-    outcome = model.step(state, action, readings)
-    if not isinstance(outcome, Accepted):
-        return None
-    return observe(outcome.state, get_positions(values))
-
-
-def start(values: Values) -> Any:
-    """Return what can be seen of a partition that nothing has happened to."""
-    brokers = len(values["members"])
-    members = frozenset(broker for broker in range(brokers) if values["members"][broker])
-    return observe(make_replication(brokers, members=members), get_positions(values))
-
-
-def find_problems(values: Values) -> tuple[str, ...]:
-    """Return the clauses that the model's own predicates find broken in a state."""
-    state = make_state(values)
-    predicates = load("reassure_model.protocols.kafka_4485.invariants").INVARIANTS
-    return tuple(name for name, find in predicates.items() if find(state) is not None)
-
-
-# Shapes -----------------------------------------------------------------------------------------
-
-
-def _state_shape(brokers: int, asking: str, positions: Sequence[str]) -> dict[str, Parameter]:
-    shape: dict[str, Parameter] = {"leader": word("0"), "asking": word(asking)}
-    shape |= dict.fromkeys(positions, _NATURAL)
-    shape["ends"] = Parameter(brokers, kind="natural")
-    for at in range(len(positions)):
-        shape[f"records_{at}"] = Parameter(brokers)
-    shape["shown_end"] = _NATURAL
-    for at in range(len(positions)):
-        shape[f"shown_records_{at}"] = Parameter()
-    sets = ("isr", "known_isr", "pseudo_isr", "waiting")
-    numbers = ("high_watermarks", "leader_epochs", "offsets", "asked_epochs", "asked_offsets")
-    shape |= {name: Parameter(brokers, kind="truth") for name in sets}
-    shape |= {name: Parameter(brokers, kind="natural") for name in numbers}
-    singles = ("leader_epoch", "version", "known_version", "end_at_election")
-    return shape | dict.fromkeys(singles, _NATURAL)
-
-
-def _masks(brokers: int) -> Iterator[str]:
-    """Yield who has a request on its way: any of the followers, never the leader."""
-    for asking in product("10", repeat=brokers - 1):
-        yield "".join(("0", *asking))
-
-
-def _step_shapes(brokers_max: int) -> Iterator[Shape]:
-    """Yield every kind of action; the leader has number 0, whom else it concerns number 1.
-
-    No function of the model looks at what number a broker has (`engine.numbers` sees to that), so
-    that the numbers are no loss.
-    """
-    for brokers in range(2, brokers_max + 1):
-        for (verb, kind), asking in product(ACTIONS.items(), _masks(brokers)):
-            positions = ("position", "difference") if kind is Follow else ("position",)
-            state = _state_shape(brokers, asking, positions)
-            concerned = {0} if kind in LEADER_ALONE else {0, 1} if kind is Elect else {1}
-            for broker in sorted(concerned):
-                yield {"verb": word(verb), "on": word(str(broker)), **state}
-
-
-def _still_shapes(brokers_max: int) -> Iterator[Shape]:
-    for brokers in range(2, brokers_max + 1):
-        state = _state_shape(brokers, "0" * brokers, ("position",))
-        yield {**state, "shown": _NATURAL}
-
-
-def _start_shapes(brokers_max: int) -> Iterator[Shape]:
-    for brokers in range(2, brokers_max + 1):
-        yield {"members": Parameter(brokers, kind="truth"), "position": _NATURAL}
-
+_of_replication: Final = partial(make_subject, shown=FOLLOWERS, numbered=True)
 
 # The invariant ----------------------------------------------------------------------------------
 
@@ -348,7 +143,7 @@ def _marks_are_covered(state: Any) -> Truth:
 
 
 def _shown_is_enough(state: Any) -> Truth:
-    unread = state.shown is None or isinstance(state.shown, _Unseen)
+    unread = state.shown is None or isinstance(state.shown, Unseen)
     return unread or state.committed[0] <= state.shown
 
 
@@ -394,44 +189,29 @@ def _holders(values: Values, after: Any, members: Sequence[Truth]) -> Truth:
 # Theorems ---------------------------------------------------------------------------------------
 
 
-def _subject(name: str, changes: tuple[str, ...], words: str) -> Subject:
-    return make_subject(
-        name,
-        take,
-        words,
-        _step_shapes,
-        _PROFILE,
-        changes,
-        bounded=_BOUNDED,
-        shown=FOLLOWERS,
-        numbered=True,
-    )
-
-
-STEP: Final = _subject("replication-step", AMENDMENTS, "the step with the four amendments")
+_step: Final = partial(
+    _of_replication, function=states.take, shapes=states.shape_steps, profile=PROFILE
+)
+STEP: Final = _step(
+    "replication-step",
+    words="the step with the four amendments",
+    changes=AMENDMENTS,
+    bounded=_BOUNDED,
+)
 """One action of any kind."""
-START: Final = Subject(
-    "replication-start",
-    start,
-    "a partition that nothing has happened to",
-    _start_shapes,
+START: Final = _of_replication(
+    *("replication-start", states.start, "a partition that nothing has happened to"),
+    states.shape_start,
     bounded="2 to {} brokers",
-    shown=FOLLOWERS,
-    numbered=True,
 )
 """Where every history begins."""
-STILL: Final = Subject(
-    "replication-still",
-    find_problems,
-    "the model's search for problems",
-    _still_shapes,
+STILL: Final = _of_replication(
+    *("replication-still", states.find_problems, "the model's search for problems"),
+    states.shape_still,
     bounded=_BOUNDED,
-    shown=FOLLOWERS,
-    numbered=True,
 )
 """The model's own predicates on a state of the invariant."""
-
-SHARED: Final = Subject(
+SHARED: Final = make_subject(
     "common-prefix",
     lambda v: count_common(v["log"], v["other"]),
     "the count of shared records",
@@ -442,17 +222,14 @@ SHARED: Final = Subject(
     bounded="logs of up to {} records",
 )
 """The one function that looks at whole logs; of it the induction uses the contract alone."""
-
-FOLLOWED: Final = make_subject(
+FOLLOWED: Final = _of_replication(
     "replication-follow",
-    take,
+    states.take,
     "the follower that learns of its leader",
-    lambda _: (shape for shape in _step_shapes(2) if shape["verb"].word == "follow"),
-    _PROFILE,
+    lambda _: (shape for shape in states.shape_steps(2) if shape["verb"].word == "follow"),
+    PROFILE,
     (*(each for each in AMENDMENTS if "truncation" not in each), "follower.truncation=leader-end"),
     bounded="2 brokers; logs of any length",
-    shown=FOLLOWERS,
-    numbered=True,
 )
 """A follower that may have to cut its log below its mark."""
 MARKS_WITHIN: Final = Hypothesis(
@@ -465,7 +242,7 @@ LEADER_MEMBER: Final = Hypothesis(
 )
 
 
-THEOREMS: Final = Claims(_PROFILE, largest=3, thorough=4, tier="full")
+THEOREMS: Final = Claims(PROFILE, largest=3, thorough=4, tier="full")
 """Every theorem about replication across elections."""
 about = THEOREMS.about
 
@@ -498,18 +275,16 @@ def _keeps_invariant(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "replication-mark-never-back", "hw.consumer.monotone")
-@says(
-    "Across clean elections consumers are shown all that they were shown before, or nothing "
-    "for now."
-)
 @given(INVARIANT)
 def _mark_monotone(values: Values, after: Any) -> Truth:
-    """Say whether consumers are shown all that they were shown before, or nothing for now."""
+    """Across clean elections consumers are shown all that they were shown before, or nothing for
+    now.
+    """
     if after is None:
         return True
     before = _before(values).committed
     kept = is_prefix(before, before[0], after.committed, (values["position"],))
-    if isinstance(after.shown, _Unseen):
+    if isinstance(after.shown, Unseen):
         # What was shown is shown on, so there must be nothing new that it would lack.
         return kept & (after.committed[0] == before[0])
     return kept & (after.shown is None or before[0] <= after.shown)
@@ -555,8 +330,11 @@ def _deny(reading: str, value: str, clause: str, finding: str) -> None:
     """Claim the induction with one amendment missing, which has to fail."""
     rest = tuple(each for each in AMENDMENTS if not each.startswith(f"{reading}="))
     name = f"{reading.replace('.', '-')}-{value}"
-    subject = _subject(
-        f"replication-{name}", (*rest, f"{reading}={value}"), f"the step with {reading} {value}"
+    subject = _step(
+        f"replication-{name}",
+        words=f"the step with {reading} {value}",
+        changes=(*rest, f"{reading}={value}"),
+        bounded=_BOUNDED,
     )
     words = f"A step leads out of the invariant by no way where only {reading} is {value}."
     more: dict[str, Any] = {"finding": finding, "largest": 2, "thorough": 2}

@@ -2,10 +2,9 @@
 
 from typing import Final
 
-from reassure_proofs.engine.statement import Rule, Theorem
 from reassure_proofs.protocols.kip_236 import acts, contracts, drop, protocol, refutations, writes
 
-THEOREMS: Final[tuple[Theorem, ...]] = (
+THEOREMS: Final = (
     *drop.THEOREMS,
     *drop.WITHOUT,
     *contracts.THEOREMS,
@@ -14,4 +13,4 @@ THEOREMS: Final[tuple[Theorem, ...]] = (
     *acts.THEOREMS,
     *refutations.THEOREMS,
 )
-RULES: Final[tuple[Rule, ...]] = (drop.RULE,)
+RULES: Final = (drop.RULE,)

@@ -10,12 +10,12 @@ The kinds of replicas: in sync (the leader among them), and assigned but out of 
 how many the target names.
 """
 
-# the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-from reassure_proofs.engine.formula import Truth, count, implies, member, negate
+from reassure_proofs.engine.formula import Truth, absent, count, implies, member
 from reassure_proofs.engine.statement import (
     LEMMA,
     Claims,
@@ -29,6 +29,7 @@ from reassure_proofs.engine.statement import (
 )
 
 _NUMBERS: Final = ("in_sync", "others", "top", "minimum", "kept_in_sync", "kept_others")
+_OF_A_CONTRACT: Final = tuple(name for name in _NUMBERS if name != "minimum")
 
 
 def is_smaller_of(value: Any, first: Any, second: Any) -> Truth:
@@ -59,29 +60,25 @@ def meets_amended_contract(
     return enough & (wanted <= kept) & ((kept <= top + wanted) | (kept <= top))
 
 
-def kept_counts(values: Values, drop: Any) -> tuple[Any, Any]:
-    """Return how many in-sync replicas and how many others a drop leaves assigned."""
-    stay = [(r, negate(member(r, drop))) for r in values["assigned"]]
-    in_sync = count(kept & member(replica, values["isr"]) for replica, kept in stay)
-    others = count(kept & negate(member(replica, values["isr"])) for replica, kept in stay)
-    return in_sync, others
+def count_kinds(values: Values, drop: Any) -> tuple[Any, Any, Any, Any, Any]:
+    """Return how many replicas are in sync and not, top, and how many of each kind stay."""
+    stay = [(r, absent(r, drop)) for r in values["assigned"]]
+    kept_in_sync = count(kept & member(replica, values["isr"]) for replica, kept in stay)
+    kept_others = count(kept & absent(replica, values["isr"]) for replica, kept in stay)
+    in_sync = len(values["isr"])
+    others = len(values["assigned"]) - in_sync
+    return in_sync, others, values["top"], kept_in_sync, kept_others
 
 
 def claim_contract(values: Values, drop: Any) -> Truth:
-    """Return whether the drop rule meets its contract on these values."""
-    in_sync = len(values["isr"])
-    others = len(values["assigned"]) - in_sync
-    return meets_drop_contract(in_sync, others, values["top"], *kept_counts(values, drop))
+    """The numbers that a drop leaves, in sync and otherwise, are those of the contract."""
+    return meets_drop_contract(*count_kinds(values, drop))
 
 
 def claim_amended_contract(values: Values, drop: Any) -> Truth:
-    """Return whether the amended drop rule meets its contract on these values."""
-    in_sync = len(values["isr"])
-    others = len(values["assigned"]) - in_sync
+    """The numbers that the amended drop leaves are those of its contract."""
     wanted = count(member(replica, values["target"]) for replica in values["assigned"])
-    return meets_amended_contract(
-        in_sync, others, values["top"], *kept_counts(values, drop), wanted
-    )
+    return meets_amended_contract(*count_kinds(values, drop), wanted)
 
 
 def _shapes(_: int) -> Iterator[Shape]:
@@ -106,16 +103,12 @@ COUNTED: Final = Hypothesis(
 CONTRACT: Final = Hypothesis(
     "contract",
     "the drop rule meets its contract",
-    lambda v: meets_drop_contract(
-        v["in_sync"], v["others"], v["top"], v["kept_in_sync"], v["kept_others"]
-    ),
+    lambda v: meets_drop_contract(*(v[name] for name in _OF_A_CONTRACT)),
 )
 AMENDED_CONTRACT: Final = Hypothesis(
     "amended-contract",
     "the amended drop rule meets its contract",
-    lambda v: meets_amended_contract(
-        v["in_sync"], v["others"], v["top"], v["kept_in_sync"], v["kept_others"], v["wanted"]
-    ),
+    lambda v: meets_amended_contract(*(v[name] for name in (*_OF_A_CONTRACT, "wanted"))),
 )
 ENOUGH_BEFORE: Final = Hypothesis(
     "isr-at-least-min",
@@ -182,12 +175,10 @@ def _evaluated_again(values: Values, _: Any) -> Truth:
 
 
 @about(COUNTS, "unbounded-bounds-assigned", "top.bounds-assigned", profile="kip-236-amended")
-@says(
-    "However many brokers there are, after drop and expansion at most top and the target are "
-    "assigned."
-)
 @given(AMENDED_CONTRACT, WANTED_OF_TARGET)
 def _bounded(values: Values, _: Any) -> Truth:
-    """Say that after the expansion at most top and the target are assigned."""
+    """However many brokers there are, after drop and expansion at most top and the target are
+    assigned.
+    """
     kept = values["kept_in_sync"] + values["kept_others"]
     return kept - values["wanted"] + values["target"] <= values["top"] + values["target"]

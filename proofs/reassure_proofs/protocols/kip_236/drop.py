@@ -9,11 +9,13 @@ document, and it would be news if it went away.
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any, Final
 
 from reassure_model.protocols.kip_236 import compute_drop
 from reassure_proofs.engine.formula import (
     Truth,
+    absent,
     all_of,
     any_of,
     count,
@@ -31,7 +33,7 @@ from reassure_proofs.engine.statement import (
     Parameter,
     Rule,
     Shape,
-    Telling,
+    Terming,
     Theorem,
     Unread,
     Values,
@@ -43,7 +45,7 @@ from reassure_proofs.engine.statement import (
 )
 from reassure_proofs.protocols.kip_236.contracts import claim_amended_contract, claim_contract
 from reassure_proofs.protocols.kip_236.plantings import show_drop
-from reassure_proofs.protocols.kip_236.refutations import tell_drop
+from reassure_proofs.protocols.kip_236.refutations import tell_drops
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER
 
@@ -86,103 +88,70 @@ def ask_drop(values: Values, readings: Readings, rule: Callable[..., Any] = comp
     return rule(*arguments, values.get("target", Unread("target")), readings, *others)
 
 
-DROP: Final = make_subject(
-    "drop", ask_drop, "the drop rule", _drop_shapes, "kip-236", tell=tell_drop, shown=show_drop
+_subject: Final = partial(make_subject, profile="kip-236")
+DROP: Final = _subject(
+    "drop", ask_drop, "the drop rule", _drop_shapes, tell=tell_drops, shown=show_drop
 )
 """The drop rule as written, in the reading that keeps what the document promises."""
-DROP_EXCLUSIVE: Final = make_subject(
-    "drop-exclusive",
-    ask_drop,
-    "the drop rule with the exclusive slice",
-    _drop_shapes,
-    "kip-236",
-    ("drop.slice=exclusive",),
-    tell=lambda v: tell_drop(v, "drop.slice=exclusive"),
+DROP_EXCLUSIVE: Final = _subject(
+    *("drop-exclusive", ask_drop, "the drop rule with the exclusive slice", _drop_shapes),
+    changes=("drop.slice=exclusive",),
+    tell=tell_drops,
 )
 """The drop rule with the slice taken to the letter."""
 DROP_AMENDED: Final = make_subject(
-    "drop-amended",
-    ask_drop,
-    "the amended drop rule",
-    _drop_and_target_shapes,
-    "kip-236-amended",
+    *("drop-amended", ask_drop, "the amended drop rule", _drop_and_target_shapes),
+    profile="kip-236-amended",
     shown=show_drop,
 )
 """The drop rule with every amendment."""
-
-DROP_ANY_ORDER: Final = make_subject(
-    "drop-any-order",
-    ask_drop,
-    "the drop rule",
-    _drop_any_order_shapes,
-    "kip-236",
-    shown=show_drop,
+DROP_ANY_ORDER: Final = _subject(
+    "drop-any-order", ask_drop, "the drop rule", _drop_any_order_shapes, shown=show_drop
 )
 """The drop rule with the replicas that are out of sync in an order that is given."""
-DROP_AND_TARGET: Final = make_subject(
-    "drop-target",
-    ask_drop,
-    "the drop rule",
-    _drop_and_target_shapes,
-    "kip-236",
-    tell=tell_drop,
+DROP_AND_TARGET: Final = _subject(
+    "drop-target", ask_drop, "the drop rule", _drop_and_target_shapes, tell=tell_drops
 )
 """The drop rule as written, and the target that it does not look at."""
 
 
+def _turn(values: Values) -> Values:
+    return {**values, "isr": values["isr"][::-1]}
+
+
 def drop_twice(values: Values, readings: Readings) -> tuple[Any, Any]:
     """Return what is dropped of an in-sync set as stored, and of the same set reversed."""
-    turned = {**values, "isr": values["isr"][::-1]}
-    return ask_drop(values, readings), ask_drop(turned, readings)
+    return ask_drop(values, readings), ask_drop(_turn(values), readings)
 
 
-DROP_TWICE: Final = make_subject(
+DROP_TWICE: Final = _subject(
     "drop-twice",
     drop_twice,
     "the drop rule, with the in-sync set as stored and reversed,",
     _drop_shapes,
-    "kip-236",
-    tell=lambda v: Telling(
-        (*tell_drop(v).commands, tell_drop({**v, "isr": v["isr"][::-1]}).commands[1])
-    ),
+    tell=lambda v: tell_drops(v, _turn(v)),
 )
 """The drop rule as written on two orders of the same in-sync set."""
 
 ASSIGNED_DISTINCT: Final = Hypothesis(
-    "assigned-distinct",
-    "no replica is assigned twice",
-    lambda v: distinct(v["assigned"]),
+    "assigned-distinct", "no replica is assigned twice", lambda v: distinct(v["assigned"])
 )
 ISR_DISTINCT: Final = Hypothesis(
-    "isr-distinct",
-    "no replica is in the in-sync set twice",
-    lambda v: distinct(v["isr"]),
+    "isr-distinct", "no replica is in the in-sync set twice", lambda v: distinct(v["isr"])
 )
 ISR_ASSIGNED: Final = Hypothesis(
-    "isr-assigned",
-    "every in-sync replica is assigned",
-    lambda v: subset(v["isr"], v["assigned"]),
+    "isr-assigned", "every in-sync replica is assigned", lambda v: subset(v["isr"], v["assigned"])
 )
 LEADER_IN_SYNC: Final = Hypothesis(
-    "leader-in-sync",
-    "the leader is in the in-sync set",
-    lambda v: member(v["leader"], v["isr"]),
+    "leader-in-sync", "the leader is in the in-sync set", lambda v: member(v["leader"], v["isr"])
 )
 LEADER_IS_BROKER: Final = Hypothesis(
-    "leader-is-broker",
-    "the leader is a broker",
-    lambda v: v["leader"] != NO_LEADER,
+    "leader-is-broker", "the leader is a broker", lambda v: v["leader"] != NO_LEADER
 )
 TARGET_DISTINCT: Final = Hypothesis(
-    "target-distinct",
-    "no replica is in the target twice",
-    lambda v: distinct(v["target"]),
+    "target-distinct", "no replica is in the target twice", lambda v: distinct(v["target"])
 )
-TOP_POSITIVE: Final = Hypothesis(
-    "top-positive",
-    "top is at least 1",
-    lambda v: v["top"] >= 1,
-)
+TOP_POSITIVE: Final = Hypothesis("top-positive", "top is at least 1", lambda v: v["top"] >= 1)
 TOP_AT_LEAST_MIN: Final = Hypothesis(
     "top-at-least-min",
     "top is at least min.insync.replicas when the drop is computed",
@@ -205,23 +174,19 @@ OTHERS_OUT_OF_SYNC: Final = Hypothesis(
     lambda v: (
         distinct(v["others"])
         & subset(v["others"], v["assigned"])
-        & all_of(negate(member(replica, v["isr"])) for replica in v["others"])
+        & all_of(absent(replica, v["isr"]) for replica in v["others"])
     ),
 )
 NO_LEADER_AT_HAND: Final = Hypothesis(
-    "no-leader",
-    "the partition has no leader",
-    lambda v: v["leader"] == NO_LEADER,
+    "no-leader", "the partition has no leader", lambda v: v["leader"] == NO_LEADER
 )
 NO_LEADER_IN_SYNC: Final = Hypothesis(
     "no-leader-in-sync",
     "the partition has no leader, or the leader is not in the in-sync set",
-    lambda v: (v["leader"] == NO_LEADER) | negate(member(v["leader"], v["isr"])),
+    lambda v: (v["leader"] == NO_LEADER) | absent(v["leader"], v["isr"]),
 )
 ISR_NOT_EMPTY: Final = Hypothesis(
-    "isr-not-empty",
-    "a replica is in sync",
-    lambda v: len(v["isr"]) > 0,
+    "isr-not-empty", "a replica is in sync", lambda v: len(v["isr"]) > 0
 )
 
 _WELL_FORMED: Final = (ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
@@ -239,28 +204,23 @@ _SUFFICIENT: Final = (*_WELL_FORMED, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 THEOREMS: Final = Claims("kip-236")
 """Every theorem about the drop rule."""
 about = THEOREMS.about
+about_target: Final = partial(THEOREMS.about, DROP_AND_TARGET, cure="kip-236-amended")
 
 
-about(DROP, "drop-meets-contract", "drop.keep-top")(
-    says("The numbers that a drop leaves, in sync and otherwise, are those of the contract.")(
-        given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)(
-            claim_contract
-        )
-    )
+def needs(*hypotheses: Hypothesis, shape: tuple[Hypothesis, ...] = ()) -> Terming:
+    """Say what a claim needs; what else a well-formed partition has only bounds the paths."""
+    rest = (each for each in _WELL_FORMED if each not in hypotheses)
+    only_bounds = shaped(*rest, *shape)
+    return lambda claim: given(*hypotheses)(only_bounds(claim))
+
+
+_linked = given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)
+about(DROP, "drop-meets-contract", "drop.keep-top")(_linked(claim_contract))
+_linked_too = given(
+    *(LEADER_IS_BROKER, LEADER_IN_SYNC, ISR_ASSIGNED, ISR_DISTINCT, ASSIGNED_DISTINCT, TOP_POSITIVE)
 )
-
-
 about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", largest=3)(
-    says("The numbers that the amended drop leaves are those of its contract.")(
-        given(
-            LEADER_IS_BROKER,
-            LEADER_IN_SYNC,
-            ISR_ASSIGNED,
-            ISR_DISTINCT,
-            ASSIGNED_DISTINCT,
-            TOP_POSITIVE,
-        )(claim_amended_contract)
-    )
+    _linked_too(claim_amended_contract)
 )
 
 
@@ -269,8 +229,7 @@ about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", larges
 @given(NO_LEADER_IN_SYNC)
 @about(DROP, "drop-nothing-at-first-request", "drop.keep-top")
 @says("While no more replicas are assigned than top, a drop removes nothing.")
-@given(ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, TOP_POSITIVE)
+@needs(ISR_ASSIGNED, LEADER_IN_SYNC, FIRST_REQUEST)
 @about(
     DROP_EXCLUSIVE,
     "drop-exclusive-nothing-at-first-request",
@@ -283,49 +242,25 @@ def _nothing_dropped(_: Values, drop: Any) -> Truth:
     return len(drop) == 0
 
 
-@about(
-    DROP_AND_TARGET,
-    "drop-after-expansion-keeps-copies",
-    "drop.before-expansion",
-    finding="drop-3",
-    cure="kip-236-amended",
-)
+@about_target("drop-after-expansion-keeps-copies", "drop.before-expansion", finding="drop-3")
 @given(*_SUFFICIENT)
 def _copies_kept(values: Values, drop: Any) -> Truth:
     """Evaluated after the expansion, a drop takes no replica of the target that is copying."""
-    expanded = subset(values["target"], values["assigned"])
-    return implies(
-        expanded,
-        all_of(
-            member(replica, values["isr"]) | negate(member(replica, values["target"]))
-            for replica in drop
-        ),
-    )
+    target, isr = values["target"], values["isr"]
+    kept = all_of(member(replica, isr) | absent(replica, target) for replica in drop)
+    return implies(subset(target, values["assigned"]), kept)
 
 
-@about(
-    DROP_AND_TARGET,
-    "drop-cancel-keeps-originals",
-    "drop.protect-target",
-    finding="drop-6",
-    cure="kip-236-amended",
-)
+@about_target("drop-cancel-keeps-originals", "drop.protect-target", finding="drop-6")
 @given(*_SUFFICIENT)
 def _originals_kept(values: Values, drop: Any) -> Truth:
     """As written, a change back to an original assignment drops none of its replicas."""
-    is_cancel = (values["top"] == len(values["target"])) & subset(
-        values["target"], values["assigned"]
-    )
+    target = values["target"]
+    is_cancel = (values["top"] == len(target)) & subset(target, values["assigned"])
     return implies(is_cancel, _target_kept(values, drop))
 
 
-@about(
-    DROP_AND_TARGET,
-    "drop-keeps-redundancy",
-    "drop.protect-target",
-    finding="drop-8",
-    cure="kip-236-amended",
-)
+@about_target("drop-keeps-redundancy", "drop.protect-target", finding="drop-8")
 @given(*_SUFFICIENT, TARGET_DISTINCT)
 def _redundancy_kept(values: Values, drop: Any) -> Truth:
     """As written, a drop leaves as many replicas in sync as there were or the target asks for."""
@@ -343,26 +278,22 @@ def _same_in_any_order(values: Values, drops: Any) -> Truth:
 
 @about(DROP_AMENDED, "drop-amended-leader-kept", "drop.leader-kept", largest=3)
 @says("With every amendment, a drop never removes the leader.")
-@given(TOP_POSITIVE)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+@needs(TOP_POSITIVE)
 @about(DROP_EXCLUSIVE, "drop-exclusive-leader-kept", "drop.slice.inclusive", finding="drop-1")
 @says("With the exclusive slice, a drop never removes the leader.")
 @given(*_SUFFICIENT)
 @about(DROP_ANY_ORDER, "drop-any-order-leader-kept", "drop.leader-kept")
 @says("A drop keeps the leader in whatever order the replicas out of sync are ranked.")
-@given(TOP_POSITIVE)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, OTHERS_OUT_OF_SYNC)
+@needs(TOP_POSITIVE, shape=(OTHERS_OUT_OF_SYNC,))
 @about(DROP, "drop-leader-kept", "drop.leader-kept")
-@given(TOP_POSITIVE)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC)
+@needs(TOP_POSITIVE)
 def _leader_kept(values: Values, drop: Any) -> Truth:
     """A drop never removes the leader from the assigned replicas."""
-    return negate(member(values["leader"], drop))
+    return absent(values["leader"], drop)
 
 
 @about(DROP, "drop-leader-stays-in-sync", "drop.leader-kept")
-@given(LEADER_IN_SYNC, TOP_POSITIVE)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED)
+@needs(LEADER_IN_SYNC, TOP_POSITIVE)
 def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
     """After a drop the leader is still in the in-sync set."""
     return member(values["leader"], values["isr"]) & _leader_kept(values, drop)
@@ -370,33 +301,29 @@ def _leader_stays_in_sync(values: Values, drop: Any) -> Truth:
 
 @about(DROP_AMENDED, "drop-amended-isr-at-least-min", "drop.isr-at-least-min", largest=3)
 @says("With every amendment, a drop leaves at least min.insync.replicas replicas in sync.")
-@given(ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
-@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@needs(ISR_DISTINCT, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 @about(DROP_EXCLUSIVE, "drop-exclusive-isr-at-least-min", "drop.slice.inclusive", finding="drop-1")
 @says("With the exclusive slice, a drop leaves at least min.insync.replicas replicas in sync.")
 @given(*_SUFFICIENT)
 @about(DROP_ANY_ORDER, "drop-any-order-isr-at-least-min", "drop.isr-at-least-min")
 @says("A drop leaves min.insync.replicas replicas in sync in whatever order the others are.")
-@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
-@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@needs(
+    *(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN), shape=(OTHERS_OUT_OF_SYNC,)
+)
 @about(DROP, "drop-isr-at-least-min", "drop.isr-at-least-min")
-@given(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
-@shaped(ASSIGNED_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+@needs(ISR_DISTINCT, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 def _isr_sufficient(values: Values, drop: Any) -> Truth:
     """A drop leaves at least min.insync.replicas replicas in sync."""
     return remaining(values["isr"], drop) >= values["minimum"]
 
 
 @about(DROP, "drop-assigned-isr-at-least-min", "drop.isr-at-least-min")
-@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
-@shaped(ASSIGNED_DISTINCT, TOP_POSITIVE)
+@needs(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
     """A drop leaves at least min.insync.replicas replicas both assigned and in sync."""
     isr = values["isr"]
     kept = count(
-        member(replica, values["assigned"])
-        & negate(member(replica, drop))
-        & negate(member(replica, isr[:place]))
+        member(replica, values["assigned"]) & absent(replica, drop) & absent(replica, isr[:place])
         for place, replica in enumerate(isr)
     )
     return kept >= values["minimum"]
@@ -404,15 +331,13 @@ def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
 
 @about(DROP_ANY_ORDER, "drop-any-order-leaves-top", "drop.keep-top")
 @says("A drop leaves top replicas assigned in whatever order the replicas out of sync are.")
-@given(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
-@shaped(ASSIGNED_DISTINCT)
+@needs(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
 @about(DROP, "drop-leaves-top", "drop.keep-top")
-@given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
-@shaped(ISR_DISTINCT)
+@needs(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
 def _size_is_top(values: Values, drop: Any) -> Truth:
     """A drop leaves exactly top replicas assigned, or all of them if there are fewer."""
     before, top = len(values["assigned"]), values["top"]
-    after = count(negate(member(replica, drop)) for replica in values["assigned"])
+    after = count(absent(replica, drop) for replica in values["assigned"])
     return implies(top >= before, after == before) & implies(top <= before, top == after)
 
 
@@ -427,8 +352,7 @@ def _names_assigned(values: Values, drop: Any) -> Truth:
 
 
 @about(DROP, "drop-in-sync-before-others", "drop.rank.leader-isr-rest")
-@given(LEADER_IN_SYNC)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, TOP_POSITIVE)
+@needs(LEADER_IN_SYNC)
 def _in_sync_before_others(values: Values, drop: Any) -> Truth:
     """A drop removes a replica that is in sync only if it removes all that are not."""
     isr, assigned = values["isr"], values["assigned"]
@@ -437,13 +361,7 @@ def _in_sync_before_others(values: Values, drop: Any) -> Truth:
     return implies(in_sync_dropped, others_dropped)
 
 
-@about(
-    DROP_AND_TARGET,
-    "drop-target-in-sync-kept",
-    "drop.protect-target",
-    finding="drop-4",
-    cure="kip-236-amended",
-)
+@about_target("drop-target-in-sync-kept", "drop.protect-target", finding="drop-4")
 @given(*_SUFFICIENT)
 def _target_in_sync_kept(values: Values, drop: Any) -> Truth:
     """As written, a drop never removes a replica of the new target that is in sync."""
@@ -467,10 +385,10 @@ def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
 
 
 @about(DROP_AMENDED, "drop-amended-target-kept", "drop.protect-target", largest=3)
-@shaped(ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
+@needs()
 def _target_kept(values: Values, drop: Any) -> Truth:
     """With every amendment, a drop never removes a replica of the new target."""
-    return all_of(negate(member(replica, values["target"])) for replica in drop)
+    return all_of(absent(replica, values["target"]) for replica in drop)
 
 
 def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:
@@ -511,13 +429,7 @@ RULE: Final = Rule(
     {"kip-236": DROP.name, "kip-236-amended": DROP_AMENDED.name},
     more="target",
     shapes_with_more=_drop_and_target_shapes,
-    preconditions=(
-        TOP_POSITIVE,
-        ASSIGNED_DISTINCT,
-        ISR_DISTINCT,
-        ISR_ASSIGNED,
-        LEADER_IN_SYNC,
-    ),
+    preconditions=(TOP_POSITIVE, ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
     besides=("drop-meets-contract", "drop-amended-meets-contract"),
 )
 """A drop rule answers the replicas to drop."""

@@ -6,7 +6,7 @@ partition that a controller finds when it takes office. The model's controller i
 which the state was written beforehand.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -85,6 +85,13 @@ def run_model(planting: Planting) -> End:
     return End(after.assigned or (), after.state.leader, after.state.isr, target)
 
 
+def _plant(theorem: Theorem, values: Values, brokers: Iterable[int], target: Any) -> Planting:
+    assigned, leader, isr = values["assigned"], values["leader"], values["isr"]
+    named = tuple(sorted(brokers))
+    minimum, top = values["minimum"], values["top"]
+    return Planting(theorem.profile, named, minimum, assigned, leader, isr, tuple(target), top)
+
+
 def dropped(planting: Planting, end: End) -> ReplicaList:
     """Return the replicas that were assigned and are no more, in their order."""
     return tuple(replica for replica in planting.assigned if replica not in end.assigned)
@@ -125,23 +132,13 @@ def _check_drop(values: Values) -> None:
 
 def _drop_plantings(theorem: Theorem, values: Values) -> Iterator[Planting]:
     """Yield the ways to a drop: one that a new controller finds undone, and a change."""
-    assigned, isr = values["assigned"], values["isr"]
-    named = sorted({*assigned, *isr, values["leader"], *values.get("target", ())})
+    assigned, asked = values["assigned"], values.get("target", ())
+    named = {*assigned, *values["isr"], values["leader"], *asked}
     fresh = max(named) + 1
-    target: ReplicaList = tuple(values["target"]) if "target" in values else (fresh,)
-    found = Planting(
-        theorem.profile,
-        (*named, fresh),
-        values["minimum"],
-        assigned,
-        values["leader"],
-        isr,
-        target,
-        values["top"],
-    )
+    found = _plant(theorem, values, {*named, fresh}, asked if "target" in values else (fresh,))
     yield found
     # The reassignment in flight has its target assigned already, and waits for it.
-    yield replace(found, target=assigned, requested=target)
+    yield replace(found, target=assigned, requested=found.target)
 
 
 def show_in_flight(theorem: Theorem, values: Values) -> tuple[Planting, End]:
@@ -153,16 +150,7 @@ def show_in_flight(theorem: Theorem, values: Values) -> tuple[Planting, End]:
         raise NotShown(IN_MEMORY)
     if not values["live"] and theorem.name != "reassignment-completes":
         raise NotShown("no broker is alive")
-    planting = Planting(
-        theorem.profile,
-        tuple(sorted(values["live"])),
-        values["minimum"],
-        values["assigned"],
-        values["leader"],
-        values["isr"],
-        values["target"],
-        values["top"],
-    )
+    planting = _plant(theorem, values, values["live"], values["target"])
     return planting, run_model(planting)
 
 

@@ -1,19 +1,22 @@
 """What each kind of write may do, told without the rules: as formulas over before and after.
 
-The invariant (`theorems.kip_236.protocol`) says what no write may lead to. Here stands what a write
+The invariant (`kip_236.invariant`) says what no write may lead to. Here stands what a write
 that the rules accept has to be: who may leave, who may join, who may lead, which request comes
 first and when one may go. A rule that is left out, or that looks at a part of the lists only,
 refutes one of these.
 """
 
-# ruff: noqa: D401  # the docstring of a claim is what it claims
+# ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
 from typing import Any, Final
 
 from reassure_proofs.engine.formula import (
     Truth,
+    absent,
+    alike,
     all_of,
     any_of,
+    comes_first,
     distinct,
     implies,
     inside,
@@ -22,8 +25,9 @@ from reassure_proofs.engine.formula import (
     same,
     subset,
 )
-from reassure_proofs.engine.statement import Claims, Values, given, says
-from reassure_proofs.protocols.kip_236.protocol import INVARIANT, STEP, on
+from reassure_proofs.engine.statement import Claims, Values, given
+from reassure_proofs.protocols.kip_236.invariant import INVARIANT
+from reassure_proofs.protocols.kip_236.protocol import STEP, on
 from reassure_spec.znodes import NO_LEADER
 
 
@@ -31,39 +35,17 @@ def _is_led(values: Values) -> Truth:
     return (values["leader"] != NO_LEADER) & inside(values["leader"], values["live"])
 
 
-# The leader's write -----------------------------------------------------------------------------
-
-
-# The controller's writes of leader and in-sync set ----------------------------------------------
-
-
 def _may_complete(values: Values) -> Truth:
     return subset(values["target"], values["isr"]) if "target" in values else False
 
 
 def _first_live_in_sync(replica: Any, among: Any, values: Values) -> Truth:
-    return any_of(
-        (each == replica)
-        & all_of(
-            negate(member(other, values["isr"]) & inside(other, values["live"]))
-            for other in among[:place]
-        )
-        for place, each in enumerate(among)
-    )
-
-
-# The assignment ---------------------------------------------------------------------------------
+    isr, live = values["isr"], values["live"]
+    return comes_first(replica, among, lambda each: member(each, isr) & inside(each, live))
 
 
 def _gone(values: Values, after: Any) -> list[tuple[Any, Truth]]:
-    return [(replica, negate(member(replica, after.assigned))) for replica in values["assigned"]]
-
-
-# Requests and records ---------------------------------------------------------------------------
-
-
-def _records_first_request(values: Values, after: Any) -> Truth:
-    return same(after.reassignment.target, values["requested"])
+    return [(replica, absent(replica, after.assigned)) for replica in values["assigned"]]
 
 
 def _is_refused(values: Values) -> Truth:
@@ -119,19 +101,17 @@ def _nobody_joins(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "step-leaves-with-reason", "isr.remove.only-when-due")
-@says(
-    "Whoever leaves the in-sync set alive is old and the whole target in sync with one of it "
-    "leading, or a drop is due and it does not lead."
-)
 @on("write-state")
 def _leaves_with_reason(values: Values, after: Any) -> Truth:
-    """Say that whoever leaves alive is old at a completion, or goes with a drop that is due."""
+    """Whoever leaves the in-sync set alive is old and the whole target in sync with one of it
+    leading, or a drop is due and it does not lead.
+    """
     reasons = []
     for replica in values["isr"]:
         stays = member(replica, after.state.isr) | negate(inside(replica, values["live"]))
         if "target" in values:
             new = after.state.leader
-            old = negate(member(replica, values["target"])) & member(new, values["target"])
+            old = absent(replica, values["target"]) & member(new, values["target"])
             dropped = values["drop_due"] & (replica != values["leader"])
             stays = stays | (old & _may_complete(values)) | dropped
         reasons.append(stays)
@@ -139,30 +119,26 @@ def _leaves_with_reason(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "step-moves-leader-to-first-target", "complete.leader-first-in-sync-target")
-@says(
-    "A live leader gives way only from outside a target that is in sync, to the first live "
-    "replica of it."
-)
 @on("write-state")
 def _leader_moves_to_first_target(values: Values, after: Any) -> Truth:
-    """Say that a live leader gives way to the first of the target, and only from outside of it."""
+    """A live leader gives way only from outside a target that is in sync, to the first live replica
+    of it.
+    """
     new = after.state.leader
     moved = _is_led(values) & (new != values["leader"])
     if "target" not in values:
         return negate(moved)
     target = values["target"]
-    outside = _may_complete(values) & negate(member(values["leader"], target))
+    outside = _may_complete(values) & absent(values["leader"], target)
     return implies(moved, outside & _first_live_in_sync(new, target, values))
 
 
 @about(STEP, "step-follows-dead-leader-in-order", "election.assignment-order")
-@says(
-    "A leader that is gone is followed by the first live in-sync replica of the assignment, "
-    "or of a target that is in sync."
-)
 @on("write-state")
 def _dead_leader_is_followed_in_order(values: Values, after: Any) -> Truth:
-    """Say that a leader that is gone is followed by the first live in-sync replica in order."""
+    """A leader that is gone is followed by the first live in-sync replica of the assignment, or of
+    a target that is in sync.
+    """
     new = after.state.leader
     elected = negate(_is_led(values)) & (new != values["leader"]) & (new != NO_LEADER)
     orders = _first_live_in_sync(new, values["assigned"], values)
@@ -174,18 +150,13 @@ def _dead_leader_is_followed_in_order(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "step-completes-in-order", "complete.target-order")
-@says(
-    "With no drop due replicas leave the assignment only for the target in its order, once "
-    "exactly it is in sync, one of it leads and the epoch was raised."
-)
 @on("write-assigned")
 def _completes_in_order(values: Values, after: Any) -> Truth:
-    """Say that with no drop due replicas leave for the target alone, in its order.
-
-    Then all of it and nobody else is in sync, one of it leads, and the epoch was raised before.
+    """With no drop due replicas leave the assignment only for the target in its order, once exactly
+    it is in sync, one of it leads and the epoch was raised.
     """
     target, isr = values["target"], values["isr"]
-    ready = subset(target, isr) & subset(isr, target) & member(values["leader"], target)
+    ready = alike(target, isr) & member(values["leader"], target)
     done = ready & values["completing"] & same(after.assigned, target)
     left = any_of(gone for _, gone in _gone(values, after))
     return implies(left & negate(values["drop_due"]), done)
@@ -195,9 +166,7 @@ def _completes_in_order(values: Values, after: Any) -> Truth:
 @on("write-assigned")
 def _leaves_isr_first(values: Values, after: Any) -> Truth:
     """Nobody leaves the assignment that is in sync."""
-    return all_of(
-        implies(gone, negate(member(r, values["isr"]))) for r, gone in _gone(values, after)
-    )
+    return all_of(implies(gone, absent(r, values["isr"])) for r, gone in _gone(values, after))
 
 
 @about(STEP, "step-joins-whole-target", "expand.whole-target")
@@ -205,37 +174,35 @@ def _leaves_isr_first(values: Values, after: Any) -> Truth:
 def _joins_whole_target(values: Values, after: Any) -> Truth:
     """Only replicas of the target join the assignment, and the whole of it at once."""
     target = values["target"]
-    joined = [(r, negate(member(r, values["assigned"]))) for r in after.assigned]
+    joined = [(r, absent(r, values["assigned"])) for r in after.assigned]
     some = any_of(new for _, new in joined)
     only = all_of(implies(new, member(r, target)) for r, new in joined)
     return only & implies(some, subset(target, after.assigned))
 
 
 @about(STEP, "step-drops-all-or-nothing", "drop.before-expansion", shape=())
-@says(
-    "After a drop or an expansion at most top replicas are assigned beside the target, or the "
-    "drop is due still."
-)
 @given(INVARIANT)
 @on("write-assigned")
 def _drops_all_or_nothing(values: Values, after: Any) -> Truth:
-    """Say that once a drop is carried out at most top are left that are not of the target."""
-    beside = sum(negate(member(r, values["target"])) for r in after.assigned)
+    """After a drop or an expansion at most top replicas are assigned beside the target, or the drop
+    is due still.
+    """
+    beside = sum(absent(r, values["target"]) for r in after.assigned)
     return after.drop_due | (beside <= values["top"])
 
 
-about(STEP, "step-records-first-request", "request.order.sequence")(
-    says("The first record of a chain is what the lowest request asks for.")(
-        on("create-reassignment")(_records_first_request)
-    )
-)
+@about(STEP, "step-records-first-request", "request.order.sequence")
+@on("create-reassignment")
+def _records_first_request(values: Values, after: Any) -> Truth:
+    """The first record of a chain is what the lowest request asks for."""
+    return same(after.reassignment.target, values["requested"])
 
 
-about(STEP, "step-changes-to-first-request", "request.order.sequence")(
-    says("A record in flight changes to what the lowest request asks for.")(
-        on("update-reassignment")(_records_first_request)
-    )
-)
+@about(STEP, "step-changes-to-first-request", "request.order.sequence")
+@on("update-reassignment")
+def _changes_to_first_request(values: Values, after: Any) -> Truth:
+    """A record in flight changes to what the lowest request asks for."""
+    return same(after.reassignment.target, values["requested"])
 
 
 @about(STEP, "step-change-makes-drop-due", "drop.carried-out")
@@ -253,13 +220,11 @@ def _first_record_makes_no_drop_due(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "step-removes-request-dealt-with", "request.delete.child-first")
-@says(
-    "Only the lowest request goes, and only where what it asks for is recorded or there "
-    "already, or it has to be refused."
-)
 @on("delete-request")
 def _removes_first_dealt_with(values: Values, after: Any) -> Truth:
-    """Say that only the first request goes, and that it is recorded, refused or asks nothing."""
+    """Only the lowest request goes, and only where what it asks for is recorded or there already,
+    or it has to be refused.
+    """
     there = values["target"] if "target" in values else values["assigned"]
     rest = 1 if "requested_next" in values else 0
     first = (values["removed"] == values["sequence"]) & (len(after.requests) == rest)
@@ -278,13 +243,11 @@ def _removal_changes_nothing_else(values: Values, after: Any) -> Truth:
 
 
 @about(STEP, "step-failover-forgets", "drop.carried-out")
-@says(
-    "A failover leaves what is stored, begins a completion anew, and finds a drop due where "
-    "more than top are assigned and the target is not."
-)
 @on("failover")
 def _failover_forgets(values: Values, after: Any) -> Truth:
-    """Say that a failover changes memory alone: a completion begins anew, a visible drop is due."""
+    """A failover leaves what is stored, begins a completion anew, and finds a drop due where more
+    than top are assigned and the target is not.
+    """
     flight = after.reassignment
     kept = (
         same(after.assigned, values["assigned"])

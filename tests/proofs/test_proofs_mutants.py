@@ -3,29 +3,25 @@
 A theorem that stays proved whatever the model does proves nothing. Each one here is held against
 the emptiest rules there are (one that accepts everything, one that answers always the same), and
 against the model with the rule of its clause taken out, or looking at a part only. The mistakes
-stand in `saboteurs.toml`. Theorems to which that does not apply stand in a register, each with the
+stand in `mutants.toml`. Theorems to which that does not apply stand in a register, each with the
 reason.
 """
 
-import sys
 import tomllib
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from planting import Mistake, find_refuted, planted, replaced, without_refusals
+from planting import find_refuted, planted, replaced, without_refusals
 
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.runner import prove_all
 from reassure_proofs.engine.statement import Theorem
 
 PROVED: Final = {each.name: each for each in get_theorems() if each.expected != "refuted"}
-FILE: Final = Path(__file__).with_name("saboteurs.toml")
-SABOTEURS: Final = tomllib.loads(FILE.read_text(encoding="utf-8"))["saboteur"]
+FILE: Final = Path(__file__).with_name("mutants.toml")
+MUTANTS: Final = tomllib.loads(FILE.read_text(encoding="utf-8"))["mutant"]
 
 NOT_BY_ANY_WRITE: Final = ("step-failover-forgets", "step-moves-partition-by-table")
 """Steps of which no write that is accepted says anything; an empty failover refutes them."""
@@ -34,7 +30,7 @@ NO_VALUE: Final = {
     "of it could refute the claim (`test_plan_that_does_not_rest_is_no_proof`)",
     "plan-is-short": "no mistake is known that makes a plan longer and lets it come to its end",
 }
-"""Theorems that no saboteur can refute by a value, each with the reason."""
+"""Theorems that no mutant can refute by a value, each with the reason."""
 _TWIN: Final = "the rules are those of its twin under the amendments, which fails without them"
 _CONTRACT: Final = "there is no code but the contract, and without that it fails"
 NO_RULE: Final = {
@@ -55,47 +51,44 @@ NO_RULE: Final = {
 }
 
 
-def plant(saboteur: dict[str, Any]) -> AbstractContextManager[Any]:
+def plant(mutant: dict[str, Any]) -> AbstractContextManager[Any]:
     """Return what has the mistake in the model for a while."""
-    module = saboteur["module"]
-    if "lacks" in saboteur:
-        return without_refusals(module, *saboteur["lacks"].split())
-    if "says" in saboteur:
-        return replaced(module, saboteur["says"])
-    return planted(Mistake(module, saboteur["old"], saboteur["new"]))
+    module = mutant["module"]
+    if "lacks" in mutant:
+        return without_refusals(module, *mutant["lacks"].split())
+    if "says" in mutant:
+        return replaced(module, mutant["says"])
+    return planted(module, mutant["old"], mutant["new"])
 
 
-def refuted_by(saboteur: dict[str, Any]) -> tuple[str, ...]:
-    """Return the theorems that a saboteur has to refute; `step-*` are all about writes."""
-    if saboteur["refutes"] != ["step-*"]:
-        return tuple(saboteur["refutes"])
+def refuted_by(mutant: dict[str, Any]) -> tuple[str, ...]:
+    """Return the theorems that a mutant has to refute; `step-*` are all about writes."""
+    if mutant["refutes"] != ["step-*"]:
+        return tuple(mutant["refutes"])
     kinds = ("step", "step-as-written")
     steps = (name for name, each in PROVED.items() if each.subject.name in kinds)
     return tuple(name for name in steps if name not in NOT_BY_ANY_WRITE)
 
 
-def _name(saboteur: dict[str, Any]) -> str:
-    what = saboteur.get("lacks") or saboteur.get("says") or f"{saboteur['new']} "
-    return f"{saboteur['module']}: {what.splitlines()[-1].strip()[:50]}"
+def _name(mutant: dict[str, Any]) -> str:
+    what = mutant.get("lacks") or mutant.get("says") or f"{mutant['new']} "
+    return f"{mutant['module']}: {what.splitlines()[-1].strip()[:50]}"
 
 
 @pytest.mark.sampled(10)
-@pytest.mark.parametrize("saboteur", SABOTEURS, ids=_name)
-def test_saboteur_is_refuted(saboteur: dict[str, Any]) -> None:
+@pytest.mark.parametrize("mutant", MUTANTS, ids=_name)
+def test_mutant_is_refuted(mutant: dict[str, Any]) -> None:
     """What a planted mistake has to break is refuted by a value, and so by no crash."""
-    names = refuted_by(saboteur)
-    where = (saboteur.get("factor", 2), saboteur.get("writes", ""), saboteur.get("at", ""))
-    with plant(saboteur):
+    names = refuted_by(mutant)
+    where = (mutant.get("factor", 2), mutant.get("writes", ""), mutant.get("at", ""))
+    with plant(mutant):
         refuted = find_refuted(names, *where)
     assert sorted(set(names) - set(refuted)) == []
 
 
 def _covered(*, empty: bool) -> set[str]:
     return {
-        name
-        for saboteur in SABOTEURS
-        if ("says" in saboteur) == empty
-        for name in refuted_by(saboteur)
+        name for mutant in MUTANTS if ("says" in mutant) == empty for name in refuted_by(mutant)
     }
 
 
