@@ -8,7 +8,7 @@ over after a write that no rule allows. The engine (`reassure_judge.tracker`) kn
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Typ
 from reassure_judge.alike import Names
 from reassure_judge.books import Book
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import ElectionSeen, Observation, Router
+from reassure_judge.history import AssignedWritten, ElectionSeen, Observation, Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.machine import Due, Judgement
@@ -124,6 +124,14 @@ class ObservationRules(AnyRules):
     """One protocol, as the judge holds lines of observations against it."""
 
     reads = OBSERVATIONS
+    needs: ClassVar[Mapping[str, str]]
+    """By clause: the kinds of lines that put it to the test."""
+    logged: ClassVar[frozenset[str]]
+    """Those of them that ZooKeeper's log puts to the test as well."""
+    unjudged: ClassVar[Mapping[str, str]]
+    """By clause: why no line can show it kept or broken."""
+    asked: ClassVar[Mapping[str, tuple[str, str]]]
+    """By clause: the reading, and its value, under which alone it is asked for."""
 
     @classmethod
     @abstractmethod
@@ -152,6 +160,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
     does not know who is there, where it may be either."""
     any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
     """What every write that a rule accepts puts to the test besides."""
+    assigns: ClassVar[type] = AssignedWritten
+    """The event that says which replicas are assigned (`find_assigned`)."""
     flights: ClassVar[tuple[type, ...]] = ()
     """The events that say whether a reassignment is under way, and to where (`find_target`)."""
     kept_at_rest: ClassVar[tuple[str, ...]] = ()
@@ -290,6 +300,11 @@ class Rules(AnyRules, Generic[Kept, Written]):
     def list_kept(self, partition: Any) -> Iterable[str]:
         """Return the clauses that a partition puts to the test by being there at rest."""
         return ()
+
+    def find_assigned(self, event: Any) -> ReplicaList | None:
+        """Return whom such an event says to be assigned, None where the partition is gone."""
+        assigned: ReplicaList | None = event.assigned
+        return assigned
 
     def tells_flight(self, event: object) -> bool | None:
         """Whether a reassignment is under way from here on; None where an event does not say."""

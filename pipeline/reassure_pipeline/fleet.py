@@ -22,13 +22,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from reassure_judge.history import (
-    AssignedWritten,
     ControllerGone,
     ElectionSeen,
     Observation,
     StateWritten,
 )
-from reassure_judge.kafka import ListsWritten
 from reassure_judge.rules import Rules
 from reassure_pipeline.fleet_sums import (
     COMPLETED,
@@ -109,6 +107,8 @@ class Facts:
         self, archive: str, rules: Rules[Any, Any], tell: Callable[[Move], None] | None = None
     ) -> None:
         self._archive = archive
+        self._assigns = rules.assigns
+        self._find_assigned = rules.find_assigned
         self._find_target = rules.find_target
         self._find_route = rules.find_route
         self._tell = tell
@@ -121,8 +121,7 @@ class Facts:
         """Whether what is taken is what stands in a snapshot behind a hole."""
         self._handlers: dict[type, Callable[[Observation], None]] = {
             StateWritten: self._on_state,
-            AssignedWritten: self._on_assigned,
-            ListsWritten: self._on_assigned,
+            rules.assigns: self._on_assigned,
             ElectionSeen: self._on_election,
             ControllerGone: self._on_gone,
         }
@@ -216,7 +215,7 @@ class Facts:
 
     def _on_assigned(self, seen: Observation) -> None:
         one = self._get(seen)
-        self._assign(one, _find_assigned(seen.event))
+        self._assign(one, self._find_assigned(seen.event))
         self._weigh(one, self._find_since(seen))
 
     def _assign(self, one: _Partition, assigned: ReplicaList | None) -> None:
@@ -246,8 +245,8 @@ class Facts:
         elif target is not None and flight is not None and target != flight.target:
             flight.target = target
             flight.changes += 1
-        if type(seen.event) is ListsWritten:
-            self._assign(one, _find_assigned(seen.event))
+        if type(seen.event) is self._assigns:
+            self._assign(one, self._find_assigned(seen.event))
         if target is None and flight is not None:
             end = (None, None) if self._is_anew else (seen.zxid, now)
             self._end(seen[:3], one, flight, end, now)
@@ -446,13 +445,6 @@ class Facts:
 
     def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
         return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
-
-
-def _find_assigned(event: object) -> ReplicaList | None:
-    """Return what an event says is assigned, None where the partition is gone."""
-    if isinstance(event, ListsWritten):
-        return None if event.assignment is None else event.assignment.replicas
-    return event.assigned  # type: ignore[attr-defined, no-any-return]
 
 
 def _find_kind(one: _Partition) -> str:

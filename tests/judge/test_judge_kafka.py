@@ -12,11 +12,17 @@ import pytest
 from reassure_judge.authors import judge_authority, make_author
 from reassure_judge.history import ElectionSeen, Observation, StateWritten
 from reassure_judge.judge import Judge, Tracking
-from reassure_judge.kafka import ListsWritten
-from reassure_judge.kafka_leaders import find_firsts
-from reassure_judge.kafka_partition import AlterIsr, Hosted, RestoreEntry, WriteLists, Written
 from reassure_judge.protocols import make_rules
 from reassure_judge.protocols.kafka_zk import accept
+from reassure_judge.protocols.kafka_zk.leaders import find_firsts
+from reassure_judge.protocols.kafka_zk.partition import (
+    AlterIsr,
+    Hosted,
+    RestoreEntry,
+    WriteLists,
+    Written,
+)
+from reassure_judge.protocols.kafka_zk.router import ListsWritten
 from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reassure_judge import kafka_partition
-from reassure_judge.kafka import find_nobody_electable, find_outside
-from reassure_judge.kafka_partition import AlterIsr, Hosted, WriteLists, Written
-from reassure_judge.kafka_writes import fail_over, next_obligation
 from reassure_judge.protocols.kafka_zk import accept
+from reassure_judge.protocols.kafka_zk import partition as kafka_partition
+from reassure_judge.protocols.kafka_zk.partition import AlterIsr, Hosted, WriteLists, Written
+from reassure_judge.protocols.kafka_zk.rules import find_nobody_electable, find_outside
+from reassure_judge.protocols.kafka_zk.writes import fail_over, next_obligation
 from reassure_model.copies import Append, can_join
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.outcome import Rejected

@@ -14,10 +14,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from observed_walks import Telling, Walk, tell_term, tell_walk
 
-from reassure_judge.observed.contents import Log, count_common
-from reassure_judge.observed.judge import ObservationJudge
-from reassure_judge.observed.lags import Past
-from reassure_judge.observed.needs import NEEDS, UNJUDGED
+from reassure_judge.protocols import get_observing
+from reassure_judge.protocols.kafka_4485.contents import Log, count_common
+from reassure_judge.protocols.kafka_4485.lags import Past
+from reassure_judge.protocols.kafka_4485.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
 from reassure_model.protocols.kafka_4485 import invariants, lag, replication
 from reassure_spec.clauses import clauses_of_profile
@@ -55,7 +55,7 @@ def judge(
     lines: Lines, readings: Readings, torn: tuple[str, ...] = (), *, is_over: bool = True
 ) -> Tally:
     """Return what the judge finds in lines of one file."""
-    judging = ObservationJudge(readings)
+    judging = get_observing().make_judge(readings)
     for number, line in enumerate(lines, 1):
         judging.feed(line, "told", number)
     for writer in torn:

@@ -4,14 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_judge.history import ElectionSeen
-from reassure_judge.kafka import (
-    EntryWritten,
-    KafkaHistory,
-    KafkaRouter,
-    KafkaRules,
-    make_invariants,
-)
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.partition import (
     ENTRIES,
     Hosted,
     Outcome,
@@ -19,7 +12,12 @@ from reassure_judge.kafka_partition import (
     WriteLists,
     Written,
 )
-from reassure_judge.kafka_writes import (
+from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaHistory, KafkaRouter
+from reassure_judge.protocols.kafka_zk.rules import (
+    KafkaRules,
+    make_invariants,
+)
+from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_path_gone,
     accept_replicas,

@@ -2,17 +2,23 @@
 
 from typing import Final
 
-from reassure_judge.kafka import (
-    KafkaHistory,
-    KafkaRouter,
+from reassure_judge.protocols.kafka_zk.partition import (
+    LISTS,
+    Hosted,
+    Outcome,
+    RemoveEntry,
+    WriteLists,
+    Written,
+)
+from reassure_judge.protocols.kafka_zk.router import KafkaHistory, KafkaRouter
+from reassure_judge.protocols.kafka_zk.rules import (
     KafkaRules,
     find_dropped,
     find_entry_left,
     find_nobody_electable,
     make_invariants,
 )
-from reassure_judge.kafka_partition import LISTS, Hosted, Outcome, RemoveEntry, WriteLists, Written
-from reassure_judge.kafka_writes import (
+from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_entry_gone,
     accept_lists,

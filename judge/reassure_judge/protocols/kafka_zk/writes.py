@@ -10,8 +10,8 @@ the leader wrote it by itself before (`ChangeIsr`).
 
 from dataclasses import astuple, replace
 
-from reassure_judge.kafka_leaders import accept_write_state, check_isr
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.leaders import accept_write_state, check_isr
+from reassure_judge.protocols.kafka_zk.partition import (
     ENTRIES,
     LISTS,
     OTHERS_KEPT,

@@ -6,7 +6,7 @@ the one that leads: a partition may be without a leader for one epoch though a s
 
 from dataclasses import replace
 
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.partition import (
     BY_LEADER,
     CONDITIONAL,
     ENTRIES,

@@ -10,7 +10,8 @@ order the writers' lines come in.
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reassure_judge.observed.contents import (
+from reassure_judge.observed.ledger import Ledger, Line
+from reassure_judge.protocols.kafka_4485.contents import (
     ENDLESS,
     NOTHING,
     Contents,
@@ -18,7 +19,6 @@ from reassure_judge.observed.contents import (
     count_common,
     resolve,
 )
-from reassure_judge.observed.ledger import Ledger, Line
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Lead, Stored, name_kind
 from reassure_spec.readings import Readings

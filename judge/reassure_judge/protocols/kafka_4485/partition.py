@@ -1,9 +1,9 @@
 """One partition: each of its replicas in the order of its own lines, and the terms they share."""
 
-from reassure_judge.observed.contents import Contents, tell
-from reassure_judge.observed.leading import Leading
 from reassure_judge.observed.ledger import Ledger, Line
-from reassure_judge.observed.terms import Followed, Term, Terms
+from reassure_judge.protocols.kafka_4485.contents import Contents, tell
+from reassure_judge.protocols.kafka_4485.leading import Leading
+from reassure_judge.protocols.kafka_4485.terms import Followed, Term, Terms
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
     NOBODY,

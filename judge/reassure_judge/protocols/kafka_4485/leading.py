@@ -6,10 +6,10 @@ What depends on what others say of the same term waits for them in `Term` (`term
 from collections import Counter
 from heapq import heappop, heappush
 
-from reassure_judge.observed.contents import Contents
-from reassure_judge.observed.lags import Lags
 from reassure_judge.observed.ledger import Ledger, Line
-from reassure_judge.observed.terms import Entry, Term
+from reassure_judge.protocols.kafka_4485.contents import Contents
+from reassure_judge.protocols.kafka_4485.lags import Lags
+from reassure_judge.protocols.kafka_4485.terms import Entry, Term
 from reassure_model.protocols.kafka_4485.insync import compute_high_watermark, compute_isr
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
