@@ -23,13 +23,7 @@ from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN, Doubt
 from reassure_judge.history import AssignedWritten, Observation, StateWritten
 from reassure_judge.verdicts import Tally
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 
 BROKER: Final = "broker"
 BROKERS: Final = "brokers"

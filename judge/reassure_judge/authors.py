@@ -12,13 +12,7 @@ fences nothing.
 
 from typing import Final, NamedTuple, Protocol
 
-from reassure_model.controllers import (
-    ACTING,
-    DEPOSED,
-    NONE,
-    UNKNOWN,
-    find_broken_authority,
-)
+from reassure_model.controllers import ACTING, DEPOSED, NONE, UNKNOWN, find_broken_authority
 from reassure_model.outcome import Rejected
 
 BY_CONTROLLER: Final = "controller.write.by-controller"

@@ -20,14 +20,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from reassure_judge.authors import (
-    Author,
-    Authority,
-    Terms,
-    Verdicts,
-    judge_authority,
-    make_author,
-)
+from reassure_judge.authors import Author, Authority, Terms, Verdicts, judge_authority, make_author
 from reassure_judge.doubt import GRACE_MS, Change, Changes, Doubt, Setting
 from reassure_judge.trees import name_tree
 from reassure_model.lives import (

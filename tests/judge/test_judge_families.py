@@ -17,13 +17,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.outcome import Accepted
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import find_drop, must_drop_wait
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.requests import NothingToDo, Refusal, decide_request

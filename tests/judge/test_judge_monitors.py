@@ -9,13 +9,7 @@ from typing import Any, Final
 import pytest
 
 from reassure_judge import protocols
-from reassure_judge.live_events import (
-    ChangeAsked,
-    Ended,
-    Rested,
-    ShutdownAsked,
-    TimePassed,
-)
+from reassure_judge.live_events import ChangeAsked, Ended, Rested, ShutdownAsked, TimePassed
 from reassure_judge.protocols import find_monitors
 from reassure_spec import znodes
 from reassure_spec.profiles import PROTOCOLS

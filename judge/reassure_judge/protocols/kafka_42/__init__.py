@@ -13,10 +13,7 @@ from reassure_judge.protocols.kafka_zk.partition import (
     Written,
 )
 from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaHistory, KafkaRouter
-from reassure_judge.protocols.kafka_zk.rules import (
-    KafkaRules,
-    make_invariants,
-)
+from reassure_judge.protocols.kafka_zk.rules import KafkaRules, make_invariants
 from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_path_gone,

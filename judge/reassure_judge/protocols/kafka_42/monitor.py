@@ -17,13 +17,7 @@ from reassure_judge.monitors import Driven, Monitor, Verdict
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import (
-    NO_LEADER,
-    REASSIGN_PARTITIONS,
-    TOPICS,
-    PartitionKey,
-    ReplicaList,
-)
+from reassure_spec.znodes import NO_LEADER, REASSIGN_PARTITIONS, TOPICS, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import SetData
 
 _NOTHING: Final = Partition()

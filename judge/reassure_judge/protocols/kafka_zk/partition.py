@@ -5,9 +5,7 @@ from typing import Final
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
-from reassure_model.protocols.kafka_zk import (
-    Assignment,
-)
+from reassure_model.protocols.kafka_zk import Assignment
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec.znodes import ReplicaList
 

@@ -10,29 +10,14 @@ from typing import Any, ClassVar, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, Change
-from reassure_judge.history import (
-    ClusterHistory,
-    Forbidden,
-    Handled,
-    Observation,
-    Router,
-)
+from reassure_judge.history import ClusterHistory, Forbidden, Handled, Observation, Router
 from reassure_model.controllers import ACTING
-from reassure_model.partition import (
-    LeaderAndIsr,
-    from_znode,
-)
+from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import (
-    NO_LEADER,
-    AssignmentZnode,
-    BadZnode,
-    PartitionKey,
-    ReplicaList,
-)
+from reassure_spec.znodes import NO_LEADER, AssignmentZnode, BadZnode, PartitionKey, ReplicaList
 
 
 class ListsWritten(NamedTuple):

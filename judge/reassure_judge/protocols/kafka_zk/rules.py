@@ -5,11 +5,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from reassure_judge.alike import BROKERS, LISTS, NAMES, RECORD, Names
-from reassure_judge.history import (
-    AssignedWritten,
-    Observation,
-    StateWritten,
-)
+from reassure_judge.history import AssignedWritten, Observation, StateWritten
 from reassure_judge.protocols.kafka_zk.partition import (
     AlterIsr,
     Hosted,
@@ -22,26 +18,15 @@ from reassure_judge.protocols.kafka_zk.partition import (
 )
 from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaRouter, ListsWritten
 from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
-from reassure_model.invariants import (
-    Invariant,
-    find_empty_isr,
-    find_leader_out_of_sync,
-)
+from reassure_model.invariants import Invariant, find_empty_isr, find_leader_out_of_sync
 from reassure_model.machine import Due
-from reassure_model.partition import (
-    Environment,
-    Partition,
-    Reassignment,
-)
+from reassure_model.partition import Environment, Partition, Reassignment
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_model.protocols.kafka_zk.properties import find_unelectable
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import (
-    NO_LEADER,
-    ReplicaList,
-)
+from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 
 @clause("isr.never-empty")

@@ -43,9 +43,7 @@ from reassure_model.protocols.kip_236.assignment_rules import (
     check_assigned_distinct,
     has_duplicates,
 )
-from reassure_model.protocols.kip_236.rules import (
-    check_first_state,
-)
+from reassure_model.protocols.kip_236.rules import check_first_state
 from reassure_model.selectors import select_new
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec.clauses import checks, clause

@@ -39,12 +39,7 @@ from reassure_judge.standing import look_past
 from reassure_model.controllers import ACTING, DEPOSED
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import (
-    Environment,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.machine import JUDGEMENT
 from reassure_model.protocols.kip_236.requests import is_remembered
 from reassure_model.protocols.kip_236.rules import accept_write
