@@ -11,9 +11,10 @@ from typing import Any
 
 from reassure_judge.alike import Recall
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation, TransactionLike
+from reassure_judge.history import Observation
 from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols import make_rules
+from reassure_judge.reader import TransactionLike
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import ClusterTracker, PartitionTracker
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise

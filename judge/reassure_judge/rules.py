@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, Typ
 from reassure_judge.alike import Names
 from reassure_judge.books import Book
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import AssignedWritten, ElectionSeen, Observation, Router
+from reassure_judge.history import AssignedWritten, ElectionSeen, Observation
+from reassure_judge.router import Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.machine import Due, Judgement
@@ -145,7 +146,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
     reads = LOGS
     judgement: ClassVar[Judgement[Any, Any]]
     router: ClassVar[type[Router[Any]]]
-    """Knows which znodes the protocol has (`reassure_judge.history.Router`)."""
+    """Knows which znodes the protocol has (`reassure_judge.router`)."""
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
     names: ClassVar[Names] = MappingProxyType({})

@@ -21,12 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reassure_judge.history import (
-    ControllerGone,
-    ElectionSeen,
-    Observation,
-    StateWritten,
-)
+from reassure_judge.history import ControllerGone, ElectionSeen, Observation, StateWritten
 from reassure_judge.rules import Rules
 from reassure_pipeline.fleet_sums import (
     COMPLETED,

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from reassure_judge.history import iterate_observations
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
+from reassure_judge.reader import iterate_observations
 from reassure_judge.rules import Rules
 from reassure_model.partition import LeaderAndIsr, to_znode
 from reassure_model.protocols.kip_236.obligations import next_write

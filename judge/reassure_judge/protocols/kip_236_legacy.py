@@ -13,6 +13,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event, Observation
 from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRules
 from reassure_judge.protocols.kip_236.whole import WholeRouter
+from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
@@ -82,19 +83,17 @@ class LegacyRouter(WholeRouter):
             self._emit(cluster, "", -1, znodes.reassignment_path(*key), event)
         self._gone.clear()
 
-    def _on_old_znode(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_old_znode(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
         created = self.is_created(data)
         entries: tuple[LegacyEntry, ...] | None = None
         bad = ""
         if data is not None:
             try:
-                entries = znodes.decode_reassign_partitions(path, data)
+                entries = znodes.decode_reassign_partitions(at.path, data)
             except BadZnode as error:
                 entries, bad = (), error.reason
         event = OldZnodeWritten(entries, created, bad, self.get_noticed(cluster))
-        self._emit(cluster, "", -1, path, event)
+        self._emit(cluster, "", -1, at.path, event)
 
 
 class LegacyBook(Book):

@@ -25,6 +25,7 @@ from reassure_judge.protocols.kafka_zk.writes import (
     fail_over,
     next_obligation,
 )
+from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
 from reassure_model.invariants import Invariant
 from reassure_model.machine import Judgement
@@ -46,11 +47,9 @@ class ListsRouter(KafkaRouter):
 
     calls_elect = True
 
-    def _on_topic(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
+    def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Note a topic that a broker wrote without lists; tools without them stay in use."""
-        super()._on_topic(cluster, path, data, topic, second)
+        super()._on_topic(cluster, at, data)
         brokers = cluster.brokers_of_session.get(self._now[2])
         if data is None or not self._written or self._given:
             return

@@ -10,7 +10,9 @@ from typing import Any, ClassVar, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, Change
-from reassure_judge.history import ClusterHistory, Forbidden, Handled, Observation, Router
+from reassure_judge.history import ClusterHistory, Forbidden, Handled, Observation
+from reassure_judge.reader import ZnodePath
+from reassure_judge.router import Router
 from reassure_model.controllers import ACTING
 from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_model.protocols.kafka_zk import Assignment
@@ -161,25 +163,24 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.joined[key] = left
 
     @clause("shipped.assignment.lists-within")
-    def _on_topic(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
+    def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        topic = at.first
         before = cluster.lists.get(topic, {})
         self._written = {}
         try:
-            written = {} if data is None else znodes.decode_topic_lists(path, data)
+            written = {} if data is None else znodes.decode_topic_lists(at.path, data)
             self._written = {number: _get_lists(each) for number, each in written.items()}
         except BadZnode as error:
             # Where the replicas themselves are readable, the lists are what is wrong.
             try:
-                znodes.decode_topic(path, data or b"")
+                znodes.decode_topic(at.path, data or b"")
             except BadZnode:
                 pass
             else:
                 broken = Forbidden("shipped.assignment.lists-within", error.reason)
-                self._emit(cluster, topic, min(before, default=0), path, broken)
+                self._emit(cluster, topic, min(before, default=0), at.path, broken)
                 self._written = before
-        super()._on_topic(cluster, path, data, topic, second)
+        super()._on_topic(cluster, at, data)
 
     def _emit_assigned(
         self,
@@ -242,15 +243,13 @@ class KafkaRouter(Router[KafkaHistory]):
         for key in [key for key, since in odd.items() if since.zxid < answered]:
             self._emit(cluster, *key, znodes.state_path(*key), Handled(odd.pop(key)))
 
-    def _on_state(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        key = topic, int(second)
+    def _on_state(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        key = at.first, int(at.second)
         out = self._out if cluster.shown else cluster.kept_back
         if data is not None and not self._given and self._decides(cluster):
-            self._tell_handled(cluster, key, _read_state(path, data))
+            self._tell_handled(cluster, key, _read_state(at.path, data))
         told = len(out)
-        super()._on_state(cluster, path, data, topic, second)
+        super()._on_state(cluster, at, data)
         before, state = cluster.states.pop(key, None), self._state
         cluster.is_marked |= self._recovering is not None
         if state is None:
@@ -305,10 +304,8 @@ class KafkaRouter(Router[KafkaHistory]):
             elif not raised and broker in {*after.isr} - {*before.isr}:
                 del disks[broker]
 
-    def _on_broker(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        broker = int(first)
+    def _on_broker(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        broker = int(at.first)
         for disks in cluster.disks.values():
             disks.pop(broker, None)
         if data is None:
@@ -316,7 +313,7 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.lost.pop(broker, None)
             if broker not in cluster.cut:
                 cluster.lost[broker] = self._now[0]
-        super()._on_broker(cluster, path, data, first, second)
+        super()._on_broker(cluster, at, data)
         if data is None:
             cluster.cut.pop(broker, None)
 
@@ -325,30 +322,24 @@ class KafkaRouter(Router[KafkaHistory]):
             if broker in state.isr:
                 cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
 
-    def _on_epoch(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_epoch(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Forget who is back: a controller that takes office does not know that they were gone."""
         cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
         cluster.acted, cluster.won_ms = None, self._now[1]
-        super()._on_epoch(cluster, path, data, first, second)
+        super()._on_epoch(cluster, at, data)
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def _on_preferred(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_preferred(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Judge who removes what asks for preferred leaders; a client may withdraw it."""
         if data is None and not self._given and not self._is_clients(cluster):
             author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
             for broken in author.broken:
-                self._forbid(cluster, "", -1, path, broken)
-        super()._on_preferred(cluster, path, data, first, second)
+                self._forbid(cluster, "", -1, at.path, broken)
+        super()._on_preferred(cluster, at, data)
 
-    def _on_entries(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_entries(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         try:
-            entries = () if data is None else znodes.decode_reassign_partitions(path, data)
+            entries = () if data is None else znodes.decode_reassign_partitions(at.path, data)
         except BadZnode:
             entries = ()  # a client's mistake, which asks for nothing
         before, after = cluster.entries, {entry.key: entry.target for entry in entries}
@@ -356,7 +347,7 @@ class KafkaRouter(Router[KafkaHistory]):
         for topic, number in {**before, **after}:
             target = after.get((topic, number))
             if target != before.get((topic, number)):
-                self._emit(cluster, topic, number, path, EntryWritten(target))
+                self._emit(cluster, topic, number, at.path, EntryWritten(target))
                 removed = target is None and not self._is_clients(cluster)
                 self._note_odd(cluster, (topic, number), removed=removed)
 
@@ -365,9 +356,7 @@ class KafkaRouter(Router[KafkaHistory]):
         author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
         return author.is_client and not author.fenced
 
-    def _on_log_dir(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_log_dir(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Take every replica of a broker that lost a disk for one that may be offline.
 
         Which ones are, the broker tells the controller by a request.
@@ -378,9 +367,7 @@ class KafkaRouter(Router[KafkaHistory]):
                 if broker in state.isr:
                     cluster.disks.setdefault(key, {})[broker] = Disk(self._now[1])
 
-    def _on_notification(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_notification(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Pass over what only says that something else was written."""
 
 

@@ -17,7 +17,6 @@ from reassure_judge.history import (
     BadRequestSeen,
     ClusterHistory,
     Observation,
-    Router,
     StateWritten,
     Unreadable,
 )
@@ -34,6 +33,8 @@ from reassure_judge.protocols.kip_236.possible import (
     submit_request,
     take_silent_steps,
 )
+from reassure_judge.reader import ZnodePath
+from reassure_judge.router import Router
 from reassure_judge.rules import Fault, Rules, Sign, Signs, list_repeated, show_state
 from reassure_judge.standing import look_past
 from reassure_model.controllers import ACTING, DEPOSED
@@ -141,47 +142,45 @@ class RequestRouter(Router[RequestHistory]):
         """Chroot and topic of the records that this transaction wrote."""
 
     def _end_transaction(self) -> None:
-        if self._touched:
-            for chroot, topic in self._touched:
-                self._about = topic
-                self._look_at_parent(self.get_cluster(chroot), topic)
-            self._touched.clear()
+        super()._end_transaction()
+        for chroot, topic in self._touched:
+            self._about = topic
+            self._look_at_parent(self.get_cluster(chroot), topic)
+        self._touched.clear()
 
-    def _on_request(
-        self, cluster: RequestHistory, path: str, data: bytes | None, name: str, second: str
-    ) -> None:
-        sequence = znodes.parse_request_name(name)
+    def _on_request(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        sequence = znodes.parse_request_name(at.first)
         if data is None:
-            self._on_request_gone(cluster, path, sequence)
+            self._on_request_gone(cluster, at.path, sequence)
             return
-        cluster.waiting.setdefault(path, self._now[0])
+        cluster.waiting.setdefault(at.path, self._now[0])
         # A request may be changed in its place: then what it was is gone.
-        if cluster.bad.pop(path, None) is not None:
-            self._emit(cluster, "", -1, path, BadMended())
+        if cluster.bad.pop(at.path, None) is not None:
+            self._emit(cluster, "", -1, at.path, BadMended())
         elif sequence is not None:
-            self._drop_request(cluster, path, sequence)
+            self._drop_request(cluster, at.path, sequence)
         if sequence is None:
             reason = "is not named like a request"
-            self._on_bad(cluster, path, "request.foreign-removed", reason)
+            self._on_bad(cluster, at.path, "request.foreign-removed", reason)
             return
         if self._is_left_to_others(cluster.chroot, data):
             cluster.requests[sequence] = ()
             return
         try:
-            request = znodes.decode_request(path, data)
+            request = znodes.decode_request(at.path, data)
         except BadZnode as error:
             large = len(data) > znodes.MAX_ZNODE_BYTES
             clause = "request.refuse.too-large" if large else "request.refuse.malformed"
-            self._on_bad(cluster, path, clause, error.reason)
+            self._on_bad(cluster, at.path, clause, error.reason)
             return
         if not request.assignments:
-            self._on_bad(cluster, path, "request.consumed", "asks for nothing")
+            self._on_bad(cluster, at.path, "request.consumed", "asks for nothing")
             return
         cluster.requests[sequence] = tuple(request.assignments)
-        self._tell_queue(cluster, path, sequence, request)
+        self._tell_queue(cluster, at.path, sequence, request)
         for (topic, number), target in request.assignments.items():
             asked = Request(sequence, target, request.legacy)
-            self._emit(cluster, topic, number, path, RequestSubmitted(asked))
+            self._emit(cluster, topic, number, at.path, RequestSubmitted(asked))
 
     def find_asked(self, name: str, data: bytes) -> frozenset[str] | None:
         """Return the topics that a request names, None where it is wrong."""
@@ -223,41 +222,39 @@ class RequestRouter(Router[RequestHistory]):
         cluster.bad[path] = clause
         self._emit(cluster, "", -1, path, BadRequestSeen(clause, reason))
 
-    def _on_flight(
-        self, cluster: RequestHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        if data is None and cluster.bad.pop(path, None) is not None:
-            self._note_record(cluster, topic, second, gone=True)
-            self._emit(cluster, "", -1, path, BadRequestRemoved())
+    def _on_flight(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        topic = at.first
+        if data is None and cluster.bad.pop(at.path, None) is not None:
+            self._note_record(cluster, topic, at.second, gone=True)
+            self._emit(cluster, "", -1, at.path, BadRequestRemoved())
             return
-        self._note_record(cluster, topic, second, gone=data is None)
-        number = znodes.parse_number(second)
-        reason = self._find_foreign(cluster, path, data, topic, number)
+        self._note_record(cluster, topic, at.second, gone=data is None)
+        number = znodes.parse_number(at.second)
+        reason = self._find_foreign(cluster, at.path, data, topic, number)
         if reason is not None:
-            self._on_bad(cluster, path, "child.foreign-removed", reason)
+            self._on_bad(cluster, at.path, "child.foreign-removed", reason)
             return
         if number is None:
             return
         if data is None:
-            self._emit(cluster, topic, number, path, ReassignmentWritten(None))
+            self._emit(cluster, topic, number, at.path, ReassignmentWritten(None))
             return
         try:
-            found = znodes.decode_reassignment(path, data)
+            found = znodes.decode_reassignment(at.path, data)
         except BadZnode as error:
-            self._emit(cluster, topic, number, path, Unreadable(error.reason))
+            self._emit(cluster, topic, number, at.path, Unreadable(error.reason))
             return
         record = Reassignment(found.target, found.top, found.legacy)
-        self._emit(cluster, topic, number, path, ReassignmentWritten(record))
+        self._emit(cluster, topic, number, at.path, ReassignmentWritten(record))
 
-    def _on_parent(
-        self, cluster: RequestHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
+    def _on_parent(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        topic = at.first
         if data is not None:
             cluster.records.setdefault(topic, set())
         else:
             cluster.records.pop(topic, None)
-            if cluster.bad.pop(path, None) is not None:
-                self._emit(cluster, "", -1, path, BadRequestRemoved())
+            if cluster.bad.pop(at.path, None) is not None:
+                self._emit(cluster, "", -1, at.path, BadRequestRemoved())
         self._touch(cluster, topic)
 
     def _touch(self, cluster: RequestHistory, topic: str) -> None:

@@ -18,6 +18,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236 import RequestHistory, RequestRules
 from reassure_judge.protocols.kip_236.whole import WholeRouter
+from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
@@ -105,60 +106,53 @@ class HealingRouter(WholeRouter):
         self._misshapen: set[tuple[str, str]] = set()
         """Chroot and path of what stands there and is none of ours."""
 
-    def _on_broker(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        super()._on_broker(cluster, path, data, first, second)
+    def _on_broker(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        super()._on_broker(cluster, at, data)
         if data is not None:
-            self._emit(cluster, "", -1, path, RackSeen(int(first), _read_rack(path, data)))
+            rack = _read_rack(at.path, data)
+            self._emit(cluster, "", -1, at.path, RackSeen(int(at.first), rack))
 
-    def _on_topic_config(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        super()._on_topic_config(cluster, path, data, first, second)
-        self._emit(cluster, "", -1, path, MinimumSeen(first, cluster.min_isr.get(first)))
+    def _on_topic_config(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        super()._on_topic_config(cluster, at, data)
+        self._emit(cluster, "", -1, at.path, MinimumSeen(at.first, cluster.min_isr.get(at.first)))
 
     def _on_default_config(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
+        self, cluster: RequestHistory, at: ZnodePath, data: bytes | None
     ) -> None:
-        super()._on_default_config(cluster, path, data, first, second)
-        self._emit(cluster, "", -1, path, MinimumSeen("", cluster.min_isr_default))
+        super()._on_default_config(cluster, at, data)
+        self._emit(cluster, "", -1, at.path, MinimumSeen("", cluster.min_isr_default))
 
     @clause("heal.record.format")
-    def _on_failed(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        self._mend(cluster, path)
-        broker = znodes.parse_number(first)
+    def _on_failed(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        self._mend(cluster, at.path)
+        broker = znodes.parse_number(at.first)
         if broker is None:
             reason = "it is not named like a broker"
-            self._misshape(cluster, path, data, "heal.record.format", reason)
+            self._misshape(cluster, at.path, data, "heal.record.format", reason)
             return
         try:
-            since = None if data is None else znodes.decode_failed_broker(path, data)
+            since = None if data is None else znodes.decode_failed_broker(at.path, data)
         except BadZnode as error:
-            self._misshape(cluster, path, data, "heal.record.format", error.reason)
+            self._misshape(cluster, at.path, data, "heal.record.format", error.reason)
             return
         event = FailureWritten(broker, since, self.get_noticed(cluster))
-        self._emit(cluster, "", -1, path, event)
+        self._emit(cluster, "", -1, at.path, event)
 
     @clause("heal.generate.persisted")
-    def _on_task(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        self._mend(cluster, path)
-        number = znodes.parse_task_name(first)
+    def _on_task(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
+        self._mend(cluster, at.path)
+        number = znodes.parse_task_name(at.first)
         if number is None:
             reason = "it is not named like a task"
-            self._misshape(cluster, path, data, "heal.generate.persisted", reason)
+            self._misshape(cluster, at.path, data, "heal.generate.persisted", reason)
             return
         try:
-            task = None if data is None else _read_task(path, number, data)
+            task = None if data is None else _read_task(at.path, number, data)
         except BadZnode as error:
-            self._misshape(cluster, path, data, "heal.generate.persisted", error.reason)
+            self._misshape(cluster, at.path, data, "heal.generate.persisted", error.reason)
             return
         event = TaskWritten(number, task, self.get_noticed(cluster))
-        self._emit(cluster, "", -1, path, event)
+        self._emit(cluster, "", -1, at.path, event)
 
     def _misshape(
         self, cluster: RequestHistory, path: str, data: bytes | None, clause_id: str, reason: str
