@@ -9,7 +9,7 @@ import pytest
 
 from reassure_judge.messages import describe
 from reassure_judge.protocols import kip_236, make_rules
-from reassure_judge.standing import look_past
+from reassure_judge.protocols.kip_236.possible import look_past
 from reassure_model.invariants import GOALS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment

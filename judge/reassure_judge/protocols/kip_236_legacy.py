@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.books import Book, Earlier, QueueWritten, is_by_client
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event, Observation
-from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRules
+from reassure_judge.protocols.kip_236 import RequestRules
+from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
 from reassure_judge.protocols.kip_236.whole import WholeRouter
 from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs

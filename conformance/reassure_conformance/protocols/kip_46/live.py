@@ -28,7 +28,7 @@ from reassure_controller import effects
 from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_judge.books import QueueWritten, is_by_client
 from reassure_judge.history import Observation
-from reassure_judge.protocols.kip_46 import FailureWritten, TaskWritten
+from reassure_judge.protocols.kip_46.router import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible
 from reassure_model.machine import Machine
 from reassure_model.outcome import Rejected

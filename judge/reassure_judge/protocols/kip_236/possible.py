@@ -14,13 +14,17 @@ as far as the controller takes no *silent step*, one that changes its mind and w
 So there may be several states, which differ in this only; a write maps the set. After a write that
 no rule allows there is no telling what its author takes to be the case, and everything that would
 make sense of his write is possible (`believe`).
+
+After a violation a partition may stay wrong for long, and every write that leaves it so would be
+rejected for it again. Such a write is a *follow-up*, unless it is wrong in something else as well:
+that shows when it is judged as if what was wrong already were right (`look_past`).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import compute_drops, must_drop_wait
 from reassure_model.protocols.kip_236.requests import (
     NothingToDo,
@@ -43,7 +47,7 @@ from reassure_model.writes import (
     adopt,
 )
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import NO_LEADER
+from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 RECORDS: Final = (CreateReassignment, UpdateReassignment)
 """The writes that record what the lowest request asks for."""
@@ -199,3 +203,30 @@ def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible
 
 def _completes(flight: Reassignment, leader: int, isr: Iterable[int]) -> bool:
     return leader in flight.target and set(flight.target) <= set(isr)
+
+
+def look_past(partition: Partition, write: Write) -> tuple[Partition, Write]:
+    """Return partition and write with every replica once, and the leader in sync, in both."""
+    state = None if partition.state is None else _mend(partition.state)
+    assigned = None if partition.assigned is None else _once(partition.assigned)
+    mended = replace(partition, assigned=assigned, state=state)
+    match write:
+        case WriteAssigned(new):
+            return mended, WriteAssigned(_once(new))
+        case WriteState(new_state):
+            return mended, WriteState(_mend(new_state))
+        case CreateState(new_state):
+            return mended, CreateState(_mend(new_state))
+        case ChangeIsr(new_state, writer):
+            return mended, ChangeIsr(_mend(new_state), writer)
+        case _:
+            return mended, write
+
+
+def _once(replicas: ReplicaList) -> ReplicaList:
+    return tuple(dict.fromkeys(replicas))
+
+
+def _mend(state: LeaderAndIsr) -> LeaderAndIsr:
+    leader = () if state.leader in (NO_LEADER, *state.isr) else (state.leader,)
+    return replace(state, isr=_once((*state.isr, *leader)))

@@ -8,7 +8,11 @@ from typing import ClassVar
 
 from reassure_judge.books import Copied, QueueWritten, RecordCopied
 from reassure_judge.history import AssignedWritten, Event, StateWritten
-from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRouter
+from reassure_judge.protocols.kip_236.router import (
+    ReassignmentWritten,
+    RequestHistory,
+    RequestRouter,
+)
 from reassure_judge.reader import CREATE
 from reassure_spec.znodes import RequestZnode
 
