@@ -246,23 +246,9 @@ class _Found(NamedTuple):
 
     def as_violation(self, besides: tuple[str, ...]) -> Violation:
         """Return what is reported; `besides` are the clauses that the same write broke as well."""
-        seen = self.seen
-        return Violation(
-            zxid=seen.zxid,
-            chroot=seen.chroot,
-            topic=self.key[0],
-            partition=self.key[1],
-            clause=self.broken.clause,
-            path=seen.path,
-            session=seen.session,
-            before=self.shown[0],
-            after=self.shown[1],
-            reason=self.broken.reason,
-            expected="see the clause",
-            author=seen.author.describe(),
-            time_ms=seen.time_ms,
-            besides=besides,
-        )
+        topic, partition = self.key
+        seen = self.seen._replace(topic=topic, partition=partition)
+        return seen.violate(self.broken, *self.shown, besides=besides)
 
 
 def is_by_client(seen: Observation) -> bool:

@@ -6,11 +6,14 @@ wrote (`reassure_judge.authors`), and what whoever wrote may not have noticed ye
 """
 
 from collections import deque
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.authors import Author, Authority, Terms, make_author
 from reassure_judge.doubt import Change, Changes, Doubt
+from reassure_judge.verdicts import Place, Violation
+from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
@@ -127,6 +130,24 @@ class Observation(NamedTuple):
     author: Author
     given: bool
     """Whether this was found in a snapshot rather than seen happening: it is not judged."""
+
+    @property
+    def place(self) -> Place:
+        """Where it happened."""
+        return Place(self.zxid, self.chroot, self.topic, self.partition, self.path)
+
+    def violate(
+        self,
+        broken: Rejected,
+        before: str,
+        after: str,
+        expected: str = "see the clause",
+        besides: Iterable[str] = (),
+    ) -> Violation:
+        """Return what a write breaks; `besides` are the clauses that it broke as well."""
+        found = Violation.unwritten(self.place, broken, expected, before, self.time_ms)
+        author, others = self.author.describe(), tuple(besides)
+        return replace(found, session=self.session, after=after, author=author, besides=others)
 
 
 class ClusterHistory:

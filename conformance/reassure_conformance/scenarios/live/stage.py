@@ -17,7 +17,7 @@ from reassure_controller.effects import Step
 from reassure_judge.history import Observation
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
-from reassure_judge.verdicts import Violation
+from reassure_judge.verdicts import Place, Violation
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.partition import Environment, LeaderAndIsr, to_znode
 from reassure_model.writes import WriteState
@@ -471,7 +471,8 @@ class Stage:
         self._router.settle(self.chroot)
         untouched = self._router.get_cluster(self.chroot).find_untouched()
         for key, tracker in self._tracking.partitions.items():
-            tracker.rest(*key, self._zxid, self.environment(key[1]), untouched)
+            place = Place(self._zxid, *key, "")
+            tracker.rest(place, self.environment(key[1]), untouched)
         for chroot, cluster in self._tracking.clusters.items():
             cluster.rest(chroot, self._zxid, self.environment(""), untouched)
 
