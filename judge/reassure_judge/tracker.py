@@ -199,8 +199,7 @@ class PartitionTracker:
             state = states[0]
             outcome = self.rules.accept(state, write, seen.around)
             if isinstance(outcome, Accepted) and not self._is_view_kept(seen):
-                if isinstance(write, self.rules.noticed):
-                    self._notice(write)
+                self._notice(write)
                 self.states = (self.rules.follow(state, outcome.state, write),)
                 self._count(seen, write, state.partition, outcome.clauses)
                 return
@@ -259,8 +258,7 @@ class PartitionTracker:
         if not found:
             self._adopt(write)
             return
-        if isinstance(write, self.rules.noticed):
-            self._notice(write)
+        self._notice(write)
         self._keep(found)
         tested = [c for c in accepted[0].clauses if c not in unsure] if accepted else []
         for outcome in accepted[1:]:
@@ -420,8 +418,8 @@ class PartitionTracker:
 
     def _notice(self, write: Any) -> None:
         """Count what a write puts to the test by what came before it."""
-        for clause_id in self.rules.notice(self.states[0], write, self._memory):
-            self.tally.count((clause_id,))
+        if isinstance(write, self.rules.noticed):
+            self.tally.count(self.rules.notice(self.states[0], write, self._memory))
 
     @clause("znode.well-formed")
     def _violate(
@@ -480,18 +478,13 @@ class PartitionTracker:
             self.tally.violations.append(found)
 
     def _describe_rest(
-        self,
-        place: Place,
-        around: Environment,
-        time_ms: int,
-        broken: Rejected,
-        due: Due[Any] | None,
+        self, place: Place, around: Environment, time: int, broken: Rejected, due: Due[Any] | None
     ) -> Violation:
         """Return what is wrong, or owed, when the controller has nothing left to do."""
         where = place.topic, place.partition
         path, before = self.rules.describe_resting(self.partition, *where, due)
         place, expected = place._replace(path=path), self._describe_owed(around)
-        return Violation.unwritten(place, broken, expected, before, time_ms)
+        return Violation.unwritten(place, broken, expected, before, time)
 
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""
