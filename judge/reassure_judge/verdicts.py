@@ -85,12 +85,7 @@ class Violation:
 
     @classmethod
     def unwritten(
-        cls,
-        place: "Place",
-        broken: Rejected,
-        expected: str,
-        before: str = "",
-        time_ms: int = 0,
+        cls, place: "Place", broken: Rejected, expected: str, before: str = "", time_ms: int = 0
     ) -> "Violation":
         """Return what no transaction shows; the place has the last one before it."""
         return cls(

@@ -431,12 +431,7 @@ def play(world: World, moves: Iterable[Move], *, rests: bool) -> None:
     moves=st.lists(MOVES, min_size=20, max_size=70),
 )
 def test_sound_histories_are_never_red(
-    profile: str,
-    brokers: int,
-    shared: bool,
-    configured: bool,
-    rests: bool,
-    moves: list[Move],
+    profile: str, brokers: int, shared: bool, configured: bool, rests: bool, moves: list[Move]
 ) -> None:
     """Whatever comes and goes, and whatever the controller has not noticed, nothing is violated."""
     world = World(profile, brokers, shared=shared, configured=configured)

@@ -97,16 +97,10 @@ FOUND = {
         0xCB: "leader-epoch.raised-with-reason",
         0xCC: "leader-epoch.raised-with-reason",
     },
-    "tango": {
-        0xCF: "leader-epoch.raised-with-reason",
-    },
+    "tango": {0xCF: "leader-epoch.raised-with-reason"},
     "sierra": {},
     "kilo": {0x71: "move.path.others-kept", 0x8A: "leader-epoch.raised-with-reason"},
-    "quebec": {
-        0x81: "controller.write.by-controller",
-        0x82: "move.path.others-kept",
-        0x87: BY,
-    },
+    "quebec": {0x81: "controller.write.by-controller", 0x82: "move.path.others-kept", 0x87: BY},
     "hotel_f": {
         0xDF: "isr.change.assigned-only",
         0xE0: "leader.assigned",
@@ -171,11 +165,7 @@ FOUND = {
         0xCB: "shipped.complete.leader-first",
         0xDA: "controller.election.atomic",
     },
-    "mike": {
-        0x3D: "isr.never-empty",
-        0x3F: "isr.never-empty",
-        0x40: "isr.never-empty",
-    },
+    "mike": {0x3D: "isr.never-empty", 0x3F: "isr.never-empty", 0x40: "isr.never-empty"},
     "november": {
         0x32: "isr.change.assigned-only",
         0x33: "isr.change.assigned-only",
@@ -483,8 +473,7 @@ def test_controller_takes_out_what_is_done_and_adds_nothing(name: str, tmp_path:
 
 @pytest.mark.clause("shipped.isr.within-assigned")
 @pytest.mark.parametrize(
-    ("name", "wrong", "answer"),
-    [("oscar", 0x80, 0x93), ("lima", 0x87, 0xAD), ("runH", 0xAF, 0xB1)],
+    ("name", "wrong", "answer"), [("oscar", 0x80, 0x93), ("lima", 0x87, 0xAD), ("runH", 0xAF, 0xB1)]
 )
 def test_fault_that_passes_is_named_once_the_controller_was_at_another_event(
     name: str, wrong: int, answer: int, tmp_path: Path

@@ -241,19 +241,10 @@ def test_failover_at_every_place_is_sound() -> None:
             {"legacy.failover.translated-again"},
         ),
         (
-            [
-                write((T0, (2, 4))),
-                "run",
-                DeleteLegacy(),
-                write((T0, (3, 4))),
-                Failover(),
-            ],
+            [write((T0, (2, 4))), "run", DeleteLegacy(), write((T0, (3, 4))), Failover()],
             {"legacy.failover.top-from-child"},
         ),
-        (
-            [WriteLegacy((LegacyEntry(T0, (2, 1), (2, 1)),))],
-            {"legacy.original.rollback"},
-        ),
+        ([WriteLegacy((LegacyEntry(T0, (2, 1), (2, 1)),))], {"legacy.original.rollback"}),
     ],
 )
 def test_clauses_are_put_to_the_test(actions: list[object], clauses: set[str]) -> None:
@@ -561,10 +552,7 @@ def test_every_act_on_the_znode_has_its_mistake() -> None:
 
 @pytest.mark.parametrize(
     ("until", "clause"),
-    [
-        (Translate, "legacy.translate.request"),
-        (RewriteZnode, "legacy.entry.refused-removed"),
-    ],
+    [(Translate, "legacy.translate.request"), (RewriteZnode, "legacy.entry.refused-removed")],
 )
 def test_controller_that_rests_too_early_is_named(until: type, clause: str) -> None:
     """What is owed to the old znode at rest is named, once."""

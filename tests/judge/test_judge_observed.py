@@ -668,14 +668,10 @@ FAULTS: Mapping[str, Plant] = {
     ),
     "written on a stale version": change(IsrWrite, "isr.write.conditional", write_stale),
     "follower's mark beyond its end": change(
-        Replica,
-        "hw.follower.from-leader",
-        lambda lines, at: take_mark(lines, at, beyond_end=True),
+        Replica, "hw.follower.from-leader", lambda lines, at: take_mark(lines, at, beyond_end=True)
     ),
     "follower's mark from nowhere": change(
-        Replica,
-        "hw.follower.from-leader",
-        lambda lines, at: take_mark(lines, at, beyond_end=False),
+        Replica, "hw.follower.from-leader", lambda lines, at: take_mark(lines, at, beyond_end=False)
     ),
     "unclean election": elect_unclean,
     "not written into the in-sync set": drop(

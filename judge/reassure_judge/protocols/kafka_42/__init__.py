@@ -86,11 +86,7 @@ class EntriesRules(KafkaRules):
         return Sign(0, words, readings)
 
     judgement = Judgement(
-        Hosted(),
-        accept,
-        fail_over,
-        next_obligation,
-        make_invariants("move.isr.within-assigned"),
+        Hosted(), accept, fail_over, next_obligation, make_invariants("move.isr.within-assigned")
     )
 
     def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:

@@ -86,12 +86,7 @@ class Leading:
             self._mark = self._end
         if said.time_ms is not None and said.lag_ms_max is not None:
             self._lags = Lags(
-                self._replicas,
-                self._end,
-                said.time_ms,
-                said.isr,
-                said.lag_ms_max,
-                self._readings,
+                self._replicas, self._end, said.time_ms, said.isr, said.lag_ms_max, self._readings
             )
         self._term.begin(line, log, said)
         self._term.top_mark = max(self._term.top_mark, said.high_watermark)

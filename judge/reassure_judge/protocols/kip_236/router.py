@@ -228,12 +228,7 @@ class RequestRouter(Router[RequestHistory]):
             self._emit(cluster, "", -1, path, BadMended())
 
     def _find_foreign(
-        self,
-        cluster: RequestHistory,
-        path: str,
-        data: bytes | None,
-        topic: str,
-        number: int | None,
+        self, cluster: RequestHistory, path: str, data: bytes | None, topic: str, number: int | None
     ) -> str | None:
         """Say why a record that somebody else wrote is none of ours, None when it may be."""
         if data is None:

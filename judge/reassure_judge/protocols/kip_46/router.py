@@ -67,11 +67,7 @@ class HealingRouter(WholeRouter):
 
     def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
         super().__init__(readings, grace_ms, **more)
-        self._handlers |= {
-            "shelf": self._on_root,
-            "failed": self._on_failed,
-            "task": self._on_task,
-        }
+        self._handlers |= {"shelf": self._on_root, "failed": self._on_failed, "task": self._on_task}
         self._misshapen: set[tuple[str, str]] = set()
         """Chroot and path of what stands there and is none of ours."""
 
