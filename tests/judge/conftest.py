@@ -14,6 +14,7 @@ from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
 from reassure_judge.reader import iterate_observations
 from reassure_judge.rules import Rules
+from reassure_judge.verdicts import ClauseVerdict
 from reassure_model.partition import LeaderAndIsr, to_znode
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.writes import (
@@ -94,20 +95,27 @@ class Simulation:
         path = self.path(znodes.broker_path(broker))
         self.write(Create(path, registration, ephemeral=True), session=broker)
 
+    def come_back(self, broker: int) -> int:
+        """Register a broker in a new session."""
+        data = znodes.encode_broker("127.0.0.1", 9092, 0)
+        again = Create(self.path(znodes.broker_path(broker)), data, ephemeral=True)
+        return self.write(again, session=broker + 40)
+
     def die(self, broker: int) -> None:
         """End a broker's session."""
         path = self.path(znodes.broker_path(broker))
         self.write(CloseSession((path,)), session=broker)
 
-    def elect(self) -> int:
+    def elect(self, session: int = CONTROLLER_SESSION, *, ephemeral: bool = True) -> int:
         """Elect a controller; the one before is forgotten."""
         if self.epoch:
             self.write(Delete(self.path(znodes.CONTROLLER)), session=CONTROLLER_SESSION)
         self.epoch += 1
+        content = znodes.encode_controller(1, 0)
         return self.write(
-            Create(self.path(znodes.CONTROLLER), znodes.encode_controller(1, 0), ephemeral=True),
+            Create(self.path(znodes.CONTROLLER), content, ephemeral=ephemeral),
             SetData(self.path(znodes.CONTROLLER_EPOCH), str(self.epoch).encode(), self.epoch),
-            session=CONTROLLER_SESSION,
+            session=session,
         )
 
     def submit(self, *target: int, partition: int = 0, topic: str = "orders") -> int:
@@ -134,6 +142,23 @@ class Simulation:
         state = replace(self.state, isr=isr)
         session = state.leader if session is None else session
         return self.write(self.state_op(state), session=session)
+
+    def raised(self, **changes: Any) -> WriteState:
+        """Return a controller's write of the state with the next epoch and these changes."""
+        state = self.state
+        return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
+
+    def in_flight(self, *target: int, until: type = DeleteRequest) -> None:
+        """Submit a request and let the controller work until it would write such a thing."""
+        self.submit(*target)
+        for write in self.steps():
+            if isinstance(write, until):
+                return
+            self.perform(write)
+
+    def verdict(self, clause: str) -> ClauseVerdict:
+        """Return the verdict on a clause."""
+        return next(verdict for verdict in self.judge.report().verdicts if verdict.id == clause)
 
     def state_op(self, state: LeaderAndIsr) -> Op:
         """Return the write of a partition state."""
