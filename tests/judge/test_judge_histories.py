@@ -1,10 +1,15 @@
 """The judge accepts what the reference controller does, and names what a wrong one breaks."""
 
-from collections.abc import Callable, Iterable
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from steps import Act, ask, change_isr, die, move, perform, put, put_state, run, settle
 
 from reassure_model.partition import Reassignment
 from reassure_model.writes import (
@@ -12,7 +17,6 @@ from reassure_model.writes import (
     DeleteReassignment,
     DeleteRequest,
     UpdateReassignment,
-    Write,
     WriteAssigned,
     WriteState,
 )
@@ -20,61 +24,6 @@ from reassure_spec import znodes
 from reassure_zookeeper.transactions import Create, Delete, SetData
 
 STATE = znodes.state_path("orders", 0)
-Act = Callable[[Any], Any]
-"""Something that is done in a simulation; what is done last answers its zxid."""
-
-
-def ask(*target: int) -> Act:
-    """Return the submission of a request."""
-    return lambda sim: sim.submit(*target)
-
-
-def move(*target: int, until: type = DeleteRequest) -> Act:
-    """Return a request that the controller takes up, until it would write such a thing."""
-    return lambda sim: sim.in_flight(*target, until=until)
-
-
-def change_isr(*isr: int, session: int | None = None) -> Act:
-    """Return a leader's change of the in-sync set."""
-    return lambda sim: sim.change_isr(*isr, session=session)
-
-
-def put(write: Write) -> Act:
-    """Return a controller's write."""
-    return lambda sim: sim.perform(write)
-
-
-def put_state(*, by: int = 1, fenced: bool = True, **changes: Any) -> Act:
-    """Return a controller's write of the state, with an epoch that is higher `by` so much."""
-
-    def act(sim: Any) -> Any:
-        state = replace(sim.state, leader_epoch=sim.state.leader_epoch + by, **changes)
-        return sim.perform(WriteState(state), fenced=fenced)
-
-    return act
-
-
-def die(broker: int) -> Act:
-    """Return the death of a broker."""
-    return lambda sim: sim.die(broker)
-
-
-def run(sim: Any) -> None:
-    """Let the controller do all that it owes, and rest."""
-    sim.run()
-
-
-def settle(sim: Any) -> None:
-    """Let everybody have noticed everything."""
-    sim.judge.router.settle("")
-
-
-def perform(sim: Any, acts: Iterable[Act]) -> int:
-    """Do one thing after another; return the zxid of the last."""
-    zxid = 0
-    for act in acts:
-        zxid = act(sim)
-    return zxid
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
@@ -143,36 +92,21 @@ BROKEN: dict[str, tuple[str, tuple[Act, ...]]] = {
         "request.refuse.unknown-broker",
         (ask(2, 9), put(CreateReassignment(Reassignment((2, 9), 2)))),
     ),
-    "expanded without record": (
-        "child.before-effects",
-        (ask(2, 3), put(WriteAssigned((1, 2, 3)))),
-    ),
+    "expanded without record": ("child.before-effects", (ask(2, 3), put(WriteAssigned((1, 2, 3))))),
     "top changed": (
         "top.once-per-chain",
         (*MOVING, ask(2, 4), put(UpdateReassignment(Reassignment((2, 4), 3)))),
     ),
-    "record made anew": (
-        "child.update-in-place",
-        (*MOVING, ask(2, 4), put(DeleteReassignment())),
-    ),
-    "completed too early": (
-        "complete.target-in-sync",
-        (move(2, 3), put(WriteAssigned((2, 3)))),
-    ),
+    "record made anew": ("child.update-in-place", (*MOVING, ask(2, 4), put(DeleteReassignment()))),
+    "completed too early": ("complete.target-in-sync", (move(2, 3), put(WriteAssigned((2, 3))))),
     "stopped too early": ("complete.target-in-sync", (move(1, 3), run, put_state(isr=(1,)))),
     "leader stopped too early": (
         "complete.target-in-sync",
         (*REPLACING, put_state(leader=-1, isr=(2,))),
     ),
-    "leader stopped in office": (
-        "complete.leader-in-target",
-        (*JOINED, put_state(isr=(2, 3, 4))),
-    ),
+    "leader stopped in office": ("complete.leader-in-target", (*JOINED, put_state(isr=(2, 3, 4)))),
     "leader left behind": ("complete.leader-in-target", (*JOINED, put_state(isr=(1, 3, 4)))),
-    "wrong target leader": (
-        "complete.leader-first-in-sync-target",
-        (*JOINED, put_state(leader=4)),
-    ),
+    "wrong target leader": ("complete.leader-first-in-sync-target", (*JOINED, put_state(leader=4))),
     "old replica kept in sync": (
         "complete.isr-before-assigned",
         (*ELECTED, put(WriteAssigned((2, 3)))),
@@ -198,15 +132,9 @@ BROKEN: dict[str, tuple[str, tuple[Act, ...]]] = {
         (lambda sim: sim.elect(), put_state()),
     ),
     # The leader's change of the in-sync set is overwritten.
-    "replica brought back": (
-        "state.write-conditional",
-        (change_isr(1), put_state(isr=(1, 2))),
-    ),
+    "replica brought back": ("state.write-conditional", (change_isr(1), put_state(isr=(1, 2)))),
     "healthy replica removed": ("isr.remove.only-when-due", (put_state(isr=(1,)),)),
-    "unclean leader": (
-        "election.clean",
-        (change_isr(1), die(1), put_state(leader=2, isr=(2,))),
-    ),
+    "unclean leader": ("election.clean", (change_isr(1), die(1), put_state(leader=2, isr=(2,)))),
     "unneeded election": ("election.only-when-due", (put_state(leader=2),)),
     "leaderless without need": (
         "leader.none-only-without-candidate",
@@ -294,10 +222,7 @@ OWED: dict[str, tuple[Act, ...]] = {
     "request.refuse.duplicate-replica": (ask(2, 2), take_another),
     "request.refuse.negative-replica": (ask(2, -1), take_another),
     "request.refuse.unknown-broker": (ask(2, 9), take_another),
-    "request.refuse.unknown-partition": (
-        lambda sim: sim.submit(2, 3, partition=7),
-        take_another,
-    ),
+    "request.refuse.unknown-partition": (lambda sim: sim.submit(2, 3, partition=7), take_another),
     "child.foreign-removed": (put_foreign_record,),
     "election.held": (die(1),),
     "isr.remove.dead": (die(2),),
