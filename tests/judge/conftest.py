@@ -1,12 +1,18 @@
 """A simulated cluster whose reference controller leaves transactions for the judge."""
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from steps import to_op
 
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.live import LiveCluster
@@ -15,18 +21,9 @@ from reassure_judge.messages import Told
 from reassure_judge.reader import iterate_observations
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import ClauseVerdict
-from reassure_model.partition import LeaderAndIsr, to_znode
+from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kip_236.obligations import next_write
-from reassure_model.writes import (
-    CreateReassignment,
-    CreateState,
-    DeleteReassignment,
-    DeleteRequest,
-    UpdateReassignment,
-    Write,
-    WriteAssigned,
-    WriteState,
-)
+from reassure_model.writes import DeleteRequest, Write, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import StateZnode
@@ -162,8 +159,7 @@ class Simulation:
 
     def state_op(self, state: LeaderAndIsr) -> Op:
         """Return the write of a partition state."""
-        data = znodes.encode_state(to_znode(state))
-        return SetData(self.path(znodes.state_path("orders", 0)), data, 1)
+        return self.find_op(WriteState(state))
 
     def perform(self, write: Write, *, fenced: bool = True) -> int:
         """Carry out a write of the model as the controller does; return its zxid."""
@@ -171,27 +167,7 @@ class Simulation:
 
     def find_op(self, write: Write) -> Op:
         """Return the operation that a write of the model is."""
-        child = self.path(znodes.reassignment_path("orders", 0))
-        match write:
-            case CreateState(state):
-                path = self.path(znodes.state_path("orders", 0))
-                op = self.state_op(state)
-                assert isinstance(op, SetData)
-                return Create(path, op.data)
-            case WriteState(state):
-                return self.state_op(state)
-            case WriteAssigned(assigned):
-                path = self.path(znodes.topic_path("orders"))
-                return SetData(path, znodes.encode_topic({0: assigned}), 1)
-            case CreateReassignment(record):
-                return Create(child, _record(record.top, record.target))
-            case UpdateReassignment(record):
-                return SetData(child, _record(record.top, record.target), 1)
-            case DeleteReassignment():
-                return Delete(child)
-            case DeleteRequest(sequence):
-                return Delete(self.path(znodes.request_path(sequence)))
-        raise AssertionError(write)
+        return to_op(write, "orders", self.chroot)
 
     def steps(self) -> Iterator[Write]:
         """Yield what the reference controller owes, one write at a time; the caller performs it."""
@@ -259,10 +235,6 @@ class DrivenSimulation(Simulation):
     def counted(self, clause_id: str) -> int:
         """Return how often a clause was put to the test."""
         return self.judge.exercised[clause_id]
-
-
-def _record(top: int, target: tuple[int, ...]) -> bytes:
-    return znodes.encode_reassignment(znodes.ReassignmentZnode(top, target))
 
 
 @pytest.fixture

@@ -4,8 +4,52 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from reassure_model.writes import DeleteRequest, Write, WriteState
-from reassure_zookeeper.transactions import Op
+from reassure_model.partition import LeaderAndIsr, Reassignment, to_znode
+from reassure_model.writes import (
+    ChangeIsr,
+    CreateReassignment,
+    CreateState,
+    DeleteReassignment,
+    DeleteRequest,
+    UpdateReassignment,
+    Write,
+    WriteAssigned,
+    WriteState,
+)
+from reassure_spec import znodes
+from reassure_zookeeper.transactions import Create, Delete, Op, SetData
+
+
+def encode_state(state: LeaderAndIsr) -> bytes:
+    """Return the content of a state."""
+    return znodes.encode_state(to_znode(state))
+
+
+def _encode(record: Reassignment) -> bytes:
+    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
+    return znodes.encode_reassignment(found)
+
+
+def to_op(write: Write, topic: str, chroot: str = "") -> Op:
+    """Return the operation that a write to the first partition of a topic is."""
+    state_path = chroot + znodes.state_path(topic, 0)
+    child = chroot + znodes.reassignment_path(topic, 0)
+    match write:
+        case CreateState(state):
+            return Create(state_path, encode_state(state))
+        case WriteState(state) | ChangeIsr(state, _):
+            return SetData(state_path, encode_state(state), 1)
+        case WriteAssigned(assigned):
+            return SetData(chroot + znodes.topic_path(topic), znodes.encode_topic({0: assigned}), 1)
+        case CreateReassignment(record):
+            return Create(child, _encode(record))
+        case UpdateReassignment(record):
+            return SetData(child, _encode(record), 1)
+        case DeleteReassignment():
+            return Delete(child)
+        case DeleteRequest(sequence):
+            return Delete(chroot + znodes.request_path(sequence))
+
 
 Act = Callable[[Any], Any]
 """Something that is done in a simulation; what is done last answers its zxid."""

@@ -6,18 +6,24 @@ it has *noticed*, which may be as old as the grace allows. It takes silent steps
 drop when nothing is to be dropped, or decides a request, and writes later or never.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from steps import to_op
+
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.outcome import Accepted
-from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
+from reassure_model.partition import Environment, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import find_drop, must_drop_wait
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.requests import NothingToDo, Refusal, decide_request
@@ -25,13 +31,13 @@ from reassure_model.protocols.kip_236.rules import accept_write, apply_failover
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
-    CreateState,
     DeleteReassignment,
     DeleteRequest,
     UpdateReassignment,
     Write,
     WriteAssigned,
     WriteState,
+    adopt,
 )
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
@@ -126,43 +132,11 @@ class World:
         """Write what a controller writes: by the acting one, under its fence, unless told not."""
         session = self.controller if session is None else session
         fence = self.epoch + 1 if fence == -9 else fence
-        return self.append(self.find_op(write), session=session, fence=fence)
-
-    def find_op(self, write: Write) -> Op:
-        """Return the operation that a write is."""
-        child = znodes.reassignment_path("t", 0)
-        match write:
-            case CreateState(state):
-                return Create(znodes.state_path("t", 0), _state(state))
-            case WriteState(state) | ChangeIsr(state, _):
-                return SetData(znodes.state_path("t", 0), _state(state), 1)
-            case WriteAssigned(assigned):
-                return SetData(znodes.topic_path("t"), znodes.encode_topic({0: assigned}), 1)
-            case CreateReassignment(record):
-                return Create(child, _record(record))
-            case UpdateReassignment(record):
-                return SetData(child, _record(record), 1)
-            case DeleteReassignment():
-                return Delete(child)
-            case DeleteRequest(sequence):
-                return Delete(znodes.request_path(sequence))
-        raise AssertionError(write)
+        return self.append(to_op(write, "t"), session=session, fence=fence)
 
     def follow(self, write: Write) -> None:
         """Change the truth by a write, whatever the rules say of it."""
-        truth = self.truth
-        match write:
-            case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
-                self.truth = replace(truth, state=state)
-            case WriteAssigned(assigned):
-                self.truth = replace(truth, assigned=assigned)
-            case CreateReassignment(record) | UpdateReassignment(record):
-                self.truth = replace(truth, reassignment=record)
-            case DeleteReassignment():
-                self.truth = replace(truth, reassignment=None)
-            case DeleteRequest(sequence):
-                left = tuple(r for r in truth.requests if r.sequence != sequence)
-                self.truth = replace(truth, requests=left)
+        self.truth = adopt(self.truth, write)
 
     # -- what the others do
 
@@ -259,7 +233,7 @@ class World:
         else:
             return
         change = ChangeIsr(replace(state, isr=isr), state.leader)
-        self.append(self.find_op(change), session=self.sessions[state.leader])
+        self.append(to_op(change, "t"), session=self.sessions[state.leader])
         self.follow(change)
 
     # -- what the controller does
@@ -357,16 +331,6 @@ def _memory(partition: Partition) -> dict[str, Any]:
         name: getattr(partition, name)
         for name in ("drop_due", "announce_due", "completing", "taken")
     }
-
-
-def _state(state: LeaderAndIsr) -> bytes:
-    fields = state.leader, state.leader_epoch, state.controller_epoch, state.isr
-    return znodes.encode_state(znodes.StateZnode(*fields))
-
-
-def _record(record: Reassignment) -> bytes:
-    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
-    return znodes.encode_reassignment(found)
 
 
 # -- moves: (what, which, another) as small numbers, so that they shrink
