@@ -23,6 +23,11 @@ class Verdict(NamedTuple):
     outcome: str | Rejected
 
 
+def decide(key: PartitionKey, clause_id: str, kept: bool | str) -> Verdict:
+    """Return the verdict on a clause that is kept, or is not for a reason."""
+    return Verdict(key, Rejected(clause_id, kept) if isinstance(kept, str) else clause_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Driven:
     """A cluster that somebody drives, and what is known of it by all who judge it."""
