@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_client
-from reassure_judge.history import Observation
+from reassure_judge.history import Event
 from reassure_judge.protocols.kip_46.router import (
     FailureWritten,
     MinimumSeen,
@@ -82,67 +82,65 @@ class HealingBook(Book):
             tasks=tuple(task for _, task in sorted(self.tasks.items())),
         )
 
-    def _iterate_views(self, seen: Observation) -> Iterator[Cluster]:
+    def _iterate_views(self) -> Iterator[Cluster]:
         """Yield the cluster as it is, then as whoever writes may have seen its brokers."""
-        cluster, doubtful = self.make_cluster(seen.around), seen.doubt.brokers
+        cluster, doubtful = self.make_cluster(self.seen.around), self.seen.doubt.brokers
         yield cluster
         if doubtful:
             live = cluster.live
             yield from (replace(cluster, live=each) for each in (live | doubtful, live - doubtful))
 
-    def follow(
-        self, seen: Observation, key: PartitionKey, before: Partition, after: Partition
-    ) -> None:
+    def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Keep what healing looks at of a partition."""
-        self._keep(seen, key, after)
+        self._keep(key, after)
 
-    def take_queue(self, seen: Observation, event: QueueWritten) -> None:
+    def take_queue(self, event: QueueWritten) -> None:
         """Take over what became of the queue, and what healing looks at of its partitions."""
         before = self.requests.get(event.sequence, ())
-        super().take_queue(seen, event)
+        super().take_queue(event)
         for key in {*before, *self.requests.get(event.sequence, ())}:
-            self._keep(seen, key, self.get(key))
+            self._keep(key, self.get(key))
 
-    def _keep(self, seen: Observation, key: PartitionKey, partition: Partition) -> None:
+    def _keep(self, key: PartitionKey, partition: Partition) -> None:
         before, after = self._hosted.get(key), host(key, partition)
         was, now = (() if each is None else each.assigned for each in (before, after))
         if was != now:
-            self._planned.note(key, was, seen.time_ms)
+            self._planned.note(key, was, self.seen.time_ms)
         if after is None:
             self._hosted.pop(key, None)
         else:
             self._hosted[key] = after
 
-    def judge(self, seen: Observation) -> None:
+    def judge(self, event: Event) -> None:
         """Judge a write to records, to tasks or to the queue."""
-        match seen.event:
+        match event:
             case RackSeen(broker, rack):
                 self.racks[broker] = rack
             case MinimumSeen(topic, least):
                 self._minimums[topic] = least
             case FailureWritten():
-                self._on_record(seen, seen.event)
+                self._on_record(event)
             case TaskWritten():
-                self._on_task(seen, seen.event)
+                self._on_task(event)
             case Misshapen():
-                self._on_misshapen(seen, seen.event)
+                self._on_misshapen(event)
             case MisshapenGone():
-                self.misshapen.pop(seen.path, None)
+                self.misshapen.pop(self.seen.path, None)
             case QueueWritten(_, request, noticed_ms):
-                if request is not None and not seen.given and not is_by_client(seen):
-                    self._on_start(seen, request.assignments, noticed_ms)
+                if request is not None and not self.seen.given and not is_by_client(self.seen):
+                    self._on_start(request.assignments, noticed_ms)
 
     # Records --------------------------------------------------------------------------------------
 
-    def _on_record(self, seen: Observation, event: FailureWritten) -> None:
+    def _on_record(self, event: FailureWritten) -> None:
         broker, since = event.broker, event.since
         before = self.failed.get(broker)
-        shown = (_show_record(before), _show_record(since))
-        if not seen.given:
-            self.blame(seen, NO_KEY, shown)
+        self.shown = (_show_record(before), _show_record(since))
+        if not self.seen.given:
+            self.blame(NO_KEY)
             views: list[Judged]
             if since is not None:
-                live, doubtful = seen.around.live, seen.doubt.brokers
+                live, doubtful = self.seen.around.live, self.seen.doubt.brokers
                 lives = (live, live - doubtful) if broker in doubtful else (live,)
                 views = [judge_record(broker, before, since, each) for each in lives]
             else:
@@ -152,54 +150,54 @@ class HealingBook(Book):
                 views = [
                     judge_record_removal(cluster, broker, keys, readings)
                     for keys in (placed, *([placed | fresh] if fresh else ()))
-                    for cluster in self._iterate_views(seen)
+                    for cluster in self._iterate_views()
                 ]
-            self.settle(seen, NO_KEY, views, shown)
+            self.settle(NO_KEY, views)
         if since is None:
             if before is not None:
-                self._unrecorded.note(broker, before, seen.time_ms)
+                self._unrecorded.note(broker, before, self.seen.time_ms)
             for kept in (self.failed, self._placed, self._recorded_epoch):
                 kept.pop(broker, None)
             self._generated.clear()
         elif before is None:
             self.failed[broker] = since
-            self._recorded_epoch[broker] = None if seen.given else self.epoch
+            self._recorded_epoch[broker] = None if self.seen.given else self.epoch
             self._placed[broker] = set()
         else:
             self.failed[broker] = since
 
     @clause("heal.record.format", "heal.generate.persisted")
-    def _on_misshapen(self, seen: Observation, event: Misshapen) -> None:
-        by_client = seen.given or is_by_client(seen)
+    def _on_misshapen(self, event: Misshapen) -> None:
+        by_client = self.seen.given or is_by_client(self.seen)
         if event.clause == "heal.record.format" or not by_client:
-            self.violate(seen, NO_KEY, Rejected(event.clause, event.reason), ("", ""))
+            self.violate(NO_KEY, Rejected(event.clause, event.reason))
         else:
-            self.misshapen[seen.path] = event
+            self.misshapen[self.seen.path] = event
 
     # Tasks ----------------------------------------------------------------------------------------
 
-    def _on_task(self, seen: Observation, event: TaskWritten) -> None:
+    def _on_task(self, event: TaskWritten) -> None:
         before, task = self.tasks.get(event.number), event.task
-        shown = (_show_task(before), _show_task(task))
-        if not seen.given:
+        self.shown = (_show_task(before), _show_task(task))
+        if not self.seen.given:
             theirs = [each for each in (before, task) if each is not None and each.automatic]
-            if theirs or not is_by_client(seen):
-                self.blame(seen, NO_KEY, shown)
-            if not is_by_client(seen):
+            if theirs or not is_by_client(self.seen):
+                self.blame(NO_KEY)
+            if not is_by_client(self.seen):
                 if before is not None:
-                    self._judge_removal(seen, before, shown)
+                    self._judge_removal(before)
                 if task is not None:
-                    self._judge_creation(seen, task, event.noticed_ms, shown)
+                    self._judge_creation(task, event.noticed_ms)
         if before is not None:
-            self._withdrawn.note(event.number, before, seen.time_ms)
+            self._withdrawn.note(event.number, before, self.seen.time_ms)
             self._started.discard(event.number)
             del self.tasks[event.number]
         if task is not None:
-            cluster = self.make_cluster(seen.around)
+            cluster = self.make_cluster(self.seen.around)
             if task.automatic:
                 self._note_placed(cluster, task)
-            if is_by_client(seen):
-                self._note_plan(cluster, task, seen.time_ms)
+            if is_by_client(self.seen):
+                self._note_plan(cluster, task, self.seen.time_ms)
             self.tasks[event.number] = task
 
     def _note_plan(self, cluster: Cluster, task: Task, time_ms: int) -> None:
@@ -218,8 +216,8 @@ class HealingBook(Book):
             for broker in (before - set(target)) & self._placed.keys():
                 self._placed[broker].add(key)
 
-    def _judge_removal(self, seen: Observation, task: Task, shown: tuple[str, str]) -> None:
-        clusters = list(self._iterate_views(seen))
+    def _judge_removal(self, task: Task) -> None:
+        clusters = list(self._iterate_views())
         # Whoever removes it may not have noticed the requests that wait.
         unasked = {
             key: host(key, replace(partition, requests=()))
@@ -236,12 +234,12 @@ class HealingBook(Book):
                 cluster,
                 task,
                 self.readings,
-                refused=self._is_refused(cluster, task, seen.around),
+                refused=self._is_refused(cluster, task, self.seen.around),
                 started=started,
             )
             for cluster in clusters
         ]
-        self.settle(seen, NO_KEY, views, shown)
+        self.settle(NO_KEY, views)
 
     def _is_refused(self, cluster: Cluster, task: Task, around: Environment) -> bool:
         if find_running(cluster) == task:
@@ -255,15 +253,11 @@ class HealingBook(Book):
         return is_refused(find_left(cluster, task), self.partitions, get_around, self.readings)
 
     @clause("heal.generate.persisted", "heal.failover.generated-again")
-    def _judge_creation(
-        self, seen: Observation, task: Task, noticed_ms: float, shown: tuple[str, str]
-    ) -> None:
+    def _judge_creation(self, task: Task, noticed_ms: float) -> None:
         broken = Rejected("heal.generate.persisted", "it does not say that it was generated")
-        self.settle(
-            seen, NO_KEY, (("heal.generate.persisted",) if task.automatic else broken,), shown
-        )
+        self.settle(NO_KEY, (("heal.generate.persisted",) if task.automatic else broken,))
         for key, target in task.assignments:
-            self._judge_target(seen, key, target, noticed_ms, shown)
+            self._judge_target(key, target, noticed_ms)
 
     def _list_bases(
         self, cluster: Cluster, key: PartitionKey, noticed_ms: float
@@ -287,15 +281,8 @@ class HealingBook(Book):
                 yield from (each for each in task.assignments if each[0] == key)
 
     @clause("heal.failover.generated-again")
-    def _judge_target(
-        self,
-        seen: Observation,
-        key: PartitionKey,
-        target: ReplicaList,
-        noticed_ms: float,
-        shown: tuple[str, str],
-    ) -> None:
-        clusters, recorded = list(self._iterate_views(seen)), self.failed.keys()
+    def _judge_target(self, key: PartitionKey, target: ReplicaList, noticed_ms: float) -> None:
+        clusters, recorded = list(self._iterate_views()), self.failed.keys()
         lately = {b for b in self._unrecorded.names() if self._unrecorded.get(b, noticed_ms)}
         bases, older = self._list_bases(clusters[0], key, noticed_ms)
         views = [judge_generated(clusters[0], key, target, bases, recorded, self.readings)]
@@ -303,7 +290,7 @@ class HealingBook(Book):
             judge_generated(each, key, target, older, recorded | lately, self.readings)
             for each in clusters
         ]
-        sure = self.settle(seen, key, views, shown)
+        sure = self.settle(key, views)
         found = find_replaced(target, bases, recorded)
         if found is None:
             return
@@ -314,33 +301,29 @@ class HealingBook(Book):
                 self.count(("heal.failover.generated-again",))
             certain = sure and len(clusters) == 1 and not lately and len(places) == 1
             if certain and not self._planned.has_any(noticed_ms):
-                self._judge_choice(seen, key, base, place, target, clusters[0], shown)
+                self._judge_choice(key, base, place, target, clusters[0])
             self._generated[target[place]] += 1
 
     def _judge_choice(
         self,
-        seen: Observation,
         key: PartitionKey,
         base: ReplicaList,
         place: int,
         target: ReplicaList,
         cluster: Cluster,
-        shown: tuple[str, str],
     ) -> None:
         """Judge who was chosen, however replicas were counted."""
         planned = _count(compute_plan(cluster).values())
         assigned = _count(hosted.assigned for hosted in self._hosted.values())
         loads = (assigned + self._generated, planned)
         verdict = judge_choice(cluster, base, base[place], target[place], loads)
-        self.settle(seen, key, (verdict,), shown)
+        self.settle(key, (verdict,))
 
     @clause("heal.task.as-reassignment")
-    def _on_start(
-        self, seen: Observation, asked: Mapping[PartitionKey, ReplicaList], noticed_ms: float
-    ) -> None:
-        shown = ("", ", ".join(f"{t}-{n} to {list(to)}" for (t, n), to in asked.items()))
-        self.blame(seen, NO_KEY, shown)
-        clusters = list(self._iterate_views(seen))
+    def _on_start(self, asked: Mapping[PartitionKey, ReplicaList], noticed_ms: float) -> None:
+        self.shown = ("", ", ".join(f"{t}-{n} to {list(to)}" for (t, n), to in asked.items()))
+        self.blame(NO_KEY)
+        clusters = list(self._iterate_views())
         older = {
             number: task
             for number in self._withdrawn.names()
@@ -351,7 +334,7 @@ class HealingBook(Book):
             clusters += [replace(cluster, tasks=tasks) for cluster in clusters]
             clusters += [replace(clusters[0], tasks=(task,)) for task in older.values()]
         views = [judge_start(cluster, asked, self.readings) for cluster in clusters]
-        if self.settle(seen, NO_KEY, views, shown):
+        if self.settle(NO_KEY, views):
             self._started |= set(sorted(self.tasks)[:1])
 
     # At rest --------------------------------------------------------------------------------------
