@@ -246,11 +246,6 @@ class _Found(NamedTuple):
         return seen.violate(self.broken, *self.shown, besides=besides)
 
 
-def is_by_client(seen: Observation) -> bool:
-    """Whether a write is one that a client may make, and no controller's."""
-    return seen.author.is_client and not seen.author.fenced
-
-
 def _copy(partition: Partition, event: AssignedWritten | StateWritten | RecordCopied) -> Partition:
     match event:
         case AssignedWritten(None):

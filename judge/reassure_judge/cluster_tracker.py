@@ -87,7 +87,7 @@ class ClusterTracker:
     def _on_removal(self, seen: Observation, found: BadRequestSeen) -> None:
         """Judge who removed what cannot be used; its maker may do so as well."""
         author = seen.author
-        if author.is_client and not author.fenced:
+        if author.is_client:
             return
         self.tally.count((found.clause, *author.tested))
         self.tally.leave_open(author.undecided, seen.place)

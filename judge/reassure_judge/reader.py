@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar, cast
 
-from reassure_judge.authors import Verdicts, judge_authority
+from reassure_judge.authors import Author, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, Doubt
 from reassure_judge.history import ClusterHistory, Event, Observation
 from reassure_judge.paths import ALL_SIGNS, ELSEWHERE, OWN_TREES, PathKinds
@@ -341,6 +341,10 @@ class TransactionReader(Generic[History]):
             self._given,
         )
         out.append(_make(Observation, seen))
+
+    def _get_author(self, cluster: History) -> Author:
+        """Return who made the write at hand."""
+        return cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
 
     def _find_doubt(self, cluster: History, topic: str, time_ms: int) -> Doubt:
         """Return what whoever writes now may see otherwise than it is."""

@@ -8,7 +8,7 @@ what the acting controller has made of it, and whether it went when it should
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_client
+from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_236 import RequestRules
@@ -156,14 +156,18 @@ class LegacyBook(Book):
     def _on_request_gone(self, sequence: int) -> None:
         term = self._pending.pop(sequence, None)
         before = self._inherited - {sequence}
-        if sequence not in self._inherited and term == self.epoch and not is_by_client(self.seen):
+        if (
+            sequence not in self._inherited
+            and term == self.epoch
+            and not self.seen.author.is_client
+        ):
             if before & self._pending.keys():
                 why = f"requests {sorted(before)} were found, and request {sequence} came first"
                 broken = Rejected("legacy.failover.sources-in-order", why)
                 self.violate(NO_KEY, broken)
             elif self._inherited:
                 self.count(("legacy.failover.sources-in-order",))
-        if is_by_client(self.seen):
+        if self.seen.author.is_client:
             return
         for key in self.requests.get(sequence, ()):
             partition = self.get(key)
@@ -184,7 +188,7 @@ class LegacyBook(Book):
     def _on_request(self, event: QueueWritten) -> None:
         request = event.request
         assert request is not None
-        if self.seen.given or is_by_client(self.seen):
+        if self.seen.given or self.seen.author.is_client:
             self._pending[event.sequence] = None
             if not self.seen.given:
                 broken = Rejected("client.request.unmarked", "a client's request says legacy")
@@ -219,7 +223,7 @@ class LegacyBook(Book):
 
     def _on_znode(self, event: OldZnodeWritten) -> None:
         written = {entry.key: entry for entry in event.entries or ()}
-        if self.seen.given or is_by_client(self.seen):
+        if self.seen.given or self.seen.author.is_client:
             self._take_from_client(event, written)
         else:
             self._judge_rewrite(event, written)

@@ -19,7 +19,7 @@ from reassure_conformance.protocols.kip_236.staged_requests import (
 from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
 from reassure_conformance.scenarios.live.stage import Done, MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_judge.books import QueueWritten, is_by_client
+from reassure_judge.books import QueueWritten
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_236_legacy import OldZnodeWritten
 from reassure_model.environment import Failover, Join, Leave, On
@@ -197,7 +197,7 @@ class _OldZnode:
             live=seen.around.live,
             known=seen.around.known,
         )
-        by_client = seen.given or is_by_client(seen)
+        by_client = seen.given or seen.author.is_client
         match seen.event:
             case OldZnodeWritten(None) if by_client:
                 self._take(DeleteLegacy())

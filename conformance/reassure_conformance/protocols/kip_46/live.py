@@ -26,7 +26,7 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import LIMIT
 from reassure_controller import effects
 from reassure_controller.protocols.kip_46 import HealingSettings
-from reassure_judge.books import QueueWritten, is_by_client
+from reassure_judge.books import QueueWritten
 from reassure_judge.history import Observation
 from reassure_judge.protocols.kip_46.router import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible
@@ -351,7 +351,7 @@ class _Healing:
     def follow(self, seen: Observation) -> list[_Line]:
         """Take over an observation; return what healing did."""
         self._look(seen.around.live)
-        theirs = seen.given or is_by_client(seen)
+        theirs = seen.given or seen.author.is_client
         match seen.event:
             case TaskWritten(number, _) if number in self.refused:
                 return []

@@ -331,8 +331,8 @@ class KafkaRouter(Router[KafkaHistory]):
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
     def _on_preferred(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Judge who removes what asks for preferred leaders; a client may withdraw it."""
-        if data is None and not self._given and not self._is_clients(cluster):
-            author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
+        author = self._get_author(cluster)
+        if data is None and not self._given and not author.is_client:
             for broken in author.broken:
                 self._forbid(cluster, "", -1, at.path, broken)
         super()._on_preferred(cluster, at, data)
@@ -348,13 +348,8 @@ class KafkaRouter(Router[KafkaHistory]):
             target = after.get((topic, number))
             if target != before.get((topic, number)):
                 self._emit(cluster, topic, number, at.path, EntryWritten(target))
-                removed = target is None and not self._is_clients(cluster)
+                removed = target is None and not self._get_author(cluster).is_client
                 self._note_odd(cluster, (topic, number), removed=removed)
-
-    def _is_clients(self, cluster: KafkaHistory) -> bool:
-        """Whether the write at hand is that of a plain client."""
-        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
-        return author.is_client and not author.fenced
 
     def _on_log_dir(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Take every replica of a broker that lost a disk for one that may be offline.

@@ -122,7 +122,7 @@ class KafkaRules(Rules[Possible, Written]):
                 return AlterIsr(new) if seen.author.fenced else ChangeIsr(new, writer)
             case ListsWritten(assignment) if assignment is not None and before.assigned is not None:
                 return WriteLists(assignment)
-            case EntryWritten(target) if not (seen.author.is_client and not seen.author.fenced):
+            case EntryWritten(target) if not seen.author.is_client:
                 if target is not None:
                     return RestoreEntry(target)
                 return RemoveEntry() if before.entry is not None else None

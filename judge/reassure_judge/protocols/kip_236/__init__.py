@@ -127,7 +127,7 @@ class RequestRules(Rules[Possible, Write]):
                 # Only a controller raises the epoch.
                 if kept or (event.writer >= 0 and author.office not in (ACTING, DEPOSED)):
                     return ChangeIsr(event.state, event.writer)
-        if isinstance(event, RequestRemoved) and author.is_client and not author.fenced:
+        if isinstance(event, RequestRemoved) and author.is_client:
             # Whoever made a request may withdraw it.
             return None
         return find_write(before, event)

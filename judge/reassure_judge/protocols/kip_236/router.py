@@ -235,8 +235,7 @@ class RequestRouter(Router[RequestHistory]):
             return None
         if number is None:
             return "is not named like a partition"
-        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
-        if self._given or not author.is_client or author.fenced:
+        if self._given or not self._get_author(cluster).is_client:
             return None
         if number not in cluster.topics.get(topic, {}):
             return "the partition does not exist"

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten, is_by_client
+from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_46.router import (
     FailureWritten,
@@ -127,7 +127,7 @@ class HealingBook(Book):
             case MisshapenGone():
                 self.misshapen.pop(self.seen.path, None)
             case QueueWritten(_, request, noticed_ms):
-                if request is not None and not self.seen.given and not is_by_client(self.seen):
+                if request is not None and not self.seen.given and not self.seen.author.is_client:
                     self._on_start(request.assignments, noticed_ms)
 
     # Records --------------------------------------------------------------------------------------
@@ -168,7 +168,7 @@ class HealingBook(Book):
 
     @clause("heal.record.format", "heal.generate.persisted")
     def _on_misshapen(self, event: Misshapen) -> None:
-        by_client = self.seen.given or is_by_client(self.seen)
+        by_client = self.seen.given or self.seen.author.is_client
         if event.clause == "heal.record.format" or not by_client:
             self.violate(NO_KEY, Rejected(event.clause, event.reason))
         else:
@@ -181,9 +181,9 @@ class HealingBook(Book):
         self.shown = (_show_task(before), _show_task(task))
         if not self.seen.given:
             theirs = [each for each in (before, task) if each is not None and each.automatic]
-            if theirs or not is_by_client(self.seen):
+            if theirs or not self.seen.author.is_client:
                 self.blame(NO_KEY)
-            if not is_by_client(self.seen):
+            if not self.seen.author.is_client:
                 if before is not None:
                     self._judge_removal(before)
                 if task is not None:
@@ -196,7 +196,7 @@ class HealingBook(Book):
             cluster = self.make_cluster(self.seen.around)
             if task.automatic:
                 self._note_placed(cluster, task)
-            if is_by_client(self.seen):
+            if self.seen.author.is_client:
                 self._note_plan(cluster, task, self.seen.time_ms)
             self.tasks[event.number] = task
 
