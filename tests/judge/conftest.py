@@ -145,6 +145,10 @@ class Simulation:
         state = self.state
         return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
 
+    def perform_raised(self, **changes: Any) -> int:
+        """Write the state as the controller, with the next epoch and these changes."""
+        return self.perform(self.raised(**changes))
+
     def in_flight(self, *target: int, until: type = DeleteRequest) -> None:
         """Submit a request and let the controller work until it would write such a thing."""
         self.submit(*target)

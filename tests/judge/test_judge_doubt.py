@@ -39,7 +39,7 @@ def test_any_number_of_brokers_may_come_at_once(make_simulation: Any, returned: 
         simulation.come_back(broker)
     # Broker by broker the controller has noticed the others, and one it has not.
     isr = tuple(broker for broker in range(1, 13) if broker != returned)
-    simulation.perform(simulation.raised(isr=isr))
+    simulation.perform_raised(isr=isr)
     assert simulation.broken() == []
     assert simulation.judge.undecided[REMOVED] == 1
     assert simulation.judge.exercised[REMOVED] == 0
@@ -51,7 +51,7 @@ def test_what_doubt_allows_is_unknown(simulation: Any) -> None:
     simulation.judge.router.settle("")
     simulation.come_back(2)
     before = dict(simulation.judge.exercised)
-    simulation.perform(simulation.raised(isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     found = simulation.verdict(REMOVED)
     assert (found.verdict, found.exercised, found.undecided) == (UNKNOWN, 0, 1)
@@ -65,7 +65,7 @@ def test_doubt_excuses_nothing_that_no_view_allows(simulation: Any) -> None:
     simulation.die(3)
     simulation.judge.router.settle("")
     simulation.come_back(3)
-    zxid = simulation.perform(simulation.raised(isr=(1,)))
+    zxid = simulation.perform_raised(isr=(1,))
     assert simulation.broken() == [(REMOVED, zxid)]
 
 
@@ -199,7 +199,7 @@ def test_more_views_than_are_tried_make_it_unknown(
     for broker in (3, 4):
         simulation.come_back(broker)
     monkeypatch.setattr(doubt, "MOST_VIEWS", 2)
-    simulation.perform(simulation.raised(isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     assert simulation.judge.undecided["complete.target-in-sync"] == 1
     assert simulation.state.isr == (1,)
@@ -210,7 +210,7 @@ def test_more_states_than_are_kept_make_it_unknown(
 ) -> None:
     """Where not every possible state can be kept, what is rejected from there is unknown."""
     monkeypatch.setattr(tracker, "MOST_STATES", 1)
-    first = simulation.perform(simulation.raised(isr=(1,)))
+    first = simulation.perform_raised(isr=(1,))
     sequence = simulation.submit(2, 3)
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
     state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
@@ -366,7 +366,7 @@ def test_exercises_are_counted_one_by_one(simulation: Any) -> None:
         "isr.change.leader-kept": 1,
     }
     before = simulation.judge.exercised.copy()
-    simulation.perform(simulation.raised(leader=9, isr=(9,)))
+    simulation.perform_raised(leader=9, isr=(9,))
     assert simulation.judge.exercised - before == {
         "controller.write.by-controller": 1,
         "controller.write.epoch-checked": 1,
@@ -406,11 +406,11 @@ def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any)
     """Where moments of rest are told a change is news until the next one, however long after."""
     simulation.die(2)
     simulation.come_back(2)
-    simulation.perform(simulation.raised(isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     simulation.change_isr(1, 2)
     simulation.judge.quiesce("")
-    zxid = simulation.perform(simulation.raised(isr=(1,)))
+    zxid = simulation.perform_raised(isr=(1,))
     assert simulation.broken() == [(REMOVED, zxid)]
 
 
@@ -478,7 +478,7 @@ def test_what_is_accepted_after_too_many_states_is_unknown_too(
 ) -> None:
     """Where states were given up a write that the others allow proves nothing of its clauses."""
     monkeypatch.setattr(tracker, "MOST_STATES", 1)
-    simulation.perform(simulation.raised(isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     sequence = simulation.submit(2, 3)
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
     clause = "isr.change.by-leader"

@@ -250,8 +250,8 @@ def test_what_is_still_wrong_is_not_counted_again(simulation: Any) -> None:
     simulation.change_isr(1)
     simulation.die(1)
     simulation.judge.router.settle("")
-    empty = simulation.perform(simulation.raised(leader=-1, isr=()))
-    simulation.perform(simulation.raised(leader=-1, isr=()))
+    empty = simulation.perform_raised(leader=-1, isr=())
+    simulation.perform_raised(leader=-1, isr=())
     found = [("isr.never-empty", empty)]
     assert simulation.broken() == found
     assert simulation.judge.report().follow_ups == 1
@@ -264,11 +264,11 @@ def test_stale_view_of_a_broker_is_not_a_violation(simulation: Any) -> None:
     simulation.die(2)
     simulation.judge.router.settle("")
     simulation.come_back(2)
-    simulation.perform(simulation.raised(isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     simulation.change_isr(1, 2)
     simulation.judge.router.settle("")
-    zxid = simulation.perform(simulation.raised(isr=(1,)))
+    zxid = simulation.perform_raised(isr=(1,))
     assert simulation.broken() == [("isr.remove.only-when-due", zxid)]
 
 
@@ -280,7 +280,7 @@ def test_drop_decided_before_a_replica_joined_is_not_owed(make_simulation: Any) 
     simulation.run()
     simulation.change_isr(3)
     simulation.in_flight(2, 1, 3, until=WriteState)
-    simulation.perform(simulation.raised())
+    simulation.perform_raised()
     simulation.change_isr(3, 2)
     simulation.perform(DeleteRequest(1))
     simulation.judge.quiesce("")
