@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN, Doubt
-from reassure_judge.history import AssignedWritten, Observation, StateWritten
+from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
 from reassure_judge.verdicts import Tally
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 
@@ -226,7 +226,7 @@ class Tried(NamedTuple):
     silent: bool
 
 
-Judge = Callable[[tuple[Any, ...], Observation, dict[str, int]], Tried | None]
+Judge = Callable[[tuple[Any, ...], SeenWrite, dict[str, int]], Tried | None]
 """Judges an event in some states, with what was noticed; None where it comes to more."""
 
 
@@ -330,7 +330,7 @@ class Recall:
     # Steps ----------------------------------------------------------------------------------------
 
     def take(
-        self, stand: Stand, seen: Observation, memory: dict[str, int], judge: Judge
+        self, stand: Stand, seen: SeenWrite, memory: dict[str, int], judge: Judge
     ) -> Step | None:
         """Take the step that an event leads to, and answer it; None where it has to be judged."""
         around, form, brokers = seen.around, stand.form, stand.brokers
@@ -445,7 +445,7 @@ class Recall:
         return tuple([(broker in self._live, broker in known) for broker in brokers])
 
     def _learn(
-        self, stand: Stand, key: tuple[Any, ...], seen: Observation, judge: Judge
+        self, stand: Stand, key: tuple[Any, ...], seen: SeenWrite, judge: Judge
     ) -> Step | None:
         """Judge an event in the states of a form, and remember what comes of it."""
         if len(self._tally.steps) >= _MOST_STEPS:

@@ -2,10 +2,10 @@
 
 A znode that is about many partitions at once (the old znode, a task of healing) cannot be judged
 one partition at a time. For a profile that has such znodes the router tells the cluster of every
-write to a partition as well (`Copied`), and a `Book` follows them all: what ZooKeeper holds of each
-partition, and what the protocol keeps beside.
+write to a partition as well (`Copied`), and a tracker follows them all: what ZooKeeper holds of
+each partition, and what the protocol keeps beside.
 
-Books have a doubt of their own: what was in a znode until lately may be what its reader has in mind
+It has a doubt of its own: what was in a znode until lately may be what its reader has in mind
 (`Earlier`).
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
-from reassure_judge.history import AssignedWritten, Event, Observation, StateWritten
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.history import AssignedWritten, Event, SeenWrite, StateWritten
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, Reassignment, Request
 from reassure_spec.clauses import clause
@@ -82,7 +82,7 @@ class Earlier(Generic[Name, Value]):
         self._values.clear()
 
 
-class Book(ABC):
+class CrossPartitionTracker(ABC):
     """Follows one cluster as a whole."""
 
     def __init__(self, readings: Readings, tally: Tally) -> None:
@@ -92,7 +92,7 @@ class Book(ABC):
         """What ZooKeeper holds; nothing of what a controller has in mind."""
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
         """Requests that wait, and the partitions that each names."""
-        self.seen: Observation
+        self.seen: SeenWrite
         """What is judged at the moment."""
         self.shown = ("", "")
         """What it changed, before and after, in words."""
@@ -102,7 +102,7 @@ class Book(ABC):
         self._found: list[_Found] = []
         """What the write at hand breaks."""
 
-    def feed(self, seen: Observation) -> None:
+    def feed(self, seen: SeenWrite) -> None:
         """Judge one observation of the cluster, and take it over."""
         self.seen, self.shown = seen, ("", "")
         self._note_term(seen.around)
@@ -162,7 +162,7 @@ class Book(ABC):
         self._tell()
         for (topic, number), path, owed in debts:
             if (owed.clause, path) not in self._reported:
-                place = Place(zxid, chroot, topic, number, path)
+                place = Location(zxid, chroot, topic, number, path)
                 broken = Rejected(owed.clause, f"the controller rests: {owed.reason}")
                 self.tally.violations.append(
                     Violation.unwritten(place, broken, "see the clause", time_ms=time_ms)
@@ -178,7 +178,7 @@ class Book(ABC):
     def leave_open(self, key: PartitionKey, clause_id: str) -> None:
         """Note that nobody can say whether a clause was kept."""
         self.tally.leave_open(
-            (clause_id,), Place(self.seen.zxid, self.seen.chroot, *key, self.seen.path)
+            (clause_id,), Location(self.seen.zxid, self.seen.chroot, *key, self.seen.path)
         )
 
     def settle(self, key: PartitionKey, views: Sequence[tuple[str, ...] | Rejected]) -> bool:
@@ -231,7 +231,7 @@ class Book(ABC):
 class _Found(NamedTuple):
     """One thing that a write breaks."""
 
-    seen: Observation
+    seen: SeenWrite
     key: PartitionKey
     broken: Rejected
     shown: tuple[str, str]

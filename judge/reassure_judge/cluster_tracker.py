@@ -11,11 +11,11 @@ from reassure_judge.history import (
     ControllerGone,
     ElectionSeen,
     Forbidden,
-    Observation,
+    SeenWrite,
     Unreadable,
 )
 from reassure_judge.rules import Rules
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.controllers import Controllership, find_vacancy
 from reassure_model.lives import find_broken_registration
 from reassure_model.outcome import Rejected
@@ -39,7 +39,7 @@ class ClusterTracker:
         self._vacancy: Rejected | None = None
         """What was owed by those who could be elected when it was looked at last, and reported."""
 
-    def feed(self, seen: Observation) -> None:
+    def feed(self, seen: SeenWrite) -> None:
         """Judge one observation and take it over."""
         match seen.event:
             case ControllerGone():
@@ -68,7 +68,7 @@ class ClusterTracker:
         if self.book is not None:
             self.book.feed(seen)
 
-    def _on_election(self, seen: Observation, election: ElectionSeen) -> None:
+    def _on_election(self, seen: SeenWrite, election: ElectionSeen) -> None:
         before = self.controllership
         self.controllership = Controllership(election.broker, election.epoch)
         if find_vacancy(before) and not find_vacancy(self.controllership):
@@ -84,7 +84,7 @@ class ClusterTracker:
             self.tally.count((clause_id,))
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def _on_removal(self, seen: Observation, found: BadRequestSeen) -> None:
+    def _on_removal(self, seen: SeenWrite, found: BadRequestSeen) -> None:
         """Judge who removed what cannot be used; its maker may do so as well."""
         author = seen.author
         if author.is_client:
@@ -123,7 +123,7 @@ class ClusterTracker:
             expected = "the znode is removed with a warning, nothing else changes"
             self.tally.violations.append(
                 Violation.unwritten(
-                    Place(zxid, chroot, "", -1, path), broken, expected, time_ms=time_ms
+                    Location(zxid, chroot, "", -1, path), broken, expected, time_ms=time_ms
                 )
             )
 
@@ -132,12 +132,12 @@ class ClusterTracker:
         """Judge that somebody is elected, as whoever could be has had the time."""
         before, self._vacancy = self._vacancy, find_vacancy(self.controllership)
         if self._vacancy is not None and before is None:
-            place = Place(zxid, chroot, "", -1, CONTROLLER)
+            place = Location(zxid, chroot, "", -1, CONTROLLER)
             expected = "a controller is elected"
             self.tally.violations.append(
                 Violation.unwritten(place, self._vacancy, expected, time_ms=time_ms)
             )
 
-    def _violate(self, seen: Observation, clause_id: str, reason: str) -> None:
+    def _violate(self, seen: SeenWrite, clause_id: str, reason: str) -> None:
         broken, before = Rejected(clause_id, reason), f"epoch {seen.around.controller_epoch}"
         self.tally.violations.append(seen.violate(broken, before, str(seen.event)))

@@ -1,6 +1,6 @@
 """What transactions are turned into: observations, and what is remembered of each cluster.
 
-An `Observation` is one write, addressed to one partition or to the cluster as a whole. It says who
+An `SeenWrite` is one write, addressed to one partition or to the cluster as a whole. It says who
 wrote (`reassure_judge.authors`), and what whoever wrote may not have noticed yet
 (`reassure_judge.doubt`), so that partitions can be judged apart from each other.
 """
@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.authors import Author, Authority, Terms, make_author
-from reassure_judge.doubt import Change, Changes, Doubt
-from reassure_judge.verdicts import Place, Violation
+from reassure_judge.doubt import Changes, ChangeTime, Doubt
+from reassure_judge.verdicts import Location, Violation
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
 from reassure_spec.znodes import PartitionKey, ReplicaList
@@ -96,7 +96,7 @@ class Handled(NamedTuple):
     It handles one event at a time, in order, so that it has nothing left to do of earlier ones.
     """
 
-    since: Change
+    since: ChangeTime
     """The last transaction that this partition has to do with."""
 
 
@@ -111,7 +111,7 @@ Event = object
 """What happened; each protocol has events of its own beside those here."""
 
 
-class Observation(NamedTuple):
+class SeenWrite(NamedTuple):
     """One write, addressed to one partition, or to the cluster (topic "", partition -1)."""
 
     chroot: str
@@ -132,9 +132,9 @@ class Observation(NamedTuple):
     """Whether this was found in a snapshot rather than seen happening: it is not judged."""
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """Where it happened."""
-        return Place(self.zxid, self.chroot, self.topic, self.partition, self.path)
+        return Location(self.zxid, self.chroot, self.topic, self.partition, self.path)
 
     def violate(
         self,
@@ -202,7 +202,7 @@ class ClusterHistory:
         self.shown = False
         """Whether there was a sign of brokers or topics, so that this is a cluster at all."""
         self.had_topics = False
-        self.kept_back: deque[Observation] = deque(maxlen=_KEPT_BACK)
+        self.kept_back: deque[SeenWrite] = deque(maxlen=_KEPT_BACK)
         """What was seen before that sign."""
         self._around: dict[int, Environment] = {}
         self.everywhere: Environment | None = None

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassure_judge.live_events import Event
-from reassure_judge.messages import Heard, Stored
+from reassure_judge.messages import Heard, StoredStates
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
@@ -36,7 +36,7 @@ class Driven:
     readings: Readings
     heard: Heard
     """What brokers received, and believe."""
-    stored: Stored
+    stored: StoredStates
     """What ZooKeeper has held."""
     hears: bool = False
     """Whether what brokers receive is handed over."""

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Final, Generic, NamedTuple, Protocol, TypeVar,
 
 from reassure_judge.authors import Author, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, Doubt
-from reassure_judge.history import ClusterHistory, Event, Observation
+from reassure_judge.history import ClusterHistory, Event, SeenWrite
 from reassure_judge.paths import ALL_SIGNS, ELSEWHERE, OWN_TREES, PathKinds
 from reassure_judge.trees import name_tree
 from reassure_spec import znodes
@@ -146,7 +146,7 @@ class TransactionReader(Generic[History]):
         self._op: Any = None
         self._fenced: frozenset[str] = frozenset()
         self._given = False
-        self._out: list[Observation] = []
+        self._out: list[SeenWrite] = []
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is put aside between two transactions: no answers that are found again.
@@ -160,7 +160,7 @@ class TransactionReader(Generic[History]):
             "owns": None,
         }
 
-    def feed(self, transaction: TransactionLike) -> list[Observation]:
+    def feed(self, transaction: TransactionLike) -> list[SeenWrite]:
         """Return the observations of one transaction; none where it was refused."""
         if transaction.error is not None:
             return []
@@ -192,7 +192,7 @@ class TransactionReader(Generic[History]):
         out, self._out = self._out, []
         return out
 
-    def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[Observation]:
+    def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[SeenWrite]:
         """Take (path, data, ephemeral owner) of a snapshot as given; return the observations."""
         self._given = True
         self._known_since = 0
@@ -340,7 +340,7 @@ class TransactionReader(Generic[History]):
             cluster.authors.get((session, fenced)) or cluster.get_author(session, fenced=fenced),
             self._given,
         )
-        out.append(_make(Observation, seen))
+        out.append(_make(SeenWrite, seen))
 
     def _get_author(self, cluster: History) -> Author:
         """Return who made the write at hand."""
@@ -431,7 +431,7 @@ def written_paths(transaction: TransactionLike) -> Iterator[str]:
 
 def iterate_observations(
     router: TransactionReader[Any], transactions: Iterable[TransactionLike]
-) -> Iterator[Observation]:
+) -> Iterator[SeenWrite]:
     """Yield the observations of transactions in order."""
     for transaction in transactions:
         yield from router.feed(transaction)

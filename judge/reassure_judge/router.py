@@ -7,7 +7,7 @@ else it hands on as observations of partitions, or of the cluster.
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
-from reassure_judge.doubt import GRACE_MS, Change, Setting
+from reassure_judge.doubt import GRACE_MS, ChangeTime, Setting
 from reassure_judge.history import (
     AssignedWritten,
     BrokerGone,
@@ -153,8 +153,8 @@ class Router(TransactionReader[History]):
         zxid, time_ms, session = self._now
         if not self._given and (data is None or broker not in cluster.live):
             if broker not in cluster.known:
-                cluster.changes.note_first_name(broker, Change(zxid, time_ms))
-            cluster.changes.note_registration(broker, Change(zxid, time_ms))
+                cluster.changes.note_first_name(broker, ChangeTime(zxid, time_ms))
+            cluster.changes.note_registration(broker, ChangeTime(zxid, time_ms))
         if data is None:
             orderly = self._is_orderly(cluster, broker)
             for key, left_out in cluster.decided.items():
@@ -178,7 +178,7 @@ class Router(TransactionReader[History]):
         broker = frozenset({int(at.first)})
         zxid, time_ms, _ = self._now
         if not self._given and not broker <= cluster.known:
-            cluster.changes.note_first_name(int(at.first), Change(zxid, time_ms))
+            cluster.changes.note_first_name(int(at.first), ChangeTime(zxid, time_ms))
         cluster.configured = (
             cluster.configured - broker if data is None else (cluster.configured | broker)
         )

@@ -14,9 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from reassure_judge.alike import Names
-from reassure_judge.books import Book
+from reassure_judge.books import CrossPartitionTracker
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import AssignedWritten, ElectionSeen, Observation
+from reassure_judge.history import AssignedWritten, ElectionSeen, SeenWrite
 from reassure_judge.router import Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
@@ -186,7 +186,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
         least = min_insync_replicas
         return self.router(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
-    def make_book(self, tally: Tally) -> Book | None:
+    def make_book(self, tally: Tally) -> CrossPartitionTracker | None:
         """Return what follows a cluster as a whole (`reassure_judge.books`), where it has to be."""
         return None
 
@@ -197,14 +197,14 @@ class Rules(AnyRules, Generic[Kept, Written]):
         """Return the state of a partition before anything was written."""
 
     @abstractmethod
-    def find_write(self, state: Kept, seen: Observation) -> Written | None:
+    def find_write(self, state: Kept, seen: SeenWrite) -> Written | None:
         """Say which write of the model was seen; None for what is none of a controller or leader.
 
         `state` is the likeliest one.
         """
 
     @abstractmethod
-    def take_over(self, state: Kept, seen: Observation) -> Iterable[Kept]:
+    def take_over(self, state: Kept, seen: SeenWrite) -> Iterable[Kept]:
         """Return what a state becomes by what was seen, which no rule is asked about."""
 
     def fail_over(self, state: Kept) -> Kept:

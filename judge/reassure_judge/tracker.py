@@ -21,10 +21,10 @@ from typing import Any, Final
 from reassure_judge.alike import Recall, Stand, Tried
 from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.hidden import UNHEARD, find_never_shown, find_shown
-from reassure_judge.history import BrokerGone, Forbidden, Handled, Observation, Unreadable
+from reassure_judge.history import BrokerGone, Forbidden, Handled, SeenWrite, Unreadable
 from reassure_judge.rules import Fault, Find, Rules
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.controllers import ACTING
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -102,7 +102,7 @@ class PartitionTracker:
         """The likeliest state of the model."""
         return self.states[0].partition
 
-    def feed(self, seen: Observation) -> None:
+    def feed(self, seen: SeenWrite) -> None:
         """Judge one observation and take it over."""
         # Most events lead to a step that is known; first comes whatever rules that out.
         recall, term = self._recall, seen.around.controller_epoch
@@ -128,7 +128,7 @@ class PartitionTracker:
             self._owed_reported = ""
 
     def _try(
-        self, states: tuple[Any, ...], seen: Observation, memory: dict[str, int]
+        self, states: tuple[Any, ...], seen: SeenWrite, memory: dict[str, int]
     ) -> Tried | None:
         """Judge an observation in other states; None where it comes to more than a step."""
         tally = Tally()
@@ -143,7 +143,7 @@ class PartitionTracker:
         silent = len(after) > 1 or self.rules.is_silent(after[0])
         return Tried(after, tally.exercised, memory, other._owed_reported != owed, silent)
 
-    def _feed(self, seen: Observation) -> None:
+    def _feed(self, seen: SeenWrite) -> None:
         if seen.around.controller_epoch != self._epoch:
             self._begin_term(seen.around.controller_epoch)
         event = seen.event
@@ -185,7 +185,7 @@ class PartitionTracker:
         self._epoch = epoch
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def _judge(self, seen: Observation, write: Any) -> None:
+    def _judge(self, seen: SeenWrite, write: Any) -> None:
         blamed: tuple[Rejected, ...] = ()
         if not isinstance(write, self.rules.leaders):
             author, tally = seen.author, self.tally
@@ -205,14 +205,14 @@ class PartitionTracker:
                 return
         self._judge_all(seen, write, blamed)
 
-    def _is_view_kept(self, seen: Observation) -> bool:
+    def _is_view_kept(self, seen: SeenWrite) -> bool:
         """Whether what becomes of the partition depends on what the author saw of the environment.
 
         So it does only where effects come before the record of what asks for them.
         """
         return self._keeps_views and seen.doubt is not CERTAIN
 
-    def _judge_all(self, seen: Observation, write: Any, blamed: tuple[Rejected, ...]) -> None:
+    def _judge_all(self, seen: SeenWrite, write: Any, blamed: tuple[Rejected, ...]) -> None:
         """Map every state, in every view where that matters.
 
         `blamed` is what the write breaks by its author, whatever it says.
@@ -267,7 +267,7 @@ class PartitionTracker:
 
     def _suspect(
         self,
-        seen: Observation,
+        seen: SeenWrite,
         write: Any,
         rejected: Rejected,
         facts: tuple[str, ...],
@@ -292,7 +292,7 @@ class PartitionTracker:
                 return True
         return False
 
-    def _take_shown(self, seen: Observation, write: Any) -> Observation:
+    def _take_shown(self, seen: SeenWrite, write: Any) -> SeenWrite:
         """Return what was seen with what the log shows elsewhere, where only that allows it."""
         outcomes = self._ask(write, seen.around)
         rejected = [outcome for _, outcome in outcomes if isinstance(outcome, Rejected)]
@@ -303,12 +303,12 @@ class PartitionTracker:
                     return seen._replace(around=fact.around)
         return seen
 
-    def _list_shown(self, seen: Observation, write: Any, view: Environment) -> list[Environment]:
+    def _list_shown(self, seen: SeenWrite, write: Any, view: Environment) -> list[Environment]:
         """Return a view with what the log shows elsewhere."""
         named = self._list_named(write)
         return [fact.around for fact in find_shown(view, seen.doubt, named)]
 
-    def _look(self, seen: Observation, state: Any, write: Any, views: Views) -> list[Any]:
+    def _look(self, seen: SeenWrite, state: Any, write: Any, views: Views) -> list[Any]:
         """Return what a write leads to from one state, in the first view that allows it or all."""
         found: list[Any] = []
         every = self._is_view_kept(seen)
@@ -332,14 +332,14 @@ class PartitionTracker:
             if isinstance(outcome, Accepted)
         ]
 
-    def _list_views(self, seen: Observation, write: Any) -> Views:
+    def _list_views(self, seen: SeenWrite, write: Any) -> Views:
         by_leader = isinstance(write, self.rules.leaders)
         return Views(seen.around, seen.doubt, self._list_named(write), by_leader=by_leader)
 
     def _list_named(self, write: Any) -> frozenset[int]:
         return frozenset[int]().union(*(self.rules.list_named(s, write) for s in self.states))
 
-    def _take_silent_steps(self, seen: Observation) -> tuple[Any, ...]:
+    def _take_silent_steps(self, seen: SeenWrite) -> tuple[Any, ...]:
         """Return the states with all that steps without a write lead to, under any view."""
         views: tuple[Environment, ...] = (seen.around,)
         if seen.doubt is not CERTAIN:
@@ -364,7 +364,7 @@ class PartitionTracker:
             self.overflowed = True
         self.states = found[:MOST_STATES]
 
-    def _count(self, seen: Observation, write: Any, before: Any, clauses: tuple[str, ...]) -> None:
+    def _count(self, seen: SeenWrite, write: Any, before: Any, clauses: tuple[str, ...]) -> None:
         """Count what an accepted write put to the test, and look at what is always true."""
         passed = self.tally.passed
         passed[clauses] += 1
@@ -380,7 +380,7 @@ class PartitionTracker:
         if self._standing:
             self._standing &= self.rules.list_faults(after)
 
-    def _reject(self, seen: Observation, write: Any, broken: list[Rejected]) -> None:
+    def _reject(self, seen: SeenWrite, write: Any, broken: list[Rejected]) -> None:
         """Report a write for what it breaks, the worst first, and take over what was written."""
         before, after = self.partition, self.rules.adopt(self.partition, write)
         faults = self.rules.list_faults(after)
@@ -399,7 +399,7 @@ class PartitionTracker:
         self._standing = faults
         self._adopt(write)
 
-    def _look_past(self, seen: Observation, write: Any, old: set[str]) -> list[Rejected]:
+    def _look_past(self, seen: SeenWrite, write: Any, old: set[str]) -> list[Rejected]:
         """Return what a write breaks besides what was broken already."""
         views = (seen.around, *self._list_views(seen, write))
         first: list[Rejected] = []
@@ -423,12 +423,12 @@ class PartitionTracker:
 
     @clause("znode.well-formed")
     def _violate(
-        self, seen: Observation, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
+        self, seen: SeenWrite, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
     ) -> None:
         self.tally.violations.append(self._make_violation(seen, rejected, after, besides))
 
     def _make_violation(
-        self, seen: Observation, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
+        self, seen: SeenWrite, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
     ) -> Violation:
         before = self.rules.describe_before(self.partition, seen.event)
         expected = self._describe_owed(seen.around)
@@ -447,7 +447,7 @@ class PartitionTracker:
         return self.describe_due(around) or "no write at all: nothing was owed"
 
     def rest(
-        self, place: Place, around: Environment, untouched: frozenset[str], time_ms: int = 0
+        self, place: Location, around: Environment, untouched: frozenset[str], time_ms: int = 0
     ) -> None:
         """Judge what must be true when the controller has nothing left to do.
 
@@ -478,7 +478,12 @@ class PartitionTracker:
             self.tally.violations.append(found)
 
     def _describe_rest(
-        self, place: Place, around: Environment, time: int, broken: Rejected, due: Due[Any] | None
+        self,
+        place: Location,
+        around: Environment,
+        time: int,
+        broken: Rejected,
+        due: Due[Any] | None,
     ) -> Violation:
         """Return what is wrong, or owed, when the controller has nothing left to do."""
         where = place.topic, place.partition

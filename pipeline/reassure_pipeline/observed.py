@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_judge.protocols import get_observing, get_rules
 from reassure_judge.rules import OBSERVATIONS
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_pipeline.archive import RECOGNISED, Archive, contain, read_archive
 from reassure_pipeline.decodings import list_logs
 from reassure_spec.clauses import clauses_of_profile
@@ -279,7 +279,7 @@ class ObservedReport:
     partitions: int
     violations: tuple[Violation, ...]
     """All that was broken, advice included."""
-    undecided: Mapping[str, Place]
+    undecided: Mapping[str, Location]
     """Where each clause that may have been kept or broken was so first."""
     torn: tuple[TornLine, ...] = ()
     gaps: Mapping[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reassure_judge import doubt, tracker
-from reassure_judge.doubt import CERTAIN, GRACE_MS, Change, Changes, Doubt, Setting, Views
+from reassure_judge.doubt import CERTAIN, GRACE_MS, Changes, ChangeTime, Doubt, Setting, Views
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import (
     HOLDS,
@@ -122,12 +122,12 @@ def test_doubt_ends_with_the_grace(simulation: Any) -> None:
 def test_grace_counts_from_the_newest_change() -> None:
     """Each broker has a grace of its own, and a later change of it begins another."""
     changes = Changes()
-    changes.note_registration(1, Change(10, 1000))
-    changes.note_registration(2, Change(11, 2000))
+    changes.note_registration(1, ChangeTime(10, 1000))
+    changes.note_registration(2, ChangeTime(11, 2000))
     how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
     assert changes.get_doubt("t", 2000, 1000, 0, **how).brokers == {1, 2}
     assert changes.get_doubt("t", 2001, 1000, 0, **how).brokers == {2}
-    changes.note_registration(1, Change(12, 2500))
+    changes.note_registration(1, ChangeTime(12, 2500))
     assert changes.get_doubt("t", 3001, 1000, 0, **how).brokers == {1}
     assert changes.get_doubt("t", 3500, 1000, 0, **how).peers == {1}
     assert changes.get_doubt("t", 3501, 1000, 0, **how) is CERTAIN
@@ -136,14 +136,14 @@ def test_grace_counts_from_the_newest_change() -> None:
 def test_doubt_begins_with_the_term_and_ends_at_rest() -> None:
     """Only what came after the election is news to a controller, and after a rest nothing is."""
     changes = Changes()
-    changes.note_registration(1, Change(10, 1000))
-    changes.note_registration(2, Change(12, 1000))
+    changes.note_registration(1, ChangeTime(10, 1000))
+    changes.note_registration(2, ChangeTime(12, 1000))
     how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
     found = changes.get_doubt("t", 1000, 1000, 11, **how)
     assert (found.brokers, found.peers) == ({2}, {1, 2})
     changes.settle(12)
     assert changes.get_doubt("t", 1000, 1000, 0, **how) is CERTAIN
-    changes.note_registration(3, Change(13, 1000))
+    changes.note_registration(3, ChangeTime(13, 1000))
     assert changes.get_doubt("t", 10**9, 1000, 0, **how).brokers == {3}
 
 
@@ -417,8 +417,8 @@ def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any)
 @pytest.mark.parametrize(
     "note",
     [
-        lambda changes: changes.note_registration(1, Change(20, 5000)),
-        lambda changes: changes.note_first_name(1, Change(20, 5000)),
+        lambda changes: changes.note_registration(1, ChangeTime(20, 5000)),
+        lambda changes: changes.note_first_name(1, ChangeTime(20, 5000)),
         lambda changes: changes.note_setting(
             Setting(20, 5000, "t", Environment(frozenset(), frozenset()))
         ),

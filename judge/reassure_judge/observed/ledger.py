@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from reassure_judge.verdicts import Place, Tally, Violation, binds
+from reassure_judge.verdicts import Location, Tally, Violation, binds
 from reassure_model.outcome import Rejected
 from reassure_spec.observations import Observation
 
@@ -18,10 +18,10 @@ class Line(NamedTuple):
     said: Observation
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """Where it stands."""
         said = self.said
-        return Place(0, said.chroot, said.topic, said.partition, f"{self.file}:{self.number}")
+        return Location(0, said.chroot, said.topic, said.partition, f"{self.file}:{self.number}")
 
 
 class Evidence(NamedTuple):

@@ -8,12 +8,12 @@ what the acting controller has made of it, and whether it went when it should
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten
+from reassure_judge.books import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_236 import RequestRules
 from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
-from reassure_judge.protocols.kip_236.whole import WholeRouter
+from reassure_judge.protocols.kip_236.whole import CopyingRouter
 from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
@@ -57,10 +57,10 @@ class RecordGone(NamedTuple):
     noticed_ms: float
 
 
-class LegacyRouter(WholeRouter):
+class LegacyRouter(CopyingRouter):
     """Reads the old znode as well."""
 
-    kinds = (*WholeRouter.kinds, r"(?P<old_znode>/admin/reassign_partitions)")
+    kinds = (*CopyingRouter.kinds, r"(?P<old_znode>/admin/reassign_partitions)")
 
     def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
         super().__init__(readings, grace_ms, **more)
@@ -97,7 +97,7 @@ class LegacyRouter(WholeRouter):
         self._emit(cluster, "", -1, at.path, event)
 
 
-class LegacyBook(Book):
+class LegacyTracker(CrossPartitionTracker):
     """Follows the old znode of one cluster."""
 
     def __init__(self, readings: Readings, tally: Tally) -> None:
@@ -391,9 +391,9 @@ class LegacyRules(RequestRules):
         there = _OLD in signs.trees and super().find_sign(signs) is not None
         return Sign(3, f"there is {_OLD} beside the requests of KIP-236", {}) if there else None
 
-    def make_book(self, tally: Tally) -> LegacyBook:
+    def make_book(self, tally: Tally) -> LegacyTracker:
         """Return a book of the old znode."""
-        return LegacyBook(self.readings, tally)
+        return LegacyTracker(self.readings, tally)
 
 
 RULES: Final = LegacyRules

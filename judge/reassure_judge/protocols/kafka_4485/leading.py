@@ -1,6 +1,6 @@
 """What one leader says in one term, judged line by line in its own order.
 
-What depends on what others say of the same term waits for them in `Term` (`terms`).
+What depends on what others say of the same term waits for them in `ToldTerm` (`terms`).
 """
 
 from collections import Counter
@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from reassure_judge.observed.ledger import Evidence, Ledger, Line
 from reassure_judge.protocols.kafka_4485.contents import Contents
 from reassure_judge.protocols.kafka_4485.lags import Lags
-from reassure_judge.protocols.kafka_4485.terms import Entry, Term
+from reassure_judge.protocols.kafka_4485.terms import IsrEntry, ToldTerm
 from reassure_model.protocols.kafka_4485.insync import compute_high_watermark, compute_isr
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
@@ -35,7 +35,7 @@ class Leading:
     """
 
     def __init__(
-        self, readings: Readings, ledger: Ledger, term: Term, broker: int, tells: frozenset[str]
+        self, readings: Readings, ledger: Ledger, term: ToldTerm, broker: int, tells: frozenset[str]
     ) -> None:
         self.whole = False
         """Whether nothing that the leader said since it leads is missing."""
@@ -306,7 +306,7 @@ class Leading:
             evidence = Evidence(expected, was, now)
             check(line, "isr.entry.at-high-watermark", kept, evidence, certain=certain)
         if is_done:
-            self._term.entries.append(Entry(line, replica, offset, self._term.shown.end))
+            self._term.entries.append(IsrEntry(line, replica, offset, self._term.shown.end))
 
     def isr_read(self, line: Line, said: IsrRead) -> None:
         """Take in what the leader has read."""

@@ -3,7 +3,7 @@
 from reassure_judge.observed.ledger import Evidence, Ledger, Line
 from reassure_judge.protocols.kafka_4485.contents import Contents, tell
 from reassure_judge.protocols.kafka_4485.leading import Leading
-from reassure_judge.protocols.kafka_4485.terms import Followed, Term, Terms
+from reassure_judge.protocols.kafka_4485.terms import Followed, ToldTerm, ToldTerms
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
     NOBODY,
@@ -28,7 +28,7 @@ from reassure_spec.readings import Readings
 class ReplicaHistory:
     """What one broker says of its replica."""
 
-    def __init__(self, readings: Readings, ledger: Ledger, terms: Terms, broker: int) -> None:
+    def __init__(self, readings: Readings, ledger: Ledger, terms: ToldTerms, broker: int) -> None:
         self._readings = readings
         self._ledger = ledger
         self._terms = terms
@@ -184,7 +184,7 @@ class ReplicaHistory:
         self._check_mark(line, said.high_watermark, said.log_end_offset)
         self._note_end(term, said.log_end_offset, tells)
 
-    def _note_end(self, term: Term, end: int, tells: frozenset[str]) -> None:
+    def _note_end(self, term: ToldTerm, end: int, tells: frozenset[str]) -> None:
         """Note where the log ended in a term, of a broker that tells it every time."""
         if {"replica", "follow"} <= tells:
             term.ends[self._broker] = max(term.ends.get(self._broker, 0), end)
@@ -249,7 +249,7 @@ class PartitionHistory:
     def __init__(self, readings: Readings, ledger: Ledger) -> None:
         self._readings = readings
         self._ledger = ledger
-        self._terms = Terms(readings, ledger)
+        self._terms = ToldTerms(readings, ledger)
         self._replicas: dict[int, ReplicaHistory] = {}
 
     def feed(self, line: Line, tells: frozenset[str], *, is_torn: bool) -> None:

@@ -27,7 +27,7 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 EMPTY: Final = Contents(0)
 
 
-class Entry(NamedTuple):
+class IsrEntry(NamedTuple):
     """A follower was written into the stored in-sync set."""
 
     line: Line
@@ -72,7 +72,7 @@ class Version(NamedTuple):
 
 
 @dataclass(slots=True)
-class Term:
+class ToldTerm:
     """One leader epoch."""
 
     epoch: int
@@ -87,7 +87,7 @@ class Term:
     first_shown: tuple[int, Line] | None = None
     noted: dict[int, tuple[int, Line]] = field(default_factory=dict)
     """By follower: the largest offset that the leader noted, and where first."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[IsrEntry] = field(default_factory=list)
     follows: list[Followed] = field(default_factory=list)
     marks: dict[int, tuple[int, Line]] = field(default_factory=dict)
     """By follower: the largest mark that it took, and where first."""
@@ -133,21 +133,21 @@ class Term:
             self.shown = log
 
 
-class Terms:
+class ToldTerms:
     """All terms of one partition."""
 
     def __init__(self, readings: Readings, ledger: Ledger) -> None:
         self._readings = readings
         self._ledger = ledger
-        self._terms: dict[int, Term] = {}
+        self._terms: dict[int, ToldTerm] = {}
         self._leaders: dict[int, Log] = {}
         """By leader epoch: the log of its leader, as it may grow in the term."""
 
-    def get(self, epoch: int) -> Term:
+    def get(self, epoch: int) -> ToldTerm:
         """Return the term with this leader epoch."""
         term = self._terms.get(epoch)
         if term is None:
-            term = self._terms[epoch] = Term(epoch)
+            term = self._terms[epoch] = ToldTerm(epoch)
         return term
 
     def judge(self) -> None:
@@ -205,7 +205,7 @@ class Terms:
     # Leaders
 
     @clause("epoch.one-leader", "log.committed-kept", "election.clean")
-    def _judge_leads(self, term: Term, committed: Log, versions: dict[int, Version]) -> None:
+    def _judge_leads(self, term: ToldTerm, committed: Log, versions: dict[int, Version]) -> None:
         elected = _find_elected(term.epoch, versions)
         brokers = [line.said.broker for line, _, _ in term.leads]
         rightful = elected if elected is not None else brokers[0] if brokers else NO_LEADER
@@ -253,7 +253,7 @@ class Terms:
     # Followers
 
     @clause("hw.follower.from-leader", "fetch.epoch-fenced")
-    def _judge_followers(self, term: Term, committed: Log) -> None:
+    def _judge_followers(self, term: ToldTerm, committed: Log) -> None:
         check, leader = self._ledger.check, self._leader_of(term)
         for broker, (mark, line) in () if leader is None else sorted(term.marks.items()):
             top = term.top_mark
@@ -276,11 +276,11 @@ class Terms:
             self._judge_member(term, followed, committed)
             self._ledger.close(followed.line)
 
-    def _leader_of(self, term: Term) -> int | None:
+    def _leader_of(self, term: ToldTerm) -> int | None:
         return term.leads[0][0].said.broker if term.leads else None
 
     @clause("follower.truncation.common-prefix", "follower.truncates-first")
-    def _judge_truncation(self, term: Term, followed: Followed) -> None:
+    def _judge_truncation(self, term: ToldTerm, followed: Followed) -> None:
         """Judge where a follower cut its log, as the reading says."""
         before, after = resolve(followed.before, self._leaders), followed.after
         reading = self._readings.follower_truncation
@@ -306,7 +306,7 @@ class Terms:
         self._ledger.check(followed.line, rule, kept, evidence, certain=certain)
 
     @clause("isr.stored.holds-committed")
-    def _judge_member(self, term: Term, followed: Followed, committed: Log) -> None:
+    def _judge_member(self, term: ToldTerm, followed: Followed, committed: Log) -> None:
         """Judge whether a member of the stored set still holds what was shown."""
         if not term.leads or committed.end == 0:
             return
@@ -329,7 +329,7 @@ class Terms:
         rule, certain = "isr.stored.holds-committed", certain and kept is not None
         self._ledger.check(followed.line, rule, holds, evidence, certain=certain)
 
-    def _judge_entries(self, term: Term, committed: Log) -> None:
+    def _judge_entries(self, term: ToldTerm, committed: Log) -> None:
         """Judge whether who entered the stored set held what leaders before had shown."""
         for entry in term.entries:
             shown = max(committed.end, entry.shown)

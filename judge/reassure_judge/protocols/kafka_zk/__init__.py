@@ -4,9 +4,9 @@ from typing import Final
 
 from reassure_judge.protocols.kafka_zk.partition import (
     LISTS,
-    Hosted,
+    DropEntry,
+    Logged,
     Outcome,
-    RemoveEntry,
     WriteLists,
     Written,
 )
@@ -33,11 +33,11 @@ from reassure_model.partition import Environment
 from reassure_spec.readings import Readings
 
 
-def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
+def accept(hosted: Logged, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
     if isinstance(write, WriteLists):
         return accept_lists(hosted, write, around)
-    if isinstance(write, RemoveEntry):
+    if isinstance(write, DropEntry):
         return accept_entry_gone(hosted, around)
     return accept_common(hosted, write, around, readings, LISTS)
 
@@ -73,7 +73,7 @@ class ListsRules(KafkaRules):
         return Sign(1, words, {})
 
     judgement = Judgement(
-        Hosted(),
+        Logged(),
         accept,
         fail_over,
         next_obligation,

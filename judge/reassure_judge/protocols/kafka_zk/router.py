@@ -9,8 +9,8 @@ controller raises it.
 from typing import Any, ClassVar, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
-from reassure_judge.doubt import GRACE_MS, Change
-from reassure_judge.history import ClusterHistory, Forbidden, Handled, Observation
+from reassure_judge.doubt import GRACE_MS, ChangeTime
+from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
 from reassure_judge.reader import ZnodePath
 from reassure_judge.router import Router
 from reassure_model.controllers import ACTING
@@ -65,10 +65,10 @@ class KafkaHistory(ClusterHistory):
         though it was to stay assigned."""
         self.joined: dict[PartitionKey, dict[int, int]] = {}
         """By partition and in-sync replica: the transaction by which its leader let it join."""
-        self.odd: dict[PartitionKey, Change] = {}
+        self.odd: dict[PartitionKey, ChangeTime] = {}
         """Partitions that no controller leaves so at the end of an event, and the last transaction
         to do with each: it took them out of the old znode, or the in-sync set is too wide."""
-        self.waiting: dict[PartitionKey, Change] = {}
+        self.waiting: dict[PartitionKey, ChangeTime] = {}
         """The same of those that the old znode names."""
         self.born: dict[PartitionKey, int] = {}
         """By partition without a state: the transaction that made it."""
@@ -207,9 +207,9 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.odd.pop(key, None)
         cluster.waiting.pop(key, None)
         if key in cluster.entries:
-            cluster.waiting[key] = Change(*self._now[:2])
+            cluster.waiting[key] = ChangeTime(*self._now[:2])
         elif removed or cluster.is_wide(key):
-            cluster.odd[key] = Change(*self._now[:2])
+            cluster.odd[key] = ChangeTime(*self._now[:2])
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
@@ -238,7 +238,9 @@ class KafkaRouter(Router[KafkaHistory]):
         if began:
             self._tell(cluster, cluster.waiting, answered)
 
-    def _tell(self, cluster: KafkaHistory, odd: dict[PartitionKey, Change], answered: int) -> None:
+    def _tell(
+        self, cluster: KafkaHistory, odd: dict[PartitionKey, ChangeTime], answered: int
+    ) -> None:
         """Tell those of which nothing was written since, and not again before something is."""
         for key in [key for key, since in odd.items() if since.zxid < answered]:
             self._emit(cluster, *key, znodes.state_path(*key), Handled(odd.pop(key)))
@@ -273,8 +275,8 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.gone[key] = left
 
     def _add_hidden(
-        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: Observation
-    ) -> Observation:
+        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: SeenWrite
+    ) -> SeenWrite:
         """Return what was seen with what no znode shows, and may have made its author write it."""
         state = self._state
         disks = cluster.list_dead_disks(key, self._now[1], self.grace_ms)

@@ -5,11 +5,11 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from reassure_judge.alike import BROKERS, LISTS, NAMES, RECORD, Names
-from reassure_judge.history import AssignedWritten, Observation, StateWritten
+from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
 from reassure_judge.protocols.kafka_zk.partition import (
     AlterIsr,
-    Hosted,
-    RemoveEntry,
+    DropEntry,
+    Logged,
     RestoreEntry,
     WriteLists,
     Written,
@@ -30,13 +30,13 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 
 @clause("isr.never-empty")
-def find_emptied(hosted: Hosted) -> str | None:
+def find_emptied(hosted: Logged) -> str | None:
     """Say so when nobody is in sync, and not because the topic is deleted."""
     return None if hosted.emptied else find_empty_isr(hosted)
 
 
 @clause("shipped.isr.within-assigned", "move.isr.within-assigned")
-def find_outside(hosted: Hosted) -> str | None:
+def find_outside(hosted: Logged) -> str | None:
     """Say so when leader or in-sync set lie outside the assignment."""
     state, assigned = hosted.state, hosted.assigned
     if state is None or assigned is None:
@@ -46,14 +46,14 @@ def find_outside(hosted: Hosted) -> str | None:
 
 
 @clause("shipped.entry.not-for-ever")
-def find_entry_left(hosted: Hosted) -> str | None:
+def find_entry_left(hosted: Logged) -> str | None:
     """Say so when the old znode names a partition with which nothing is under way."""
     moving = hosted.adding or hosted.removing
     return f"target {list(hosted.entry)}" if hosted.entry is not None and not moving else None
 
 
 @clause("shipped.complete.entry-last")
-def find_dropped(hosted: Hosted) -> str | None:
+def find_dropped(hosted: Logged) -> str | None:
     """Say so when an entry was removed, and nothing was done for it or for a call in its place."""
     if hosted.dropped is None:
         return None
@@ -61,7 +61,7 @@ def find_dropped(hosted: Hosted) -> str | None:
 
 
 @clause("shipped.isr.electable")
-def find_nobody_electable(hosted: Hosted) -> str | None:
+def find_nobody_electable(hosted: Logged) -> str | None:
     """Say so when nobody leads and, of those in sync, nobody is assigned."""
     state = hosted.state
     if state is None:
@@ -69,7 +69,7 @@ def find_nobody_electable(hosted: Hosted) -> str | None:
     return find_unelectable(state.leader, state.isr, hosted.assigned or ())
 
 
-def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:
+def make_invariants(within: str) -> tuple[Invariant[Logged], ...]:
     """Return what is always true, and what is true at rest by the clause named."""
     return (
         Invariant("leader.in-isr", find_leader_out_of_sync),
@@ -86,7 +86,7 @@ class KafkaRules(Rules[Possible, Written]):
     names: ClassVar[Names] = {
         **NAMES,
         Assignment: {"replicas": BROKERS, "adding": BROKERS, "removing": BROKERS},
-        Hosted: {
+        Logged: {
             "assigned": BROKERS,
             "adding": BROKERS,
             "removing": BROKERS,
@@ -108,11 +108,11 @@ class KafkaRules(Rules[Possible, Written]):
 
     def begin(self) -> Possible:
         """Return a partition that does not exist."""
-        return Possible(Hosted())
+        return Possible(Logged())
 
-    def find_write(self, state: Possible, seen: Observation) -> Written | None:
+    def find_write(self, state: Possible, seen: SeenWrite) -> Written | None:
         """Say which write this is: only a controller raises the leader epoch."""
-        before: Hosted = state.partition
+        before: Logged = state.partition
         match seen.event:
             case StateWritten(new, writer) if new is not None and before.assigned is not None:
                 if before.state is None:
@@ -125,18 +125,18 @@ class KafkaRules(Rules[Possible, Written]):
             case EntryWritten(target) if not seen.author.is_client:
                 if target is not None:
                     return RestoreEntry(target)
-                return RemoveEntry() if before.entry is not None else None
+                return DropEntry() if before.entry is not None else None
         return None
 
-    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
+    def take_over(self, state: Possible, seen: SeenWrite) -> Iterable[Possible]:
         """Take over what clients write, and what is given."""
-        before: Hosted = state.partition
+        before: Logged = state.partition
         match seen.event:
             case StateWritten(new, _):
                 told = before.assigned or ()
                 return (Possible(replace(before, state=new, told=told)),)
             case ListsWritten(None) | AssignedWritten(None):
-                gone = Hosted(entry=before.entry, asked=before.asked, earlier=before.earlier)
+                gone = Logged(entry=before.entry, asked=before.asked, earlier=before.earlier)
                 return (Possible(gone),)
             case ListsWritten(assignment) if assignment is not None:
                 return (Possible(_take_lists(before, assignment)),)
@@ -149,13 +149,13 @@ class KafkaRules(Rules[Possible, Written]):
                 return (Possible(self.take_entry(after, target)),)
         return (state,)
 
-    def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
+    def take_entry(self, before: Logged, target: ReplicaList) -> Logged:
         """Return the partition once the old znode names a target."""
         return replace(before, entry=target)
 
     def list_named(self, state: Possible, write: Written | None) -> frozenset[int]:
         """Return the brokers that matter to a partition, or to a write to it."""
-        hosted: Hosted = state.partition
+        hosted: Logged = state.partition
         named = [*(hosted.assigned or ()), *(r for t in list_targets(hosted) for r in t)]
         states = [hosted.state, getattr(write, "state", None)]
         for each in states:
@@ -181,14 +181,14 @@ class KafkaRules(Rules[Possible, Written]):
         if passed > out:
             yield passed
 
-    def adopt(self, partition: Hosted, write: Written) -> Hosted:
+    def adopt(self, partition: Logged, write: Written) -> Logged:
         """Return the partition with what was written."""
         match write:
             case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
                 return replace(partition, state=state)
             case WriteLists(assignment):
                 return replace(_take_lists(partition, assignment), done=True)
-            case RemoveEntry():
+            case DropEntry():
                 return replace(partition, entry=None)
             case RestoreEntry(target):
                 return self.take_entry(partition, target)
@@ -198,11 +198,11 @@ class KafkaRules(Rules[Possible, Written]):
         after = self.adopt(state.partition, write)
         return tuple(dict.fromkeys((Possible(after), Possible(replace(after, completing=True)))))
 
-    def list_faults(self, partition: Hosted) -> frozenset[Fault]:
+    def list_faults(self, partition: Logged) -> frozenset[Fault]:
         """Return what is wrong with a partition as it stands, replicas standing twice included."""
         return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
 
-    def list_kept(self, partition: Hosted) -> Iterable[str]:
+    def list_kept(self, partition: Logged) -> Iterable[str]:
         """Return the clauses that a partition puts to the test by being there."""
         kept = ("topic.removed-when-asked",) if partition.assigned is not None else ()
         return (*kept, *(("partition.state-kept",) if partition.state is not None else ()))
@@ -226,7 +226,7 @@ class KafkaRules(Rules[Possible, Written]):
         """Return that it is the lists in the topic's znode."""
         return "lists"
 
-    def show(self, partition: Hosted) -> Partition | None:
+    def show(self, partition: Logged) -> Partition | None:
         """Return the partition, in flight where the old znode names it."""
         if partition.assigned is None and partition.entry is None:
             return None
@@ -243,12 +243,12 @@ class KafkaRules(Rules[Possible, Written]):
                 return show_state(state)
             case WriteLists(assignment):
                 return _show_lists(assignment)
-            case RemoveEntry():
+            case DropEntry():
                 return "the entry of the old znode removed"
             case RestoreEntry(target):
                 return f"target {list(target)}"
 
-    def describe_before(self, partition: Hosted, event: object) -> str:
+    def describe_before(self, partition: Logged, event: object) -> str:
         """Return what an event changed."""
         match event:
             case StateWritten():
@@ -260,13 +260,13 @@ class KafkaRules(Rules[Possible, Written]):
         return ""
 
     def describe_resting(
-        self, partition: Hosted, topic: str, number: int, owed: Due[Written] | None
+        self, partition: Logged, topic: str, number: int, owed: Due[Written] | None
     ) -> tuple[str, str]:
         """Return the partition's state, which is what is owed."""
         return znodes.state_path(topic, number), show_state(partition.state)
 
 
-def _take_lists(before: Hosted, lists: Assignment) -> Hosted:
+def _take_lists(before: Logged, lists: Assignment) -> Logged:
     after = replace(before, assigned=lists.replicas, adding=lists.adding, removing=lists.removing)
     return replace(after, told=before.told or lists.replicas)
 

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import ClassVar, Final
 
 from reassure_judge.alike import NAMES, RECORD, SEQUENCE, Names
-from reassure_judge.history import AssignedWritten, Observation, StateWritten
+from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
 from reassure_judge.protocols.kip_236.possible import (
     RECORDS,
-    Possible,
+    PossibleMind,
     believe,
     drop_head,
     fail_over,
@@ -82,7 +82,7 @@ def find_write(before: Partition, event: object) -> Write | None:
     return None
 
 
-class RequestRules(Rules[Possible, Write]):
+class RequestRules(Rules[PossibleMind, Write]):
     """KIP-236."""
 
     profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
@@ -112,11 +112,11 @@ class RequestRules(Rules[Possible, Write]):
         )
         return None if tree is None else Sign(2, f"there is {tree}", {})
 
-    def begin(self) -> Possible:
+    def begin(self) -> PossibleMind:
         """Return a partition that does not exist."""
-        return Possible(self.judgement.begin)
+        return PossibleMind(self.judgement.begin)
 
-    def find_write(self, state: Possible, seen: Observation) -> Write | None:
+    def find_write(self, state: PossibleMind, seen: SeenWrite) -> Write | None:
         """Say which write this is; a session that is broker and controller may write as either."""
         event, before, author = seen.event, state.partition, seen.author
         if isinstance(event, StateWritten) and event.state is not None:
@@ -132,7 +132,7 @@ class RequestRules(Rules[Possible, Write]):
             return None
         return find_write(before, event)
 
-    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
+    def take_over(self, state: PossibleMind, seen: SeenWrite) -> Iterable[PossibleMind]:
         """Take over what clients write, what is given, and what nobody may be asked about."""
         partition = state.partition
         match seen.event:
@@ -151,12 +151,12 @@ class RequestRules(Rules[Possible, Write]):
                 return remove_request(state, sequence)
         return (state,)
 
-    def fail_over(self, state: Possible) -> Possible:
+    def fail_over(self, state: PossibleMind) -> PossibleMind:
         """Return the state as the next controller finds it, who remembers nothing."""
         return fail_over(state, self.readings)
 
     def accept(
-        self, state: Possible, write: Write, around: Environment
+        self, state: PossibleMind, write: Write, around: Environment
     ) -> Accepted[Partition] | Rejected:
         """Ask the model, with what the controller has in mind about the lowest request."""
         if state.decided and isinstance(write, DeleteRequest) and not state.withdrawn:
@@ -168,18 +168,18 @@ class RequestRules(Rules[Possible, Write]):
         partition = drop_head(state.partition) if gone else state.partition
         return accept_write(partition, write, around, self.readings)
 
-    def follow(self, state: Possible, after: Partition, write: Write) -> Possible:
+    def follow(self, state: PossibleMind, after: Partition, write: Write) -> PossibleMind:
         """Return the state after a write; what was in mind about the lowest request is settled."""
         if state.decided or state.withdrawn:
-            return settle_request(Possible(after, state.decided, state.withdrawn), write)
-        return Possible(after)
+            return settle_request(PossibleMind(after, state.decided, state.withdrawn), write)
+        return PossibleMind(after)
 
     def count_besides(self, write: Write) -> tuple[str, ...]:
         """Return what any write, and one of the assignment, puts to the test."""
         return _ASSIGNED if isinstance(write, WriteAssigned) else _ANY
 
     @clause("request.same-target.no-change")
-    def notice(self, state: Possible, write: Write, memory: dict[str, int]) -> tuple[str, ...]:
+    def notice(self, state: PossibleMind, write: Write, memory: dict[str, int]) -> tuple[str, ...]:
         """Notice a request that goes though its target was recorded for another one."""
         requests, flight = state.partition.requests, state.partition.reassignment
         if not requests:
@@ -192,33 +192,33 @@ class RequestRules(Rules[Possible, Write]):
             return ("request.same-target.no-change",)
         return ()
 
-    def is_bound(self, state: Possible) -> bool:
+    def is_bound(self, state: PossibleMind) -> bool:
         """Whether the lowest request is still there: one that is gone binds nobody."""
         return not state.withdrawn
 
-    def list_named(self, state: Possible, write: Write | None) -> frozenset[int]:
+    def list_named(self, state: PossibleMind, write: Write | None) -> frozenset[int]:
         """Return the brokers that matter to a partition, or to a write to it."""
         return list_named(state.partition, write)
 
-    def list_wanted(self, states: Iterable[Possible]) -> frozenset[int] | None:
+    def list_wanted(self, states: Iterable[PossibleMind]) -> frozenset[int] | None:
         """Return the replicas that the lowest requests ask for."""
         heads = [request for state in states for request in state.partition.requests[:1]]
         if not heads:
             return None
         return frozenset(replica for request in heads for replica in request.target)
 
-    def is_silent(self, state: Possible) -> bool:
+    def is_silent(self, state: PossibleMind) -> bool:
         """Whether there is a silent step to think of at all."""
         return is_silent(state.partition)
 
     def take_silent_steps(
-        self, state: Possible, views: Iterable[Environment]
-    ) -> Iterator[Possible]:
+        self, state: PossibleMind, views: Iterable[Environment]
+    ) -> Iterator[PossibleMind]:
         """Yield the states that one silent step leads to."""
         return take_silent_steps(state, views, self.readings)
 
     def list_stopping(
-        self, state: Possible, write: Write, around: Environment
+        self, state: PossibleMind, write: Write, around: Environment
     ) -> Iterator[frozenset[int]]:
         """Yield the live brokers that a controller's write takes out of the in-sync set."""
         before = state.partition.state
@@ -231,7 +231,7 @@ class RequestRules(Rules[Possible, Write]):
         """Return the partition with what was written."""
         return adopt(partition, write)
 
-    def believe(self, state: Possible, write: Write) -> tuple[Possible, ...]:
+    def believe(self, state: PossibleMind, write: Write) -> tuple[PossibleMind, ...]:
         """Return all that the author of a write that no rule allows may have in mind."""
         return believe(state, write, self.readings)
 

@@ -53,7 +53,7 @@ RECORDS: Final = (CreateReassignment, UpdateReassignment)
 """The writes that record what the lowest request asks for."""
 
 
-class Possible(NamedTuple):
+class PossibleMind(NamedTuple):
     """One state that the history leaves possible."""
 
     partition: Partition
@@ -86,12 +86,12 @@ def is_silent(partition: Partition) -> bool:
 
 
 def take_silent_steps(
-    state: Possible, views: Iterable[Environment], readings: Readings
-) -> Iterator[Possible]:
+    state: PossibleMind, views: Iterable[Environment], readings: Readings
+) -> Iterator[PossibleMind]:
     """Yield the states that one silent step leads to, under any of the views."""
     partition = state.partition
     if state.withdrawn:
-        yield Possible(drop_head(partition))
+        yield PossibleMind(drop_head(partition))
     looks = partition.drop_due and not must_drop_wait(partition, readings)
     if looks and frozenset() in compute_drops(partition, readings):
         yield state._replace(partition=replace(partition, drop_due=False))
@@ -113,10 +113,10 @@ def _is_recorded(partition: Partition, readings: Readings) -> bool:
     return readings.request_same_target == "no-change" or partition.taken == flight
 
 
-def fail_over(state: Possible, readings: Readings) -> Possible:
+def fail_over(state: PossibleMind, readings: Readings) -> PossibleMind:
     """Return the state as the next controller finds it, who remembers nothing."""
     left = drop_head(state.partition) if state.withdrawn else state.partition
-    return Possible(apply_failover(left, readings))
+    return PossibleMind(apply_failover(left, readings))
 
 
 def drop_head(partition: Partition) -> Partition:
@@ -124,15 +124,15 @@ def drop_head(partition: Partition) -> Partition:
     return replace(partition, requests=partition.requests[1:])
 
 
-def settle_request(state: Possible, write: Write) -> Possible:
+def settle_request(state: PossibleMind, write: Write) -> PossibleMind:
     """Return the state after a write with what was in mind about the lowest request settled."""
     if isinstance(write, RECORDS):
         left = drop_head(state.partition) if state.withdrawn else state.partition
-        return Possible(left)
-    return Possible(state.partition) if isinstance(write, DeleteRequest) else state
+        return PossibleMind(left)
+    return PossibleMind(state.partition) if isinstance(write, DeleteRequest) else state
 
 
-def submit_request(state: Possible, request: Request) -> Possible:
+def submit_request(state: PossibleMind, request: Request) -> PossibleMind:
     """Return the state after a request was submitted, or changed in its place.
 
     It does not come before what the controller has in mind.
@@ -145,7 +145,7 @@ def submit_request(state: Possible, request: Request) -> Possible:
     return state._replace(partition=replace(state.partition, requests=queue))
 
 
-def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
+def remove_request(state: PossibleMind, sequence: int) -> tuple[PossibleMind, ...]:
     """Return the states after a request was removed by somebody who is not the controller."""
     partition = state.partition
     first = 1 if state.withdrawn else 0
@@ -156,11 +156,11 @@ def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
         return (gone,)
     if partition.taken == partition.reassignment:
         # Recorded, and nobody waits for its removal: asking again is another request.
-        gone = Possible(replace(gone.partition, taken=None))
-    return (Possible(gone.partition), Possible(partition, withdrawn=True))
+        gone = PossibleMind(replace(gone.partition, taken=None))
+    return (PossibleMind(gone.partition), PossibleMind(partition, withdrawn=True))
 
 
-def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible, ...]:
+def believe(state: PossibleMind, write: Write, readings: Readings) -> tuple[PossibleMind, ...]:
     """Return what may be the case after a write that no rule allows.
 
     Either its author did not have it in mind at all, or he takes it for the step that it looks

@@ -17,7 +17,7 @@ from reassure_judge.reader import CREATE
 from reassure_spec.znodes import RequestZnode
 
 
-class WholeRouter(RequestRouter):
+class CopyingRouter(RequestRouter):
     """Tells the cluster of every write to a partition, and of requests as a whole."""
 
     apart: ClassVar[frozenset[str]] = frozenset()

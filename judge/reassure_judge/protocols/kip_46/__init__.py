@@ -10,7 +10,7 @@ so nothing is said of them.
 
 from typing import Final
 
-from reassure_judge.protocols.kip_46.book import HealingBook
+from reassure_judge.protocols.kip_46.book import HealingTracker
 from reassure_judge.protocols.kip_46.router import HealingRouter
 from reassure_judge.protocols.kip_236 import RequestRules
 from reassure_judge.rules import Sign, Signs
@@ -31,9 +31,9 @@ class HealingRules(RequestRules):
         found = [tree for tree in _TREES if tree in signs.filled]
         return Sign(4, f"something stands in {found[0]}", {}) if found else None
 
-    def make_book(self, tally: Tally) -> HealingBook:
+    def make_book(self, tally: Tally) -> HealingTracker:
         """Return a book of records and tasks."""
-        return HealingBook(self.readings, tally)
+        return HealingTracker(self.readings, tally)
 
 
 RULES: Final = HealingRules

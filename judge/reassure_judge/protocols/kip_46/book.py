@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reassure_judge.books import NO_KEY, Book, Earlier, QueueWritten
+from reassure_judge.books import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_46.router import (
     FailureWritten,
@@ -38,7 +38,7 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 
-class HealingBook(Book):
+class HealingTracker(CrossPartitionTracker):
     """Follows the records of failures and the tasks of one cluster."""
 
     def __init__(self, readings: Readings, tally: Tally) -> None:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols.kip_236.router import RequestHistory
-from reassure_judge.protocols.kip_236.whole import WholeRouter
+from reassure_judge.protocols.kip_236.whole import CopyingRouter
 from reassure_judge.reader import ZnodePath
 from reassure_model.protocols.kip_46 import Task
 from reassure_spec import znodes
@@ -55,11 +55,11 @@ class MisshapenGone(NamedTuple):
     """What a `Misshapen` with this path named is gone, or mended."""
 
 
-class HealingRouter(WholeRouter):
+class HealingRouter(CopyingRouter):
     """Reads records of failures and tasks as well."""
 
     kinds = (
-        *WholeRouter.kinds,
+        *CopyingRouter.kinds,
         r"(?P<shelf>/admin/failed_brokers|/admin/reassignment_tasks)",
         r"/admin/failed_brokers/(?P<failed>[^/]+)",
         r"/admin/reassignment_tasks/(?P<task>[^/]+)",
