@@ -32,7 +32,7 @@ class ClusterTracker:
         self.controllership = Controllership()
         self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
-        self.book = rules.make_book(tally)
+        self.across = rules.make_tracker(tally)
         self._met = False
         """Whether a controller or a broker was seen: not where only some topics are judged."""
         self._reported: set[str] = set()
@@ -65,8 +65,8 @@ class ClusterTracker:
                 self._violate(seen, clause_id, reason)
             case Unreadable(reason):
                 self._violate(seen, "znode.well-formed", reason)
-        if self.book is not None:
-            self.book.feed(seen)
+        if self.across is not None:
+            self.across.feed(seen)
 
     def _on_election(self, seen: SeenWrite, election: ElectionSeen) -> None:
         before = self.controllership
@@ -98,7 +98,7 @@ class ClusterTracker:
         """Whether what must be gone is there still, or what must be there is not."""
         if self.bad or find_vacancy(self.controllership) is not None:
             return True
-        return self.book is not None and bool(self.book.find_debts(around))
+        return self.across is not None and bool(self.across.find_debts(around))
 
     def rest(
         self,
@@ -110,8 +110,8 @@ class ClusterTracker:
     ) -> None:
         """Judge what must be gone, and what must be there, when nothing is left to do."""
         self.miss_controller(chroot, zxid, time_ms)
-        if self.book is not None:
-            self.book.rest(chroot, zxid, around, time_ms)
+        if self.across is not None:
+            self.across.rest(chroot, zxid, around, time_ms)
         for kept in self.rules.kept_at_rest if self._met else ():
             self.tally.count((kept,))
         for path, found in self.bad.items():

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from reassure_judge import messages
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.judge import Judge
 from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Wrote
 from reassure_judge.messages import Heard, StoredStates, Told

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from reassure_judge.alike import Names
-from reassure_judge.books import CrossPartitionTracker
+from reassure_judge.cross_partition import CrossPartitionTracker
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import AssignedWritten, ElectionSeen, SeenWrite
 from reassure_judge.router import Router
@@ -186,8 +186,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
         least = min_insync_replicas
         return self.router(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
-    def make_book(self, tally: Tally) -> CrossPartitionTracker | None:
-        """Return what follows a cluster as a whole (`reassure_judge.books`), where it has to be."""
+    def make_tracker(self, tally: Tally) -> CrossPartitionTracker | None:
+        """Return what follows many partitions at once (`reassure_judge.cross_partition`), if any."""
         return None
 
     # What happens ---------------------------------------------------------------------------------

@@ -1,19 +1,19 @@
 """KIP-236 with the old znode in front of it: `/admin/reassign_partitions`, entry by entry.
 
-Partitions are judged as under KIP-236. Beside them a book follows the znode: who wrote which entry,
-what the acting controller has made of it, and whether it went when it should
+Partitions are judged as under KIP-236. Beside them a tracker follows the znode: who wrote which
+entry, what the acting controller has made of it, and whether it went when it should
 (`reassure_model.protocols.kip_236_legacy.entries`).
 """
 
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.books import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
+from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_236 import RequestRules
+from reassure_judge.protocols.kip_236.copying import CopyingRouter
 from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
-from reassure_judge.protocols.kip_236.whole import CopyingRouter
 from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.verdicts import Tally
@@ -391,8 +391,8 @@ class LegacyRules(RequestRules):
         there = _OLD in signs.trees and super().find_sign(signs) is not None
         return Sign(3, f"there is {_OLD} beside the requests of KIP-236", {}) if there else None
 
-    def make_book(self, tally: Tally) -> LegacyTracker:
-        """Return a book of the old znode."""
+    def make_tracker(self, tally: Tally) -> LegacyTracker:
+        """Return a tracker of the old znode."""
         return LegacyTracker(self.readings, tally)
 
 

@@ -46,7 +46,7 @@ from reassure_controller.replication.stepping import (
 )
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
-from reassure_judge.observed.shown import Witness
+from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import Tally, Violation
 from reassure_pipeline.observed import States

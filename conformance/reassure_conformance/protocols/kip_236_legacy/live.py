@@ -19,7 +19,7 @@ from reassure_conformance.protocols.kip_236.staged_requests import (
 from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
 from reassure_conformance.scenarios.live.stage import Done, MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_judge.books import QueueWritten
+from reassure_judge.cross_partition import QueueWritten
 from reassure_judge.history import SeenWrite
 from reassure_judge.protocols.kip_236_legacy import OldZnodeWritten
 from reassure_model.environment import Failover, Join, Leave, On

@@ -26,7 +26,7 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import LIMIT
 from reassure_controller import effects
 from reassure_controller.protocols.kip_46 import HealingSettings
-from reassure_judge.books import QueueWritten
+from reassure_judge.cross_partition import QueueWritten
 from reassure_judge.history import SeenWrite
 from reassure_judge.protocols.kip_46.router import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible

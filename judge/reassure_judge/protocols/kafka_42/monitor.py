@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Event, Received, Rested, Wrote
 from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide

@@ -8,7 +8,7 @@ time pass, so both can be judged.
 from collections.abc import Iterator
 from typing import Final
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Event, TimePassed, Wrote
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_spec.clauses import clause

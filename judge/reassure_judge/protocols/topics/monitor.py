@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Ended, Event, Looked, ShutdownAsked, Wrote
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_model.partition import Partition

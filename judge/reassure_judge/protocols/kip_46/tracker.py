@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from reassure_judge.books import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
+from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.history import Event
 from reassure_judge.protocols.kip_46.router import (
     FailureWritten,

@@ -148,7 +148,7 @@ class CrossPartitionTracker(ABC):
     def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Look at a write to a partition, which is taken over next."""
 
-    def begin_term(self) -> None:  # noqa: B027 - not every book has anything in mind
+    def begin_term(self) -> None:  # noqa: B027 - not every tracker has anything in mind
         """Note that another controller acts, who remembers nothing."""
 
     @abstractmethod
