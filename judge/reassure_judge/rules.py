@@ -187,7 +187,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
         return self.router(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
     def make_tracker(self, tally: Tally) -> CrossPartitionTracker | None:
-        """Return what follows many partitions at once (`reassure_judge.cross_partition`), if any."""
+        """Return what follows all partitions at once (`reassure_judge.cross_partition`), if any."""
         return None
 
     # What happens ---------------------------------------------------------------------------------

@@ -238,7 +238,7 @@ class PartitionTracker:
         sure = not found and complete and not self.overflowed
         settled = complete and not accepted and not self.overflowed and not blamed
         suspected = settled and (sure or self.rules.suspects_first)
-        if suspected and self._suspect(seen, write, rejected[0], tuple(facts), doubtful=not sure):
+        if suspected and self._suspect(seen, write, rejected[0], facts, doubtful=not sure):
             return
         if sure or blamed:
             shape = rejected[:1] if sure else []
@@ -266,13 +266,7 @@ class PartitionTracker:
         self._count(seen, write, before, tuple(tested))
 
     def _suspect(
-        self,
-        seen: SeenWrite,
-        write: Any,
-        rejected: Rejected,
-        facts: tuple[str, ...],
-        *,
-        doubtful: bool,
+        self, seen: SeenWrite, write: Any, broken: Rejected, facts: Sequence[str], *, doubtful: bool
     ) -> bool:
         """Whether a write that is allowed by no state may be part of a controlled shutdown."""
         before, rules = self.states[0].partition, self.rules
@@ -283,8 +277,8 @@ class PartitionTracker:
                 found = self._settle(write, outcomes)
                 if not found:
                     continue
-                violation = self._make_violation(seen, rejected, rules.describe(write))
-                suspicion = Suspicion(stopping, seen.time_ms, violation, doubtful, facts)
+                violation = self._make_violation(seen, broken, rules.describe(write))
+                suspicion = Suspicion(stopping, seen.time_ms, violation, doubtful, tuple(facts))
                 self.suspicions.add(suspicion)
                 self._keep(found)
                 tested = next(o.clauses for _, o in outcomes if isinstance(o, Accepted))
@@ -478,18 +472,13 @@ class PartitionTracker:
             self.tally.violations.append(found)
 
     def _describe_rest(
-        self,
-        place: Location,
-        around: Environment,
-        time: int,
-        broken: Rejected,
-        due: Due[Any] | None,
+        self, place: Location, around: Environment, time: int, found: Rejected, due: Due[Any] | None
     ) -> Violation:
         """Return what is wrong, or owed, when the controller has nothing left to do."""
         where = place.topic, place.partition
         path, before = self.rules.describe_resting(self.partition, *where, due)
         place, expected = place._replace(path=path), self._describe_owed(around)
-        return Violation.unwritten(place, broken, expected, before, time)
+        return Violation.unwritten(place, found, expected, before, time)
 
     def _find_broken_at_rest(self) -> Rejected | None:
         """Find what is wrong at rest and was not reported; count what is not."""

@@ -8,7 +8,7 @@ counted under it, not as a further violation.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -251,13 +251,7 @@ class ClauseVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
-        return {
-            "id": self.id,
-            "level": self.level,
-            "verdict": self.verdict,
-            "exercised": self.exercised,
-            "undecided": self.undecided,
-        }
+        return asdict(self)
 
 
 def merge_verdicts(verdicts: Iterable[ClauseVerdict]) -> ClauseVerdict:
