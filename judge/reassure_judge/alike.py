@@ -102,10 +102,6 @@ class Stand:
         self.sequence = sequence
         """What requests are counted from; None where none waits."""
 
-    def start(self, kind: str) -> int:
-        """Return what epochs of a kind are counted from."""
-        return self.epoch if kind == EPOCH else self.term
-
 
 class _Shape:
     """How a type of record is taken apart and made."""
@@ -193,27 +189,20 @@ def _is_touched(brokers: Iterable[int], doubt: Doubt) -> bool:
     return any(not each.isdisjoint(brokers) for each in some)
 
 
-class _Wider(dict[int, int]):
-    """Numbers of brokers, with the next one for whoever is met."""
-
-    def __missing__(self, broker: int) -> int:
-        if broker < 0:
-            return broker
-        self[broker] = number = len(self)
-        return number
-
-
-def _spell_state(event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
-    """Return the numbers of the most frequent event as counted; raises KeyError for who is new."""
+def _spell_state(event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...] | None:
+    """Return the numbers of the most frequent event as counted; None where somebody is new."""
     state, writer = event
     leader = state.leader
-    return (
-        leader if leader < 0 else brokers[leader],
-        state.leader_epoch - stand.epoch,
-        state.controller_epoch - stand.term,
-        *map(brokers.__getitem__, state.isr),
-        writer if writer < 0 else brokers.get(writer, _STRANGER),
-    )
+    try:
+        return (
+            leader if leader < 0 else brokers[leader],
+            state.leader_epoch - stand.epoch,
+            state.controller_epoch - stand.term,
+            *map(brokers.__getitem__, state.isr),
+            writer if writer < 0 else brokers.get(writer, _STRANGER),
+        )
+    except KeyError:
+        return None
 
 
 class Tried(NamedTuple):
@@ -273,8 +262,6 @@ class Recall:
         self._names = names
         self._tally = tally
         self._shapes = {kind: _Shape(kind, fields) for kind, fields in names.items()}
-        self._first: int | None = None
-        """The request that others are counted from, of the partition at hand."""
         self._forms: dict[tuple[Any, ...], Form] = {}
         self._taught: list[Form] = []
         """The forms that steps lead from."""
@@ -341,16 +328,13 @@ class Recall:
             return None
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
-        self._first = stand.sequence
-        spell = self._spell
+        sequence, spelled = stand.sequence, None
         if type(event) is StateWritten and event.state is not None:
-            spell = _spell_state
-        try:
-            spelled = spell(event, stand, brokers)
-        except KeyError:
-            brokers = _Wider(brokers)
-            spelled = spell(event, stand, brokers)
-        sequence = self._first
+            spelled = _spell_state(event, stand, brokers)
+        if spelled is None:
+            by = self._count_from(stand)
+            spelled = type(event), by.move(event)
+            brokers, sequence = by.brokers, by.sequence
         there = None if self._live.issuperset(brokers) else self._tell_there(brokers)
         noticed: tuple[tuple[str, int], ...] = ()
         if memory and form.sequences and sequence is not None:
@@ -397,28 +381,9 @@ class Recall:
         stand.term += rise
         return True
 
-    def _spell(self, event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
-        """Return an event as counted; raises KeyError for a broker that has no number yet."""
-        return type(event), *self._spell_record(event, stand, brokers)
-
-    def _spell_record(self, record: Any, stand: Stand, brokers: Mapping[int, int]) -> list[Any]:
-        spelled: list[Any] = []
-        shape = self._shapes[type(record)]
-        for kind, value in zip(shape.kinds, shape.read(record), strict=True):
-            if value is None or not kind:
-                spelled.append(value)
-            elif kind == BROKERS:
-                spelled.append(tuple([brokers[broker] for broker in value]))
-            elif kind == RECORD:
-                spelled += self._spell_record(value, stand, brokers)
-            elif kind == SEQUENCE:
-                self._first = value if self._first is None else self._first
-                spelled.append(value - self._first)
-            elif kind == WRITER:
-                spelled.append(_move_writer(value, brokers))
-            else:
-                spelled.append(brokers[value] if kind == BROKER else value - stand.start(kind))
-        return spelled
+    def _count_from(self, stand: Stand) -> _Counting:
+        brokers = dict(stand.brokers)
+        return _Counting(self._shapes, brokers, stand.epoch, stand.term, stand.sequence)
 
     def _look_at(self, author: Author) -> tuple[Author, int]:
         """Return an author with a number for what he is to the rules, whoever that is."""
@@ -450,9 +415,8 @@ class Recall:
         """Judge an event in the states of a form, and remember what comes of it."""
         if len(self._tally.steps) >= _MOST_STEPS:
             self._forget()
-        form, brokers = stand.form, dict(stand.brokers)
-        by = _Counting(self._shapes, brokers, stand.epoch, stand.term, stand.sequence)
-        event, around = by.move(seen.event), seen.around
+        form, by = stand.form, self._count_from(stand)
+        event, around, brokers = by.move(seen.event), seen.around, by.brokers
         live = frozenset(n for broker, n in brokers.items() if broker in around.live)
         known = frozenset(n for broker, n in brokers.items() if broker in around.known)
         around = replace(around, live=live, known=known, controller_epoch=_NOW)
