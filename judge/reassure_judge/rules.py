@@ -23,6 +23,7 @@ from reassure_model.controllers import Controllership, accept_election
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, to_znode
+from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList, encode_state
 
@@ -79,13 +80,6 @@ class Signs:
         self.without_lists |= other.without_lists
         self.brokers |= other.brokers
         self.fenced |= other.fenced
-
-
-def list_repeated(assigned: ReplicaList | None, state: LeaderAndIsr | None) -> frozenset[Fault]:
-    """Return the replicas that stand twice in a partition's lists, each with its clause."""
-    isr = () if state is None else state.isr
-    lists = (("assigned.no-duplicates", assigned or ()), ("isr.no-duplicates", isr))
-    return frozenset((c, str(r)) for c, each in lists for r in each if each.count(r) > 1)
 
 
 def show_state(state: LeaderAndIsr | None) -> str:
@@ -309,7 +303,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
 
     def tells_flight(self, event: object) -> bool | None:
         """Whether a reassignment is under way from here on; None where an event does not say."""
-        return None
+        return self.find_target(event) is not None if isinstance(event, self.flights) else None
 
     def find_target(self, event: object) -> ReplicaList | None:
         """Return where one of the `flights` says that a partition goes, None where it rests."""
@@ -355,3 +349,27 @@ class Rules(AnyRules, Generic[Kept, Written]):
         """
         there = partition.assigned is not None or partition.requests
         return partition if there else None
+
+
+class ReplicaRules(Rules[Kept, Written]):
+    """One protocol whose partitions have assigned replicas, an in-sync set and a leader."""
+
+    leaders = (ChangeIsr,)
+    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
+
+    def list_faults(self, partition: Any) -> frozenset[Fault]:
+        """Return what is wrong with a partition as it stands, replicas standing twice included."""
+        isr = () if partition.state is None else partition.state.isr
+        lists = (
+            ("assigned.no-duplicates", partition.assigned or ()),
+            ("isr.no-duplicates", isr),
+        )
+        twice = {(c, str(r)) for c, each in lists for r in each if each.count(r) > 1}
+        return super().list_faults(partition) | twice
+
+    def list_kept(self, partition: Any) -> Iterator[str]:
+        """Yield the clauses that a partition puts to the test by being there."""
+        if partition.assigned is not None:
+            yield "topic.removed-when-asked"
+        if partition.state is not None:
+            yield "partition.state-kept"

@@ -94,6 +94,10 @@ class EntriesRules(KafkaRules):
         others = tuple(each for each in before.asked if each != target)
         return replace(before, entry=target, asked=(*others, target))
 
+    def tells_flight(self, event: object) -> bool | None:
+        """Return None: entries say what is asked for, and not how far it has come."""
+        return None
+
     def find_target(self, event: object) -> ReplicaList | None:
         """Return the target that the old znode names."""
         return event.target if isinstance(event, EntryWritten) else None

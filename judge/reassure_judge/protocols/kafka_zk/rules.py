@@ -17,7 +17,7 @@ from reassure_judge.protocols.kafka_zk.partition import (
     list_targets,
 )
 from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaRouter, ListsWritten
-from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
+from reassure_judge.rules import Possible, ReplicaRules, show_state
 from reassure_model.invariants import Invariant, find_empty_isr, find_leader_out_of_sync
 from reassure_model.machine import Due
 from reassure_model.partition import Environment, Partition, Reassignment
@@ -78,11 +78,10 @@ def make_invariants(within: str) -> tuple[Invariant[Logged], ...]:
     )
 
 
-class KafkaRules(Rules[Possible, Written]):
+class KafkaRules(ReplicaRules[Possible, Written]):
     """What holds of every version."""
 
     router = KafkaRouter
-    leaders = (ChangeIsr,)
     names: ClassVar[Names] = {
         **NAMES,
         Assignment: {"replicas": BROKERS, "adding": BROKERS, "removing": BROKERS},
@@ -104,7 +103,6 @@ class KafkaRules(Rules[Possible, Written]):
     flights: ClassVar[tuple[type, ...]] = (ListsWritten,)
     shape_first = True
     suspects_first = True
-    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
 
     def begin(self) -> Possible:
         """Return a partition that does not exist."""
@@ -198,24 +196,9 @@ class KafkaRules(Rules[Possible, Written]):
         after = self.adopt(state.partition, write)
         return tuple(dict.fromkeys((Possible(after), Possible(replace(after, completing=True)))))
 
-    def list_faults(self, partition: Logged) -> frozenset[Fault]:
-        """Return what is wrong with a partition as it stands, replicas standing twice included."""
-        return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
-
-    def list_kept(self, partition: Logged) -> Iterable[str]:
-        """Return the clauses that a partition puts to the test by being there."""
-        kept = ("topic.removed-when-asked",) if partition.assigned is not None else ()
-        return (*kept, *(("partition.state-kept",) if partition.state is not None else ()))
-
     def find_assigned(self, event: Any) -> ReplicaList | None:
         """Return all replicas of the lists, those being added and removed included."""
         return None if event.assignment is None else event.assignment.replicas
-
-    def tells_flight(self, event: object) -> bool | None:
-        """Whether the lists say that something is under way."""
-        if not isinstance(event, ListsWritten):
-            return None
-        return event.assignment is not None and event.assignment.is_reassigning
 
     def find_target(self, event: object) -> ReplicaList | None:
         """Return the target that the lists tell of, where something is added or removed."""

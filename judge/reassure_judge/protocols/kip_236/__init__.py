@@ -31,7 +31,7 @@ from reassure_judge.protocols.kip_236.router import (
     RequestRouter,
     RequestSubmitted,
 )
-from reassure_judge.rules import Fault, Rules, Sign, Signs, list_repeated, show_state
+from reassure_judge.rules import ReplicaRules, Sign, Signs, show_state
 from reassure_model.controllers import ACTING, DEPOSED
 from reassure_model.machine import Due
 from reassure_model.outcome import Accepted, Rejected
@@ -82,14 +82,13 @@ def find_write(before: Partition, event: object) -> Write | None:
     return None
 
 
-class RequestRules(Rules[PossibleMind, Write]):
+class RequestRules(ReplicaRules[PossibleMind, Write]):
     """KIP-236."""
 
     profiles: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
     driven: ClassVar[tuple[str, ...]] = ("kip-236", "kip-236-amended")
     router: ClassVar[type[RequestRouter]] = RequestRouter
     judgement = JUDGEMENT
-    leaders = (ChangeIsr,)
     names: ClassVar[Names] = {
         **NAMES,
         ReassignmentWritten: {"reassignment": RECORD},
@@ -98,7 +97,6 @@ class RequestRules(Rules[PossibleMind, Write]):
     }
     flights = (ReassignmentWritten,)
     noticed = _ON_REQUESTS
-    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
 
     def __init__(self, profile: str, readings: Readings) -> None:
         super().__init__(profile, readings)
@@ -235,10 +233,6 @@ class RequestRules(Rules[PossibleMind, Write]):
         """Return all that the author of a write that no rule allows may have in mind."""
         return believe(state, write, self.readings)
 
-    def list_faults(self, partition: Partition) -> frozenset[Fault]:
-        """Return what is wrong with a partition as it stands."""
-        return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
-
     def look_past(self, partition: Partition, write: Write) -> tuple[Partition, Write]:
         """Return both with every replica once, and the leader in sync."""
         return look_past(partition, write)
@@ -259,17 +253,6 @@ class RequestRules(Rules[PossibleMind, Write]):
         if untouched:
             return _find_unseen(path, reason)
         return super().find_leftover(clause_id, path, reason, untouched=untouched)
-
-    def list_kept(self, partition: Partition) -> Iterator[str]:
-        """Yield the clauses that a partition puts to the test by being there."""
-        if partition.assigned is not None:
-            yield "topic.removed-when-asked"
-        if partition.state is not None:
-            yield "partition.state-kept"
-
-    def tells_flight(self, event: object) -> bool | None:
-        """Whether there is a record from here on."""
-        return event[0] is not None if isinstance(event, ReassignmentWritten) else None
 
     def find_target(self, event: object) -> ReplicaList | None:
         """Return the target that a record holds."""
