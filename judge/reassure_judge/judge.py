@@ -15,9 +15,9 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import SeenWrite
 from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols import make_rules
-from reassure_judge.reader import TransactionLike
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import PartitionTracker
+from reassure_judge.transaction_reader import TransactionLike
 from reassure_judge.verdicts import (
     ClauseVerdict,
     Location,

@@ -18,7 +18,7 @@ from reassure_judge.history import (
     StateWritten,
     Unreadable,
 )
-from reassure_judge.reader import CREATE, History, TransactionReader, ZnodePath
+from reassure_judge.transaction_reader import CREATE, History, TransactionReader, ZnodePath
 from reassure_model.lives import (
     find_broken_deletion_end,
     find_broken_settings_removal,

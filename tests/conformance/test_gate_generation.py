@@ -18,7 +18,7 @@ from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
-from reassure_judge.reader import written_paths
+from reassure_judge.transaction_reader import written_paths
 from reassure_judge.verdicts import Violation
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.clauses import load_clauses

@@ -12,14 +12,14 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from steps import to_op
+from history_steps import to_op
 
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
-from reassure_judge.reader import iterate_observations
 from reassure_judge.rules import Rules
+from reassure_judge.transaction_reader import iterate_observations
 from reassure_judge.verdicts import ClauseVerdict
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kip_236.obligations import next_write

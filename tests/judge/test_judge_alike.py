@@ -8,7 +8,7 @@ import pytest
 from reassure_judge import alike
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
-from reassure_judge.reader import iterate_observations
+from reassure_judge.transaction_reader import iterate_observations
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory

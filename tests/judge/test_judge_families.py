@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from steps import to_op
+from history_steps import to_op
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge

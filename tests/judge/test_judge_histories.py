@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from steps import Act, ask, change_isr, die, move, perform, put, put_state, run, settle
+from history_steps import Act, ask, change_isr, die, move, perform, put, put_state, run, settle
 
 from reassure_model.partition import Reassignment
 from reassure_model.writes import (

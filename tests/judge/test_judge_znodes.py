@@ -10,7 +10,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from steps import Act, ask, change_isr, control, die, perform, put, put_state, run, write
+from history_steps import Act, ask, change_isr, control, die, perform, put, put_state, run, write
 
 from reassure_judge.judge import Judge, Tracking
 from reassure_model.lives import LIVES

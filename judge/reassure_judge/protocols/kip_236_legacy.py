@@ -14,8 +14,8 @@ from reassure_judge.history import Event
 from reassure_judge.protocols.kip_236 import RequestRules
 from reassure_judge.protocols.kip_236.copying import CopyingRouter
 from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
-from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, is_done

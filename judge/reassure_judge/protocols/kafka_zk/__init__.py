@@ -25,8 +25,8 @@ from reassure_judge.protocols.kafka_zk.writes import (
     fail_over,
     next_obligation,
 )
-from reassure_judge.reader import ZnodePath
 from reassure_judge.rules import Sign, Signs
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.invariants import Invariant
 from reassure_model.machine import Judgement
 from reassure_model.partition import Environment

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
 from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
-from reassure_judge.reader import ZnodePath
 from reassure_judge.router import Router
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
 from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_model.protocols.kafka_zk import Assignment

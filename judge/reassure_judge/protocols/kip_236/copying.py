@@ -13,7 +13,7 @@ from reassure_judge.protocols.kip_236.router import (
     RequestHistory,
     RequestRouter,
 )
-from reassure_judge.reader import CREATE
+from reassure_judge.transaction_reader import CREATE
 from reassure_spec.znodes import RequestZnode
 
 

@@ -10,8 +10,8 @@ from reassure_judge.history import (
     ClusterHistory,
     Unreadable,
 )
-from reassure_judge.reader import ZnodePath
 from reassure_judge.router import Router
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.partition import Reassignment, Request
 from reassure_spec import znodes
 from reassure_spec.clauses import clause

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols.kip_236.copying import CopyingRouter
 from reassure_judge.protocols.kip_236.router import RequestHistory
-from reassure_judge.reader import ZnodePath
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.protocols.kip_46 import Task
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
