@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -371,12 +372,6 @@ def enter_early(lines: Lines, at: int, *, start: bool) -> object:
     return IsrWrite((*isr, early[0]), version, version + 1)
 
 
-def answer_early(lines: Lines, at: int) -> object:
-    """Answer a producer before the mark has passed its records."""
-    last = before(lines, at, Evaluate)
-    return None if last is None else Answer(last.what.high_watermark + 1)
-
-
 def serve_more(lines: Lines, at: int, *, records: bool) -> object:
     """Show consumers more than the mark, or hand out records beyond it."""
     said: Any = lines[at].what
@@ -548,11 +543,6 @@ def shows_growth(lines: Lines, at: int) -> int | None:
     return None
 
 
-def shows_unanswered(lines: Lines, at: int) -> int | None:
-    """Return the evaluation that shows that an answer was left out."""
-    return after(lines, at, Evaluate)
-
-
 def show_less(lines: Lines, at: int) -> object:
     """Show consumers less than the same leader has shown before."""
     last = before(lines, at, Serve)
@@ -589,35 +579,27 @@ FAULTS: Mapping[str, Plant] = {
     "a member cuts what was shown": cut_what_was_shown,
     "mark lowered": change(Evaluate, "hw.never-decreases", lower_mark),
     "mark above the leader's end": change(
-        Evaluate,
-        "hw.at-most-leader-end",
-        lambda lines, at: raise_mark(lines, at, past_end=True, close=False),
+        Evaluate, "hw.at-most-leader-end", partial(raise_mark, past_end=True, close=False)
     ),
     "mark above the minimum": change(
-        Evaluate,
-        "hw.minimum-of-pseudo-isr",
-        lambda lines, at: raise_mark(lines, at, past_end=False, close=True),
+        Evaluate, "hw.minimum-of-pseudo-isr", partial(raise_mark, past_end=False, close=True)
     ),
     "mark above a stored member": change(
-        Evaluate,
-        "hw.over-stored-isr",
-        lambda lines, at: raise_mark(lines, at, past_end=False, close=False),
+        Evaluate, "hw.over-stored-isr", partial(raise_mark, past_end=False, close=False)
     ),
     "in sync below the mark": insert(
-        Evaluate, "isr.member.at-or-above-hw", lambda lines, at: enter_early(lines, at, start=False)
+        Evaluate, "isr.member.at-or-above-hw", partial(enter_early, start=False)
     ),
     "in sync below the start": insert(
-        Evaluate, "isr.entry.end-at-election", lambda lines, at: enter_early(lines, at, start=True)
+        Evaluate, "isr.entry.end-at-election", partial(enter_early, start=True)
     ),
-    "shown beyond the mark": change(
-        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=False)
-    ),
+    "shown beyond the mark": change(Serve, "hw.served-below", partial(serve_more, records=False)),
     "handed out beyond the mark": change(
-        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=True)
+        Serve, "hw.served-below", partial(serve_more, records=True)
     ),
     "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
-    "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda lines, at: Answer(10**6)),
-    "not answered": drop(Answer, "hw.acks-all.answered", shows_unanswered),
+    "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda *_: Answer(10**6)),
+    "not answered": drop(Answer, "hw.acks-all.answered", partial(after, kind=Evaluate)),
     "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
     "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
     "not truncated": drop(Follow, "follower.truncates-first", shows_growth),
@@ -649,17 +631,17 @@ FAULTS: Mapping[str, Plant] = {
     ),
     "written on a stale version": change(IsrWrite, "isr.write.conditional", write_stale),
     "follower's mark beyond its end": change(
-        Replica, "hw.follower.from-leader", lambda lines, at: take_mark(lines, at, beyond_end=True)
+        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=True)
     ),
     "follower's mark from nowhere": change(
-        Replica, "hw.follower.from-leader", lambda lines, at: take_mark(lines, at, beyond_end=False)
+        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=False)
     ),
     "unclean election": elect_unclean,
     "not written into the in-sync set": drop(
-        IsrWrite, "isr.entry.at-high-watermark", lambda lines, at: is_entry(lines, at, out=False)
+        IsrWrite, "isr.entry.at-high-watermark", partial(is_entry, out=False)
     ),
     "not written out of the in-sync set": drop(
-        IsrWrite, "isr.lagging-leaves", lambda lines, at: is_entry(lines, at, out=True)
+        IsrWrite, "isr.lagging-leaves", partial(is_entry, out=True)
     ),
 }
 
@@ -828,16 +810,16 @@ def stall(lines: Lines, at: int) -> object:
 
 CLOCK: Mapping[str, Plant] = {
     "caught up, and counted earlier": change(
-        Fetch, "lag.credit.caught-up", lambda lines, at: credit_wrongly(lines, at, late=True)
+        Fetch, "lag.credit.caught-up", partial(credit_wrongly, late=True)
     ),
     "counted without a reason": change(
-        Fetch, "lag.estimate-never-short", lambda lines, at: credit_wrongly(lines, at, late=False)
+        Fetch, "lag.estimate-never-short", partial(credit_wrongly, late=False)
     ),
     "no credit for the last fetch": change(
-        Fetch, "lag.credit.last-fetch", lambda lines, at: credit_last(lines, at, noted_first=False)
+        Fetch, "lag.credit.last-fetch", partial(credit_last, noted_first=False)
     ),
     "noted before it is compared": change(
-        Fetch, "lag.noted-after-serving", lambda lines, at: credit_last(lines, at, noted_first=True)
+        Fetch, "lag.noted-after-serving", partial(credit_last, noted_first=True)
     ),
     "end read before the clock": change(Fetch, "lag.clock-before-end", note_end_before_clock),
     "close or not against the lag": change(Evaluate, "isr.pseudo.by-lag", confuse_pseudo),
