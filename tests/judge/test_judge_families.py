@@ -95,7 +95,6 @@ class World:
         self.news: dict[int, int] = {}
         """Brokers of which the controller may not know, by the time since when."""
         self.minimum_ms = 0
-        self.old_minimum = 1
         self.controller = 0
         self.earlier: list[int] = []
         """Sessions that won earlier terms."""
@@ -187,7 +186,6 @@ class World:
         partition = apply_failover(before, self.readings)
         self.mind = Mind(partition, self.live, known, self.minimum)
         self.news.clear()
-        self.old_minimum = self.minimum
 
     def request(self, *target: int) -> None:
         """Ask for a reassignment."""
@@ -215,7 +213,7 @@ class World:
             return
         data = znodes.encode_config({"min.insync.replicas": str(minimum)})
         self.append(Create(znodes.topic_config_path("t"), data))
-        self.old_minimum, self.minimum, self.minimum_ms = self.minimum, minimum, self.time_ms
+        self.minimum, self.minimum_ms = minimum, self.time_ms
 
     def is_minimum_news(self) -> bool:
         """Whether the controller still acts by the settings of before."""

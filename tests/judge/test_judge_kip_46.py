@@ -42,7 +42,6 @@ REPAIRED: Final = override_readings(
 STRICT: Final = override_readings(WRITTEN, {"heal.redundancy": "isr-full"})
 T0: Final = ("t", 0)
 T1: Final = ("t", 1)
-T2: Final = ("t", 2)
 Asked = dict[PartitionKey, ReplicaList]
 
 

@@ -81,12 +81,6 @@ def walk(seed: int, readings: Readings = AMENDED, steps: int = 60) -> Walk:
     return tell_walk(random, readings, random.choice((2, 3, 4)), random.randint(steps // 2, steps))
 
 
-MEMORYLESS = (
-    override_readings(AMENDED, {"isr.members": "memoryless"}),
-    override_readings(TIMED, {"isr.members": "memoryless"}),
-)
-
-
 # Sound histories --------------------------------------------------------------------------------
 
 
