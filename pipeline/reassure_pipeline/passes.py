@@ -40,7 +40,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import SeenWrite
 from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
-from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
+from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Location, Tally, Violation
 from reassure_model.partition import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Archive, Beginning
 from reassure_pipeline.bases import Base, Restart, find_open
@@ -359,7 +359,8 @@ class Judging:
             return
         tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
         key = rest.chroot, rest.topic, rest.partition
-        tracker.rest(*key, rest.zxid, rest.around, rest.untouched, rest.time_ms)
+        place = Location(rest.zxid, *key, "")
+        tracker.rest(place, rest.around, rest.untouched, rest.time_ms)
 
     def sum_up(self) -> Judged:
         """Return what judging came to."""
