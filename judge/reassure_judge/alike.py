@@ -272,7 +272,7 @@ class Recall:
         self._around: Environment | None = None
         """The surroundings of the last event, with the brokers in them and their number."""
         self._live: frozenset[int] = frozenset()
-        self._around_number: int | None = None
+        self._around_number = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out what is known when judging is put aside: it is soon learned again."""
@@ -324,7 +324,7 @@ class Recall:
         if around is not self._around:
             self._look_around(around)
         event: Any = seen.event
-        if self._around_number is None or type(event) not in self._shapes:
+        if type(event) not in self._shapes:
             return None
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
@@ -365,21 +365,19 @@ class Recall:
         if sequence is not None:
             stand.sequence = None if step.since is None else sequence + step.since
 
-    def begin_term(self, stand: Stand, term: int, fail_over: Callable[[Any], Any]) -> bool:
-        """Let another controller act, who remembers nothing; False where there is no such form."""
+    def begin_term(self, stand: Stand, term: int, fail_over: Callable[[Any], Any]) -> None:
+        """Let another controller act, who remembers nothing."""
         rise = term - _NOW - stand.term
         form = stand.form
         step = form.terms.get(rise)
         if step is None:
             states = tuple(dict.fromkeys(map(fail_over, form.states)))
             after = self.recognise(states, _NOW + rise)
-            if after is None:
-                return False
+            assert after is not None  # nobody is met who was not there before
             tried = Tried(states, Counter(), {}, by_controller=False, silent=False)
             step = form.terms[rise] = Step(tried, after, form.brokers, {})
         self._go(stand, step, stand.brokers, stand.sequence)
         stand.term += rise
-        return True
 
     def _count_from(self, stand: Stand) -> _Counting:
         brokers = dict(stand.brokers)
@@ -397,11 +395,9 @@ class Recall:
     def _look_around(self, around: Environment) -> None:
         """Note the surroundings, and a number for what is in them beside brokers."""
         self._around, self._live = around, around.live
-        self._around_number = None
-        if not around.stopping and around.live <= around.known:
-            nobody = frozenset[int]()
-            known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
-            self._around_number = self._numbers.setdefault(known, len(self._numbers))
+        nobody = frozenset[int]()
+        known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
+        self._around_number = self._numbers.setdefault(known, len(self._numbers))
 
     def _tell_there(self, brokers: Iterable[int]) -> tuple[tuple[bool, bool], ...]:
         """Say of each broker whether it is registered, and known."""

@@ -178,9 +178,9 @@ class PartitionTracker:
     def _begin_term(self, epoch: int) -> None:
         """Note that another controller acts, who remembers nothing."""
         stand, recall, fail_over = self._stand, self._recall, self.rules.fail_over
-        if self._epoch is not None and (
-            recall is None or stand is None or not recall.begin_term(stand, epoch, fail_over)
-        ):
+        if self._epoch is not None and recall is not None and stand is not None:
+            recall.begin_term(stand, epoch, fail_over)
+        elif self._epoch is not None:
             self.states = tuple(dict.fromkeys(map(fail_over, self.states)))
         self._epoch = epoch
 
