@@ -254,5 +254,5 @@ def _copy(partition: Partition, event: AssignedWritten | StateWritten | RecordCo
             return replace(partition, assigned=assigned)
         case StateWritten(state, _):
             return replace(partition, state=state)
-        case RecordCopied(record):
+        case RecordCopied(record):  # one way: nothing else is copied
             return replace(partition, reassignment=record)

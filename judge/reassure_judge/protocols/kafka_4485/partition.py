@@ -239,7 +239,7 @@ class ReplicaHistory:
                 leading.serve(line, said, self._log)
             case Produce():
                 leading.produce(said)
-            case Answer():
+            case Answer():  # one way: a leader says nothing else
                 leading.answer(line, said)
 
 

@@ -188,7 +188,7 @@ class KafkaRules(ReplicaRules[Possible, Written]):
                 return replace(_take_lists(partition, assignment), done=True)
             case DropEntry():
                 return replace(partition, entry=None)
-            case RestoreEntry(target):
+            case RestoreEntry(target):  # one way: nothing else is written
                 return self.take_entry(partition, target)
 
     def believe(self, state: Possible, write: Written) -> tuple[Possible, ...]:
@@ -228,7 +228,7 @@ class KafkaRules(ReplicaRules[Possible, Written]):
                 return _show_lists(assignment)
             case DropEntry():
                 return "the entry of the old znode removed"
-            case RestoreEntry(target):
+            case RestoreEntry(target):  # one way: nothing else is written
                 return f"target {list(target)}"
 
     def describe_before(self, partition: Logged, event: object) -> str:

@@ -317,5 +317,5 @@ def accept_common(
             assigned = hosted.assigned or ()
             after = replace(hosted, state=write.state, told=assigned)
             return accept(check_first_state(assigned, write.state, around), after)
-        case RestoreEntry():
+        case RestoreEntry():  # one way: nothing else is written
             return accept(check_entry_back(hosted, write), hosted)

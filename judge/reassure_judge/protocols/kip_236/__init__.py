@@ -279,7 +279,7 @@ class RequestRules(ReplicaRules[PossibleMind, Write]):
                 return _show_reassignment(record)
             case DeleteReassignment():
                 return "the record of the reassignment removed"
-            case DeleteRequest(sequence):
+            case DeleteRequest(sequence):  # one way: nothing else is written
                 return f"request {sequence} removed"
 
     def describe_before(self, partition: Partition, event: object) -> str:
