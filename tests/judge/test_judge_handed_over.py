@@ -142,6 +142,13 @@ ASSIGNS = ["assigned.change.only-as-due", "assigned.no-duplicates"]
 LEADS = ["leader.assigned", "election.held"]
 SELECTED = ["leader.assigned", "move.selector.reassigned", "move.partition.self-transition"]
 WAITS = ["move.step.start-new", "move.failure.never-in-sync"]
+MOVED: Final = (
+    entry(3, 4),
+    client(**state(1, 0, 1, 2, 3, 4)),
+    write(**state(3, 1, 1, 2, 3, 4)),
+    write(**state(3, 2, 3, 4)),
+)
+ASSIGNED: Final = write(assigned=(3, 4), reassignment=None)
 Case = tuple[tuple[Act, ...], list[str]]
 MOVES: Final[dict[str, Case]] = {
     "a first state": ((client(state=None), write(state=LED)), ["partition.new.brought-online"]),
@@ -243,6 +250,18 @@ MOVES: Final[dict[str, Case]] = {
         (entry(1, 4), tell(4, delete=False), tell(2), rest),
         ["move.step.start-new", "!move.failure.never-in-sync"],
     ),
+    "the old ones are stopped before the end": (
+        (*MOVED, tell(1), tell(2), ASSIGNED, rest),
+        [*SELECTED, *ASSIGNS, "move.step.stop-old", "move.step.stop-old"],
+    ),
+    "one is never stopped": (
+        (*MOVED, tell(1), ASSIGNED, rest),
+        [*SELECTED, *ASSIGNS, "move.step.stop-old", "!move.step.stop-old"],
+    ),
+    "one is stopped after the end": (
+        (*MOVED, tell(1), ASSIGNED, tell(2), rest),
+        [*SELECTED, *ASSIGNS, "move.step.stop-old", "!move.step.write-assigned"],
+    ),
     "entries and topics are rewritten": (
         (
             write(SetData(znodes.REASSIGN_PARTITIONS, b"{}", 1)),
@@ -261,12 +280,20 @@ def play(cluster: Cluster, acts: Iterable[Act]) -> list[str]:
     return cluster.found
 
 
+@pytest.mark.clause("move.step.stop-old")
 @pytest.mark.parametrize("name", MOVES)
 def test_first_reassignment_is_judged_by_events(name: str) -> None:
     """What a move keeps or breaks is told at the event that shows it."""
     acts, found = MOVES[name]
     readings = {"election.unclean": "no"}
     assert play(Cluster(MoveMonitor, "kafka-42", readings), acts) == found
+
+
+def test_move_is_not_judged_unheard() -> None:
+    """Where nobody hears what brokers are told, nothing is said of who was stopped."""
+    heard = Cluster(MoveMonitor, "kafka-42", {})
+    assert heard.monitor.is_able()
+    assert not MoveMonitor(replace(heard.driven, hears=False)).is_able()
 
 
 RECHECKED: Final[dict[str, Case]] = {
@@ -448,6 +475,9 @@ TOPICS: Final[dict[str, Case]] = {
 """By what happens: the steps, and what they come to."""
 
 
+@pytest.mark.clause(ANSWERED)
+@pytest.mark.clause("act.deletion-carried-out")
+@pytest.mark.clause("act.shutdown-handed-over")
 @pytest.mark.parametrize("name", TOPICS)
 def test_topics_are_judged_by_events(name: str) -> None:
     """Deletions, preferred elections and shutdowns are told at the event that shows them."""
