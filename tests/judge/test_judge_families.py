@@ -23,7 +23,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.outcome import Accepted
-from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236.drop import find_drop, must_drop_wait
 from reassure_model.protocols.kip_236.obligations import next_write
 from reassure_model.protocols.kip_236.requests import NothingToDo, Refusal, decide_request
@@ -422,25 +422,17 @@ def commit(world: World, write: Write, **how: Any) -> int:
     return zxid
 
 
+def led(world: World) -> LeaderAndIsr | None:
+    """Return the state where somebody alive and in sync leads."""
+    state = world.truth.state
+    able = state is not None and state.leader in world.live and state.leader in state.isr
+    return state if able else None
+
+
 def jump_epoch(world: World) -> int:
     """Raise the leader epoch by two."""
     assert world.truth.state is not None
     return commit(world, raised(world, leader_epoch=world.truth.state.leader_epoch + 2))
-
-
-def stamp_old_epoch(world: World) -> int:
-    """Write with the number of an earlier term."""
-    return commit(world, raised(world, controller_epoch=world.epoch - 1))
-
-
-def write_unfenced(world: World) -> int:
-    """Write as the controller without the check of the epoch."""
-    return commit(world, raised(world), fence=None)
-
-
-def check_any_version(world: World) -> int:
-    """Write as the controller under a check that always passes."""
-    return commit(world, raised(world), fence=-1)
 
 
 def write_deposed(world: World) -> int | None:
@@ -451,17 +443,15 @@ def write_deposed(world: World) -> int | None:
 
 def write_as_client(world: World) -> int | None:
     """Write as a controller what only one may write, as a plain client."""
-    assigned = world.truth.assigned or ()
-    if assigned == assigned[::-1]:
-        return None
-    return commit(world, WriteAssigned(assigned[::-1]), session=CLIENT)
+    back = (world.truth.assigned or ())[::-1]
+    is_same = world.truth.assigned == back
+    return None if is_same else commit(world, WriteAssigned(back), session=CLIENT)
 
 
 def empty_isr(world: World) -> int | None:
     """Leave nobody in sync."""
-    if world.truth.state is None or not world.truth.state.isr:
-        return None
-    return commit(world, raised(world, isr=()))
+    state = world.truth.state
+    return commit(world, raised(world, isr=())) if state is not None and state.isr else None
 
 
 def lead_out_of_sync(world: World) -> int | None:
@@ -470,17 +460,12 @@ def lead_out_of_sync(world: World) -> int | None:
     if state is None or state.leader not in world.live:
         return None
     others = [b for b in world.brokers if b not in (*state.isr, state.leader)]
-    if not others:
-        return None
-    return commit(world, raised(world, leader=others[0]))
+    return commit(world, raised(world, leader=others[0])) if others else None
 
 
 def give_up_leader(world: World) -> int | None:
     """Leave a partition without a leader whose leader is alive."""
-    state = world.truth.state
-    if state is None or state.leader not in world.live or state.leader not in state.isr:
-        return None
-    return commit(world, raised(world, leader=-1))
+    return commit(world, raised(world, leader=-1)) if led(world) else None
 
 
 def change_isr_as_follower(world: World) -> int | None:
@@ -495,11 +480,11 @@ def change_isr_as_follower(world: World) -> int | None:
 
 def admit_stranger(world: World) -> int | None:
     """Let the leader admit a broker that is not assigned."""
-    state, assigned = world.truth.state, world.truth.assigned or ()
-    others = [b for b in world.brokers if b not in assigned]
-    if state is None or state.leader not in world.live or state.leader not in state.isr:
+    state = led(world)
+    if state is None:
         return None
-    others = [b for b in others if b not in state.isr]
+    known = {*(world.truth.assigned or ()), *state.isr}
+    others = [b for b in world.brokers if b not in known]
     if not others:
         return None
     change = ChangeIsr(replace(state, isr=(*state.isr, others[0])), state.leader)
@@ -525,17 +510,15 @@ def record_unasked(world: World) -> int | None:
     """Record a target that nobody asked for."""
     flight = world.truth.reassignment
     wanted = Reassignment((*world.brokers, 99), 3 if flight is None else flight.top)
-    return commit(
-        world, CreateReassignment(wanted) if flight is None else UpdateReassignment(wanted)
-    )
+    make = CreateReassignment if flight is None else UpdateReassignment
+    return commit(world, make(wanted))
 
 
 def remove_record(world: World) -> int | None:
     """Remove the record of a reassignment whose target is not assigned."""
     flight = world.truth.reassignment
-    if flight is None or world.truth.assigned == flight.target:
-        return None
-    return commit(world, DeleteReassignment())
+    is_open = flight is not None and world.truth.assigned != flight.target
+    return commit(world, DeleteReassignment()) if is_open else None
 
 
 def remove_request_first(world: World) -> int | None:
@@ -565,41 +548,52 @@ def raise_controller_epoch(world: World) -> int:
 
 
 ANY: Final = ""
-MISTAKES: Final[dict[Callable[[World], int | None], str]] = {
-    jump_epoch: "leader-epoch.raised-by-one",
-    stamp_old_epoch: "state.controller-epoch-stamped",
-    write_unfenced: "controller.write.epoch-checked",
-    check_any_version: "controller.write.epoch-checked",
-    write_deposed: "controller.write.by-controller",
-    write_as_client: "controller.write.by-controller",
-    empty_isr: "isr.never-empty",
-    lead_out_of_sync: ANY,
-    give_up_leader: ANY,
-    change_isr_as_follower: "isr.change.by-leader",
-    admit_stranger: "isr.change.assigned-only",
-    assign_twice: "assigned.no-duplicates",
-    assign_stranger: ANY,
-    record_unasked: "child.from-request",
-    remove_record: ANY,
-    remove_request_first: "request.delete.child-first",
-    write_garbage: "znode.well-formed",
-    raise_controller_epoch: "controller.election.atomic",
+Mistake = Callable[[World], int | None]
+MISTAKES: Final[dict[str, tuple[Mistake, str]]] = {
+    "an epoch is left out": (jump_epoch, "leader-epoch.raised-by-one"),
+    "the number of an earlier term": (
+        lambda world: commit(world, raised(world, controller_epoch=world.epoch - 1)),
+        "state.controller-epoch-stamped",
+    ),
+    "no check of the epoch": (
+        lambda world: commit(world, raised(world), fence=None),
+        "controller.write.epoch-checked",
+    ),
+    "a check that always passes": (
+        lambda world: commit(world, raised(world), fence=-1),
+        "controller.write.epoch-checked",
+    ),
+    "a deposed controller": (write_deposed, "controller.write.by-controller"),
+    "a client": (write_as_client, "controller.write.by-controller"),
+    "nobody in sync": (empty_isr, "isr.never-empty"),
+    "a leader out of sync": (lead_out_of_sync, ANY),
+    "a leader given up": (give_up_leader, ANY),
+    "a follower's set": (change_isr_as_follower, "isr.change.by-leader"),
+    "a stranger in sync": (admit_stranger, "isr.change.assigned-only"),
+    "a replica twice": (assign_twice, "assigned.no-duplicates"),
+    "a stranger assigned": (assign_stranger, ANY),
+    "a record unasked": (record_unasked, "child.from-request"),
+    "a record removed": (remove_record, ANY),
+    "a request removed first": (remove_request_first, "request.delete.child-first"),
+    "garbage": (write_garbage, "znode.well-formed"),
+    "a term without an election": (raise_controller_epoch, "controller.election.atomic"),
 }
 
 
-def plant(world: World, mistake: Callable[[World], int | None]) -> None:
+def plant(world: World, name: str) -> None:
     """Make a mistake when nothing is in doubt, where that is possible; see that it is named."""
     world.pass_time(2 * GRACE_MS)
     world.notice_all()
     world.planted = True
+    mistake, clause_id = MISTAKES[name]
     zxid = mistake(world)
     if zxid is None:
-        event(f"not possible: {mistake.__name__}")
+        event(f"not possible: {name}")
         return
     found = [v for v in world.judge.violations if v.zxid == zxid]
-    assert found, (mistake.__name__, zxid, world.judge.tracking.partitions)
+    assert found, (name, zxid, world.judge.tracking.partitions)
     named = {clause for v in found for clause in (v.clause, *v.besides)}
-    assert MISTAKES[mistake] in (ANY, *named), (mistake.__name__, found)
+    assert clause_id in (ANY, *named), (name, found)
     verdicts = {verdict.id: verdict.verdict for verdict in world.judge.report().verdicts}
     assert {verdicts[clause] for clause in named} <= {VIOLATED, NOT_FOLLOWED}
 
@@ -613,11 +607,7 @@ def plant(world: World, mistake: Callable[[World], int | None]) -> None:
     moves=st.lists(st.lists(MOVES, max_size=15), min_size=3, max_size=3),
 )
 def test_planted_mistakes_are_named_behind_one_another(
-    profile: str,
-    brokers: int,
-    shared: bool,
-    mistakes: list[Callable[[World], int | None]],
-    moves: list[list[Move]],
+    profile: str, brokers: int, shared: bool, mistakes: list[str], moves: list[list[Move]]
 ) -> None:
     """Each mistake outside doubt is named where it was made, whatever was wrong before it."""
     world = World(profile, brokers, shared=shared, configured=True)

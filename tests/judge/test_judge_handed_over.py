@@ -167,10 +167,7 @@ MOVES: Final[dict[str, Case]] = {
         (DIED, write(**state(3, 1, 3))),
         [*["isr.remove.dead"], *LEADS, "!move.selector.offline"],
     ),
-    "the target takes over": (
-        (entry(3, 4), GROWN, write(**state(3, 1, 1, 2, 3))),
-        SELECTED,
-    ),
+    "the target takes over": ((entry(3, 4), GROWN, write(**state(3, 1, 1, 2, 3))), SELECTED),
     "who is not in sync takes over": (
         (entry(3, 4), write(**state(3, 1, 1, 2))),
         ["leader.assigned", "!move.selector.reassigned", "move.partition.self-transition"],
@@ -237,10 +234,7 @@ MOVES: Final[dict[str, Case]] = {
         (client(live=(1, 2, 4)), entry(1, 3), rest),
         ["!move.listener.refuse-dead"],
     ),
-    "a move that completes waits": (
-        (entry(1, 3), client(completing=True), rest),
-        [],
-    ),
+    "a move that completes waits": ((entry(1, 3), client(completing=True), rest), []),
     "the target is started": ((entry(1, 3), tell(3, delete=False), rest), WAITS),
     "the target goes on being awaited": (
         (elect, entry(1, 3), elect, tell(3, delete=False), rest),
@@ -465,10 +459,7 @@ TOPICS: Final[dict[str, Case]] = {
         ["!act.shutdown-handed-over"],
     ),
     "who had nothing stops": ((stop(3), client(Delete(znodes.broker_path(3)))), []),
-    "nothing is there to hand over": (
-        (client(gone=True), stop(1), client(GO, gone=True)),
-        [],
-    ),
+    "nothing is there to hand over": ((client(gone=True), stop(1), client(GO, gone=True)), []),
     "who was killed hands nothing over": ((stop(1), end(1), client(GO, live=(2, 3, 4))), []),
     "who did not ask hands nothing over": ((client(GO, live=(2, 3, 4)),), []),
 }
