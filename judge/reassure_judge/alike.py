@@ -21,15 +21,9 @@ from typing import Any, Final, NamedTuple
 
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN, Doubt
-from reassure_judge.history import AssignedWritten, Observation, StateWritten
+from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
 from reassure_judge.verdicts import Tally
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 
 BROKER: Final = "broker"
 BROKERS: Final = "brokers"
@@ -107,10 +101,6 @@ class Stand:
         """What controller epochs are counted from."""
         self.sequence = sequence
         """What requests are counted from; None where none waits."""
-
-    def start(self, kind: str) -> int:
-        """Return what epochs of a kind are counted from."""
-        return self.epoch if kind == EPOCH else self.term
 
 
 class _Shape:
@@ -199,27 +189,20 @@ def _is_touched(brokers: Iterable[int], doubt: Doubt) -> bool:
     return any(not each.isdisjoint(brokers) for each in some)
 
 
-class _Wider(dict[int, int]):
-    """Numbers of brokers, with the next one for whoever is met."""
-
-    def __missing__(self, broker: int) -> int:
-        if broker < 0:
-            return broker
-        self[broker] = number = len(self)
-        return number
-
-
-def _spell_state(event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
-    """Return the numbers of the most frequent event as counted; raises KeyError for who is new."""
+def _spell_state(event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...] | None:
+    """Return the numbers of the most frequent event as counted; None where somebody is new."""
     state, writer = event
     leader = state.leader
-    return (
-        leader if leader < 0 else brokers[leader],
-        state.leader_epoch - stand.epoch,
-        state.controller_epoch - stand.term,
-        *map(brokers.__getitem__, state.isr),
-        writer if writer < 0 else brokers.get(writer, _STRANGER),
-    )
+    try:
+        return (
+            leader if leader < 0 else brokers[leader],
+            state.leader_epoch - stand.epoch,
+            state.controller_epoch - stand.term,
+            *map(brokers.__getitem__, state.isr),
+            writer if writer < 0 else brokers.get(writer, _STRANGER),
+        )
+    except KeyError:
+        return None
 
 
 class Tried(NamedTuple):
@@ -232,7 +215,7 @@ class Tried(NamedTuple):
     silent: bool
 
 
-Judge = Callable[[tuple[Any, ...], Observation, dict[str, int]], Tried | None]
+Judge = Callable[[tuple[Any, ...], SeenWrite, dict[str, int]], Tried | None]
 """Judges an event in some states, with what was noticed; None where it comes to more."""
 
 
@@ -279,8 +262,6 @@ class Recall:
         self._names = names
         self._tally = tally
         self._shapes = {kind: _Shape(kind, fields) for kind, fields in names.items()}
-        self._first: int | None = None
-        """The request that others are counted from, of the partition at hand."""
         self._forms: dict[tuple[Any, ...], Form] = {}
         self._taught: list[Form] = []
         """The forms that steps lead from."""
@@ -291,7 +272,7 @@ class Recall:
         self._around: Environment | None = None
         """The surroundings of the last event, with the brokers in them and their number."""
         self._live: frozenset[int] = frozenset()
-        self._around_number: int | None = None
+        self._around_number = 0
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out what is known when judging is put aside: it is soon learned again."""
@@ -336,27 +317,24 @@ class Recall:
     # Steps ----------------------------------------------------------------------------------------
 
     def take(
-        self, stand: Stand, seen: Observation, memory: dict[str, int], judge: Judge
+        self, stand: Stand, seen: SeenWrite, memory: dict[str, int], judge: Judge
     ) -> Step | None:
         """Take the step that an event leads to, and answer it; None where it has to be judged."""
         around, form, brokers = seen.around, stand.form, stand.brokers
         if around is not self._around:
             self._look_around(around)
         event: Any = seen.event
-        if self._around_number is None or type(event) not in self._shapes:
+        if type(event) not in self._shapes:
             return None
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
-        self._first = stand.sequence
-        spell = self._spell
+        sequence, spelled = stand.sequence, None
         if type(event) is StateWritten and event.state is not None:
-            spell = _spell_state
-        try:
-            spelled = spell(event, stand, brokers)
-        except KeyError:
-            brokers = _Wider(brokers)
-            spelled = spell(event, stand, brokers)
-        sequence = self._first
+            spelled = _spell_state(event, stand, brokers)
+        if spelled is None:
+            by = self._count_from(stand)
+            spelled = type(event), by.move(event)
+            brokers, sequence = by.brokers, by.sequence
         there = None if self._live.issuperset(brokers) else self._tell_there(brokers)
         noticed: tuple[tuple[str, int], ...] = ()
         if memory and form.sequences and sequence is not None:
@@ -387,44 +365,23 @@ class Recall:
         if sequence is not None:
             stand.sequence = None if step.since is None else sequence + step.since
 
-    def begin_term(self, stand: Stand, term: int, fail_over: Callable[[Any], Any]) -> bool:
-        """Let another controller act, who remembers nothing; False where there is no such form."""
+    def begin_term(self, stand: Stand, term: int, fail_over: Callable[[Any], Any]) -> None:
+        """Let another controller act, who remembers nothing."""
         rise = term - _NOW - stand.term
         form = stand.form
         step = form.terms.get(rise)
         if step is None:
             states = tuple(dict.fromkeys(map(fail_over, form.states)))
             after = self.recognise(states, _NOW + rise)
-            if after is None:
-                return False
+            assert after is not None  # nobody is met who was not there before
             tried = Tried(states, Counter(), {}, by_controller=False, silent=False)
             step = form.terms[rise] = Step(tried, after, form.brokers, {})
         self._go(stand, step, stand.brokers, stand.sequence)
         stand.term += rise
-        return True
 
-    def _spell(self, event: Any, stand: Stand, brokers: Mapping[int, int]) -> tuple[Any, ...]:
-        """Return an event as counted; raises KeyError for a broker that has no number yet."""
-        return type(event), *self._spell_record(event, stand, brokers)
-
-    def _spell_record(self, record: Any, stand: Stand, brokers: Mapping[int, int]) -> list[Any]:
-        spelled: list[Any] = []
-        shape = self._shapes[type(record)]
-        for kind, value in zip(shape.kinds, shape.read(record), strict=True):
-            if value is None or not kind:
-                spelled.append(value)
-            elif kind == BROKERS:
-                spelled.append(tuple([brokers[broker] for broker in value]))
-            elif kind == RECORD:
-                spelled += self._spell_record(value, stand, brokers)
-            elif kind == SEQUENCE:
-                self._first = value if self._first is None else self._first
-                spelled.append(value - self._first)
-            elif kind == WRITER:
-                spelled.append(_move_writer(value, brokers))
-            else:
-                spelled.append(brokers[value] if kind == BROKER else value - stand.start(kind))
-        return spelled
+    def _count_from(self, stand: Stand) -> _Counting:
+        brokers = dict(stand.brokers)
+        return _Counting(self._shapes, brokers, stand.epoch, stand.term, stand.sequence)
 
     def _look_at(self, author: Author) -> tuple[Author, int]:
         """Return an author with a number for what he is to the rules, whoever that is."""
@@ -438,11 +395,9 @@ class Recall:
     def _look_around(self, around: Environment) -> None:
         """Note the surroundings, and a number for what is in them beside brokers."""
         self._around, self._live = around, around.live
-        self._around_number = None
-        if not around.stopping and around.live <= around.known:
-            nobody = frozenset[int]()
-            known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
-            self._around_number = self._numbers.setdefault(known, len(self._numbers))
+        nobody = frozenset[int]()
+        known = (replace(around, live=nobody, known=nobody, controller_epoch=_NOW),)
+        self._around_number = self._numbers.setdefault(known, len(self._numbers))
 
     def _tell_there(self, brokers: Iterable[int]) -> tuple[tuple[bool, bool], ...]:
         """Say of each broker whether it is registered, and known."""
@@ -451,14 +406,13 @@ class Recall:
         return tuple([(broker in self._live, broker in known) for broker in brokers])
 
     def _learn(
-        self, stand: Stand, key: tuple[Any, ...], seen: Observation, judge: Judge
+        self, stand: Stand, key: tuple[Any, ...], seen: SeenWrite, judge: Judge
     ) -> Step | None:
         """Judge an event in the states of a form, and remember what comes of it."""
         if len(self._tally.steps) >= _MOST_STEPS:
             self._forget()
-        form, brokers = stand.form, dict(stand.brokers)
-        by = _Counting(self._shapes, brokers, stand.epoch, stand.term, stand.sequence)
-        event, around = by.move(seen.event), seen.around
+        form, by = stand.form, self._count_from(stand)
+        event, around, brokers = by.move(seen.event), seen.around, by.brokers
         live = frozenset(n for broker, n in brokers.items() if broker in around.live)
         known = frozenset(n for broker, n in brokers.items() if broker in around.known)
         around = replace(around, live=live, known=known, controller_epoch=_NOW)

@@ -12,13 +12,7 @@ fences nothing.
 
 from typing import Final, NamedTuple, Protocol
 
-from reassure_model.controllers import (
-    ACTING,
-    DEPOSED,
-    NONE,
-    UNKNOWN,
-    find_broken_authority,
-)
+from reassure_model.controllers import ACTING, DEPOSED, NONE, UNKNOWN, find_broken_authority
 from reassure_model.outcome import Rejected
 
 BY_CONTROLLER: Final = "controller.write.by-controller"
@@ -44,8 +38,8 @@ class Author(NamedTuple):
 
     @property
     def is_client(self) -> bool:
-        """Whether nothing says that this is a broker, or that it ever won a term."""
-        return self.office in (NONE, UNKNOWN) and not self.brokers
+        """Whether a client may have written, and no broker or controller: nothing is fenced."""
+        return self.office in (NONE, UNKNOWN) and not self.brokers and not self.fenced
 
     def describe(self) -> str:
         """Return who it is, in words."""

@@ -70,7 +70,7 @@ class Doubt(NamedTuple):
 CERTAIN: Final = Doubt()
 
 
-class Change(NamedTuple):
+class ChangeTime(NamedTuple):
     """When something changed last."""
 
     zxid: int
@@ -90,8 +90,8 @@ class Changes:
     """What changed lately in one cluster."""
 
     def __init__(self) -> None:
-        self._registrations: dict[int, Change] = {}
-        self._first_named: dict[int, Change] = {}
+        self._registrations: dict[int, ChangeTime] = {}
+        self._first_named: dict[int, ChangeTime] = {}
         self._settings: list[Setting] = []
         self._settled_zxid: int | None = None
         self.answer = CERTAIN
@@ -99,12 +99,12 @@ class Changes:
         self.answer_until_ms: float = -inf
         """Up to which time the same answer is good, of whatever topic."""
 
-    def note_registration(self, broker: int, change: Change) -> None:
+    def note_registration(self, broker: int, change: ChangeTime) -> None:
         """Note that a broker came or went."""
         self.forget()
         self._registrations[broker] = change
 
-    def note_first_name(self, broker: int, change: Change) -> None:
+    def note_first_name(self, broker: int, change: ChangeTime) -> None:
         """Note that there is a broker of which nothing was known."""
         self.forget()
         self._first_named[broker] = change
@@ -131,7 +131,7 @@ class Changes:
         """Note that what was in doubt may not be so now: something changed, or a term began."""
         self.answer_until_ms = -inf
 
-    def _is_news(self, change: Change | Setting, time_ms: int, grace_ms: int) -> bool:
+    def _is_news(self, change: ChangeTime | Setting, time_ms: int, grace_ms: int) -> bool:
         if self._settled_zxid is not None:
             return change.zxid > self._settled_zxid
         return time_ms - change.time_ms <= grace_ms

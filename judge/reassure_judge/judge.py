@@ -10,13 +10,22 @@ from dataclasses import dataclass
 from typing import Any
 
 from reassure_judge.alike import Recall
+from reassure_judge.cluster_tracker import ClusterTracker
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation, TransactionLike
+from reassure_judge.history import SeenWrite
 from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
-from reassure_judge.tracker import ClusterTracker, PartitionTracker
-from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
+from reassure_judge.tracker import PartitionTracker
+from reassure_judge.transaction_reader import TransactionLike
+from reassure_judge.verdicts import (
+    ClauseVerdict,
+    Location,
+    Tally,
+    Violation,
+    count_broken,
+    summarise,
+)
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import judge_of, refuse_readings
 from reassure_spec.znodes import PartitionKey
@@ -49,7 +58,7 @@ class Tracking:
         """The violations found so far, in the order in which they were found."""
         return self.tally.violations
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: SeenWrite) -> None:
         """Judge one observation; those of one partition must come in order."""
         tracker = self.partitions.get(seen[:3])
         if tracker is not None:
@@ -144,7 +153,8 @@ class Judge:
         for key, tracker in self.tracking.partitions.items():
             if key[0] == chroot:
                 around = history.get_surroundings(key[1], key[2])
-                tracker.rest(*key, self._zxid, around, untouched, self._time_ms)
+                place = Location(self._zxid, *key, "")
+                tracker.rest(place, around, untouched, self._time_ms)
         if chroot in self.tracking.clusters:
             cluster = self.tracking.clusters[chroot]
             around = history.get_surroundings("")

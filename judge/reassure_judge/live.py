@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from reassure_judge import messages
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.judge import Judge
 from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Wrote
-from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge.messages import Heard, StoredStates, Told
 from reassure_judge.monitors import Driven, Verdict
 from reassure_judge.protocols import find_monitors
 from reassure_judge.verdicts import Violation
@@ -45,7 +45,7 @@ class LiveCluster:
             chroot,
             judge.readings,
             self.heard,
-            Stored(),
+            StoredStates(),
             hears,
             has_clock,
             failure_interval_ms,

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
-from reassure_judge.verdicts import Place, Violation
+from reassure_judge.verdicts import Location, Violation
 from reassure_model.messages import is_needed, list_kept, list_running
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, from_znode
@@ -120,7 +120,7 @@ class Heard:
 
 
 @dataclass(slots=True)
-class Stored:
+class StoredStates:
     """What ZooKeeper has held of one cluster, as far as messages must come after it."""
 
     _states: dict[PartitionKey, list[tuple[int, LeaderAndIsr]]] = field(default_factory=dict)
@@ -234,4 +234,4 @@ def find_unable(partition: Partition, broker: int, *, joins: bool) -> Rejected:
 def describe(chroot: str, key: PartitionKey, zxid: int, broken: Rejected) -> Violation:
     """Return the violation that no transaction shows; `zxid` is the last one before it."""
     expected = "brokers told the state and the assignment as they are stored, once they are"
-    return Violation.unwritten(Place(zxid, chroot, *key, state_path(*key)), broken, expected)
+    return Violation.unwritten(Location(zxid, chroot, *key, state_path(*key)), broken, expected)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from reassure_judge.live_events import Event
-from reassure_judge.messages import Heard, Stored
+from reassure_judge.messages import Heard, StoredStates
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
@@ -23,6 +23,11 @@ class Verdict(NamedTuple):
     outcome: str | Rejected
 
 
+def decide(key: PartitionKey, clause_id: str, kept: bool | str) -> Verdict:
+    """Return the verdict on a clause that is kept, or is not for a reason."""
+    return Verdict(key, Rejected(clause_id, kept) if isinstance(kept, str) else clause_id)
+
+
 @dataclass(frozen=True, slots=True)
 class Driven:
     """A cluster that somebody drives, and what is known of it by all who judge it."""
@@ -31,7 +36,7 @@ class Driven:
     readings: Readings
     heard: Heard
     """What brokers received, and believe."""
-    stored: Stored
+    stored: StoredStates
     """What ZooKeeper has held."""
     hears: bool = False
     """Whether what brokers receive is handed over."""

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reassure_judge.history import CHECK, CREATE, SET_DATA, TransactionLike
 from reassure_judge.protocols import find_protocols
 from reassure_judge.rules import Sign, Signs
+from reassure_judge.transaction_reader import CHECK, CREATE, SET_DATA, TransactionLike
 from reassure_judge.trees import KAFKAS_OWN
 from reassure_spec import znodes
 

@@ -8,20 +8,22 @@ over after a write that no rule allows. The engine (`reassure_judge.tracker`) kn
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
 from reassure_judge.alike import Names
-from reassure_judge.books import Book
+from reassure_judge.cross_partition import CrossPartitionTracker
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import ElectionSeen, Observation, Router
+from reassure_judge.history import AssignedWritten, ElectionSeen, SeenWrite
+from reassure_judge.router import Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.machine import Due, Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, to_znode
+from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList, encode_state
 
@@ -80,13 +82,6 @@ class Signs:
         self.fenced |= other.fenced
 
 
-def list_repeated(assigned: ReplicaList | None, state: LeaderAndIsr | None) -> frozenset[Fault]:
-    """Return the replicas that stand twice in a partition's lists, each with its clause."""
-    isr = () if state is None else state.isr
-    lists = (("assigned.no-duplicates", assigned or ()), ("isr.no-duplicates", isr))
-    return frozenset((c, str(r)) for c, each in lists for r in each if each.count(r) > 1)
-
-
 def show_state(state: LeaderAndIsr | None) -> str:
     """Return the content of a partition's state as text, "" where there is none."""
     return "" if state is None else encode_state(to_znode(state)).decode()
@@ -124,6 +119,14 @@ class ObservationRules(AnyRules):
     """One protocol, as the judge holds lines of observations against it."""
 
     reads = OBSERVATIONS
+    needs: ClassVar[Mapping[str, str]]
+    """By clause: the kinds of lines that put it to the test."""
+    logged: ClassVar[frozenset[str]]
+    """Those of them that ZooKeeper's log puts to the test as well."""
+    unjudged: ClassVar[Mapping[str, str]]
+    """By clause: why no line can show it kept or broken."""
+    asked: ClassVar[Mapping[str, tuple[str, str]]]
+    """By clause: the reading, and its value, under which alone it is asked for."""
 
     @classmethod
     @abstractmethod
@@ -137,7 +140,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
     reads = LOGS
     judgement: ClassVar[Judgement[Any, Any]]
     router: ClassVar[type[Router[Any]]]
-    """Knows which znodes the protocol has (`reassure_judge.history.Router`)."""
+    """Knows which znodes the protocol has (`reassure_judge.router`)."""
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
     names: ClassVar[Names] = MappingProxyType({})
@@ -152,6 +155,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
     does not know who is there, where it may be either."""
     any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
     """What every write that a rule accepts puts to the test besides."""
+    assigns: ClassVar[type] = AssignedWritten
+    """The event that says which replicas are assigned (`find_assigned`)."""
     flights: ClassVar[tuple[type, ...]] = ()
     """The events that say whether a reassignment is under way, and to where (`find_target`)."""
     kept_at_rest: ClassVar[tuple[str, ...]] = ()
@@ -175,8 +180,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
         least = min_insync_replicas
         return self.router(self.readings, grace_ms, whole=whole, min_insync_replicas=least)
 
-    def make_book(self, tally: Tally) -> Book | None:
-        """Return what follows a cluster as a whole (`reassure_judge.books`), where it has to be."""
+    def make_tracker(self, tally: Tally) -> CrossPartitionTracker | None:
+        """Return what follows all partitions at once (`reassure_judge.cross_partition`), if any."""
         return None
 
     # What happens ---------------------------------------------------------------------------------
@@ -186,14 +191,14 @@ class Rules(AnyRules, Generic[Kept, Written]):
         """Return the state of a partition before anything was written."""
 
     @abstractmethod
-    def find_write(self, state: Kept, seen: Observation) -> Written | None:
+    def find_write(self, state: Kept, seen: SeenWrite) -> Written | None:
         """Say which write of the model was seen; None for what is none of a controller or leader.
 
         `state` is the likeliest one.
         """
 
     @abstractmethod
-    def take_over(self, state: Kept, seen: Observation) -> Iterable[Kept]:
+    def take_over(self, state: Kept, seen: SeenWrite) -> Iterable[Kept]:
         """Return what a state becomes by what was seen, which no rule is asked about."""
 
     def fail_over(self, state: Kept) -> Kept:
@@ -291,9 +296,14 @@ class Rules(AnyRules, Generic[Kept, Written]):
         """Return the clauses that a partition puts to the test by being there at rest."""
         return ()
 
+    def find_assigned(self, event: Any) -> ReplicaList | None:
+        """Return whom such an event says to be assigned, None where the partition is gone."""
+        assigned: ReplicaList | None = event.assigned
+        return assigned
+
     def tells_flight(self, event: object) -> bool | None:
         """Whether a reassignment is under way from here on; None where an event does not say."""
-        return None
+        return self.find_target(event) is not None if isinstance(event, self.flights) else None
 
     def find_target(self, event: object) -> ReplicaList | None:
         """Return where one of the `flights` says that a partition goes, None where it rests."""
@@ -339,3 +349,27 @@ class Rules(AnyRules, Generic[Kept, Written]):
         """
         there = partition.assigned is not None or partition.requests
         return partition if there else None
+
+
+class ReplicaRules(Rules[Kept, Written]):
+    """One protocol whose partitions have assigned replicas, an in-sync set and a leader."""
+
+    leaders = (ChangeIsr,)
+    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
+
+    def list_faults(self, partition: Any) -> frozenset[Fault]:
+        """Return what is wrong with a partition as it stands, replicas standing twice included."""
+        isr = () if partition.state is None else partition.state.isr
+        lists = (
+            ("assigned.no-duplicates", partition.assigned or ()),
+            ("isr.no-duplicates", isr),
+        )
+        twice = {(c, str(r)) for c, each in lists for r in each if each.count(r) > 1}
+        return super().list_faults(partition) | twice
+
+    def list_kept(self, partition: Any) -> Iterator[str]:
+        """Yield the clauses that a partition puts to the test by being there."""
+        if partition.assigned is not None:
+            yield "topic.removed-when-asked"
+        if partition.state is not None:
+            yield "partition.state-kept"

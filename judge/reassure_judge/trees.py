@@ -58,8 +58,7 @@ _PARENT: Final = re.compile(
     re.DOTALL,
 )
 _TREE: Final = re.compile(
-    rf"((?:/[^/]+)*?(?:{'|'.join(map(re.escape, sorted(TREES, reverse=True)))}))(?:/.*)?",
-    re.DOTALL,
+    rf"((?:/[^/]+)*?(?:{'|'.join(map(re.escape, sorted(TREES, reverse=True)))}))(?:/.*)?", re.DOTALL
 )
 
 

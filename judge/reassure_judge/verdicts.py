@@ -8,7 +8,7 @@ counted under it, not as a further violation.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
@@ -85,12 +85,7 @@ class Violation:
 
     @classmethod
     def unwritten(
-        cls,
-        place: "Place",
-        broken: Rejected,
-        expected: str,
-        before: str = "",
-        time_ms: int = 0,
+        cls, place: "Location", broken: Rejected, expected: str, before: str = "", time_ms: int = 0
     ) -> "Violation":
         """Return what no transaction shows; the place has the last one before it."""
         return cls(
@@ -109,9 +104,9 @@ class Violation:
         )
 
     @property
-    def place(self) -> "Place":
+    def place(self) -> "Location":
         """Where it happened."""
-        return Place(self.zxid, self.chroot, self.topic, self.partition, self.path)
+        return Location(self.zxid, self.chroot, self.topic, self.partition, self.path)
 
     def binds(self) -> bool:
         """Whether this counts against the verdict: not where the clause is only advice."""
@@ -141,7 +136,7 @@ class Violation:
         }
 
 
-class Place(NamedTuple):
+class Location(NamedTuple):
     """Where in a history something happened."""
 
     zxid: int
@@ -173,7 +168,7 @@ class Tally:
     _exercised: Counter[str] = field(default_factory=Counter)
     undecided: Counter[str] = field(default_factory=Counter)
     """By clause: how often it may have been kept or broken, and nobody can say which."""
-    first_undecided: dict[str, Place] = field(default_factory=dict)
+    first_undecided: dict[str, Location] = field(default_factory=dict)
     """By such a clause: where that came up first."""
     facts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By such a clause and hidden fact (`reassure_judge.hidden`): how often it was kept if that is
@@ -214,7 +209,9 @@ class Tally:
                     self._exercised[clause_id] += times * step.times
                 step.times = 0
 
-    def leave_open(self, clauses: Iterable[str], place: Place, facts: Iterable[str] = ()) -> None:
+    def leave_open(
+        self, clauses: Iterable[str], place: Location, facts: Iterable[str] = ()
+    ) -> None:
         """Note that nobody can say whether these clauses were kept there or broken.
 
         `facts` are those of which each alone would make them kept.
@@ -225,7 +222,7 @@ class Tally:
             self.undecided[clause_id] += 1
             self._note_first(clause_id, place)
 
-    def _note_first(self, clause_id: str, place: Place) -> None:
+    def _note_first(self, clause_id: str, place: Location) -> None:
         self.first_undecided[clause_id] = min(place, self.first_undecided.get(clause_id, place))
 
     def add(self, other: "Tally") -> None:
@@ -254,13 +251,7 @@ class ClauseVerdict:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
-        return {
-            "id": self.id,
-            "level": self.level,
-            "verdict": self.verdict,
-            "exercised": self.exercised,
-            "undecided": self.undecided,
-        }
+        return asdict(self)
 
 
 def merge_verdicts(verdicts: Iterable[ClauseVerdict]) -> ClauseVerdict:

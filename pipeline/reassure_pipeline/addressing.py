@@ -21,8 +21,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.history import CLOSE_SESSION, CREATE, DELETE, OWN_TREES, SET_DATA, SIGNS
+from reassure_judge.paths import OWN_TREES, SIGNS
 from reassure_judge.rules import Rules
+from reassure_judge.transaction_reader import CLOSE_SESSION, CREATE, DELETE, SET_DATA
 from reassure_pipeline.passes import choose_share
 from reassure_spec.znodes import parse_request_name
 from reassure_zookeeper.codec import HEADER, OP_HEADER, decode

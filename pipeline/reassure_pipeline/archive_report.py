@@ -10,7 +10,7 @@ from reassure_judge.verdicts import (
     HOLDS,
     UNKNOWN,
     VIOLATED,
-    Place,
+    Location,
     Violation,
     binds,
 )
@@ -47,7 +47,7 @@ class ArchiveReport:
     """All that was broken, advice included."""
     open: Findings
     """Findings that may be due to what is missing."""
-    undecided: Mapping[str, Place]
+    undecided: Mapping[str, Location]
     """Where each clause that may have been kept or broken was so first."""
     hidden: Mapping[tuple[str, str], int]
     """By such a clause and fact that no znode shows: how often it was kept if that is so."""

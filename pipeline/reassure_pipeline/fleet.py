@@ -21,14 +21,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from reassure_judge.history import (
-    AssignedWritten,
-    ControllerGone,
-    ElectionSeen,
-    Observation,
-    StateWritten,
-)
-from reassure_judge.kafka import ListsWritten
+from reassure_judge.history import ControllerGone, ElectionSeen, SeenWrite, StateWritten
 from reassure_judge.rules import Rules
 from reassure_pipeline.fleet_sums import (
     COMPLETED,
@@ -109,6 +102,8 @@ class Facts:
         self, archive: str, rules: Rules[Any, Any], tell: Callable[[Move], None] | None = None
     ) -> None:
         self._archive = archive
+        self._assigns = rules.assigns
+        self._find_assigned = rules.find_assigned
         self._find_target = rules.find_target
         self._find_route = rules.find_route
         self._tell = tell
@@ -119,10 +114,9 @@ class Facts:
         """Partitions that were of a kind since the beginning, and until when."""
         self._is_anew = False
         """Whether what is taken is what stands in a snapshot behind a hole."""
-        self._handlers: dict[type, Callable[[Observation], None]] = {
+        self._handlers: dict[type, Callable[[SeenWrite], None]] = {
             StateWritten: self._on_state,
-            AssignedWritten: self._on_assigned,
-            ListsWritten: self._on_assigned,
+            rules.assigns: self._on_assigned,
             ElectionSeen: self._on_election,
             ControllerGone: self._on_gone,
         }
@@ -130,13 +124,13 @@ class Facts:
         for event in rules.flights:
             self._handlers[event] = self._on_flight
 
-    def observe(self, seen: Observation) -> None:
+    def observe(self, seen: SeenWrite) -> None:
         """Take one observation."""
         handler = self._handlers.get(type(seen.event))
         if handler is not None:
             handler(seen)
 
-    def begin_anew(self, given: Iterable[Observation], time_ms: int) -> None:
+    def begin_anew(self, given: Iterable[SeenWrite], time_ms: int) -> None:
         """Take what stands in a snapshot behind a hole, by this time.
 
         What lasted before and still does counts on. What ended meanwhile, or began, did so at a
@@ -164,7 +158,7 @@ class Facts:
 
     # Partitions -----------------------------------------------------------------------------------
 
-    def _get(self, seen: Observation) -> _Partition:
+    def _get(self, seen: SeenWrite) -> _Partition:
         key = seen.chroot, seen.topic, seen.partition
         found = self._partitions.get(key)
         if found is None:
@@ -172,7 +166,7 @@ class Facts:
         found.epoch = seen.around.controller_epoch
         return found
 
-    def _on_state(self, seen: Observation) -> None:
+    def _on_state(self, seen: SeenWrite) -> None:
         one, state = self._get(seen), seen.event.state  # type: ignore[attr-defined]
         if state is None:
             one.isr, one.leader = None, NO_LEADER
@@ -187,7 +181,7 @@ class Facts:
                     led.append(state.leader)
         self._weigh(one, self._find_since(seen))
 
-    def _compare(self, seen: Observation, one: _Partition, leader: int, isr: ReplicaList) -> None:
+    def _compare(self, seen: SeenWrite, one: _Partition, leader: int, isr: ReplicaList) -> None:
         """Count what a state changes of the one before."""
         before, sums, time_ms = one.isr or (), self._sums, seen.time_ms
         if leader != one.leader:
@@ -214,9 +208,9 @@ class Facts:
                 had = sums.brokers.get(key, (0, 0))
                 sums.brokers[key] = had[0] + counts[0], had[1] + counts[1]
 
-    def _on_assigned(self, seen: Observation) -> None:
+    def _on_assigned(self, seen: SeenWrite) -> None:
         one = self._get(seen)
-        self._assign(one, _find_assigned(seen.event))
+        self._assign(one, self._find_assigned(seen.event))
         self._weigh(one, self._find_since(seen))
 
     def _assign(self, one: _Partition, assigned: ReplicaList | None) -> None:
@@ -231,7 +225,7 @@ class Facts:
             if len(flight.dropped) < _LISTED_STEPS:
                 flight.dropped.append(gone)
 
-    def _on_flight(self, seen: Observation) -> None:
+    def _on_flight(self, seen: SeenWrite) -> None:
         one, target, now = self._get(seen), self._find_target(seen.event), seen.time_ms
         before = one.assigned or ()
         flight = one.flight
@@ -246,8 +240,8 @@ class Facts:
         elif target is not None and flight is not None and target != flight.target:
             flight.target = target
             flight.changes += 1
-        if type(seen.event) is ListsWritten:
-            self._assign(one, _find_assigned(seen.event))
+        if type(seen.event) is self._assigns:
+            self._assign(one, self._find_assigned(seen.event))
         if target is None and flight is not None:
             end = (None, None) if self._is_anew else (seen.zxid, now)
             self._end(seen[:3], one, flight, end, now)
@@ -315,7 +309,7 @@ class Facts:
         if self._tell is not None:
             self._tell(move)
 
-    def _find_since(self, seen: Observation) -> int | None:
+    def _find_since(self, seen: SeenWrite) -> int | None:
         """Return since when it is as is seen, None for since the beginning."""
         return None if seen.given and not self._is_anew else seen.time_ms
 
@@ -345,7 +339,7 @@ class Facts:
 
     # Clusters -------------------------------------------------------------------------------------
 
-    def _on_election(self, seen: Observation) -> None:
+    def _on_election(self, seen: SeenWrite) -> None:
         cluster = self._clusters.setdefault(seen.chroot, _Cluster())
         event: ElectionSeen = seen.event  # type: ignore[assignment]
         broker, epoch = event.broker, event.epoch
@@ -367,7 +361,7 @@ class Facts:
         if not seen.given:
             self._sums.bins.add("controllers.elected", seen.time_ms)
 
-    def _on_gone(self, seen: Observation) -> None:
+    def _on_gone(self, seen: SeenWrite) -> None:
         cluster = self._clusters.setdefault(seen.chroot, _Cluster())
         if cluster.term is not None:
             cluster.lost = seen.zxid, seen.time_ms, cluster.term.broker
@@ -446,13 +440,6 @@ class Facts:
 
     def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
         return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
-
-
-def _find_assigned(event: object) -> ReplicaList | None:
-    """Return what an event says is assigned, None where the partition is gone."""
-    if isinstance(event, ListsWritten):
-        return None if event.assignment is None else event.assignment.replicas
-    return event.assigned  # type: ignore[attr-defined, no-any-return]
 
 
 def _find_kind(one: _Partition) -> str:

@@ -21,10 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from reassure_judge.observed.needs import ASKED, LOGGED, NEEDS, UNJUDGED
 from reassure_judge.protocols import get_observing, get_rules
 from reassure_judge.rules import OBSERVATIONS
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_pipeline.archive import RECOGNISED, Archive, contain, read_archive
 from reassure_pipeline.decodings import list_logs
 from reassure_spec.clauses import clauses_of_profile
@@ -280,7 +279,7 @@ class ObservedReport:
     partitions: int
     violations: tuple[Violation, ...]
     """All that was broken, advice included."""
-    undecided: Mapping[str, Place]
+    undecided: Mapping[str, Location]
     """Where each clause that may have been kept or broken was so first."""
     torn: tuple[TornLine, ...] = ()
     gaps: Mapping[str, int] = field(default_factory=dict)
@@ -386,16 +385,17 @@ def list_unjudged(
     profile: str, readings: Readings, exercised: Mapping[str, int], *, given: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the clauses of a profile that need observations and were not judged, and why."""
+    rules = get_observing()
     for clause in clauses_of_profile(profile):
         name = clause.id
-        reading, value = ASKED.get(name, ("", ""))
-        if exercised.get(name) or (name not in NEEDS and name not in UNJUDGED):
+        reading, value = rules.asked.get(name, ("", ""))
+        if exercised.get(name) or (name not in rules.needs and name not in rules.unjudged):
             continue
-        if name in UNJUDGED:
-            yield name, UNJUDGED[name]
+        if name in rules.unjudged:
+            yield name, rules.unjudged[name]
         elif reading and getattr(readings, field_name(reading)) != value:
             yield name, f"asked for under reading {reading}={value} only"
         elif given:
-            yield name, f"needs lines of kinds {NEEDS[name]} ({PAGE})"
-        elif get_rules(profile).reads == OBSERVATIONS or name not in LOGGED:
+            yield name, f"needs lines of kinds {rules.needs[name]} ({PAGE})"
+        elif get_rules(profile).reads == OBSERVATIONS or name not in rules.logged:
             yield name, f"needs observations, and there are none ({PAGE})"

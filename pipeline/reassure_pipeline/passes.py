@@ -37,10 +37,10 @@ from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation
+from reassure_judge.history import SeenWrite
 from reassure_judge.judge import Tracking
 from reassure_judge.rules import Rules
-from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
+from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Location, Tally, Violation
 from reassure_model.partition import Environment
 from reassure_pipeline.archive import BEGINNING, MIDDLE, SNAPSHOT, Archive, Beginning
 from reassure_pipeline.bases import Base, Restart, find_open
@@ -200,7 +200,7 @@ class Routing:
         if self._share != ALL:
             self.router.owns = lru_cache(maxsize=None)(self._share.has)
 
-    def begin(self) -> list[Observation]:
+    def begin(self) -> list[SeenWrite]:
         """Return the observations that the base consists of."""
         if self._base is None:
             return []
@@ -212,14 +212,14 @@ class Routing:
         self._note_keys(observations)
         return observations
 
-    def feed(self, transaction: Transaction) -> list[Observation]:
+    def feed(self, transaction: Transaction) -> list[SeenWrite]:
         """Return the observations of the next transaction."""
         observations = self.router.feed(transaction)
         if self._watchful:
             self._watch(transaction, observations)
         return observations
 
-    def get_feed(self) -> Callable[[Transaction], list[Observation]]:
+    def get_feed(self) -> Callable[[Transaction], list[SeenWrite]]:
         """Return what does what `feed` does, and no more than has to be done for this archive."""
         return self.feed if self._watchful else self.router.feed
 
@@ -234,7 +234,7 @@ class Routing:
         if zxid > self._zxid:
             self._zxid, self._time_ms = zxid, time_ms
 
-    def _watch(self, transaction: Transaction, observations: list[Observation]) -> None:
+    def _watch(self, transaction: Transaction, observations: list[SeenWrite]) -> None:
         known = self.known
         self._zxid, self._time_ms = transaction.zxid, transaction.time_ms
         if known.calm_zxid is None and transaction.time_ms > self._calm_ms:
@@ -247,7 +247,7 @@ class Routing:
                     known.in_flight[key] = seen.zxid
         self._note_keys(observations)
 
-    def _note_keys(self, observations: list[Observation]) -> None:
+    def _note_keys(self, observations: list[SeenWrite]) -> None:
         if self._keys is not None:
             self._keys.update((seen.chroot, seen.topic, seen.partition) for seen in observations)
 
@@ -319,7 +319,7 @@ class Judging:
         # Whoever does not ask for facts pays nothing for them.
         self.observe = self._tracking.observe if facts is None else self._observe_with_facts
 
-    def _observe_with_facts(self, seen: Observation) -> None:
+    def _observe_with_facts(self, seen: SeenWrite) -> None:
         self._tracking.observe(seen)
         self._facts.observe(seen)  # type: ignore[union-attr]
 
@@ -338,12 +338,12 @@ class Judging:
         """The partitions that were met."""
         return self._tracking.partitions.keys()
 
-    def begin(self, given: Sequence[Observation]) -> None:
+    def begin(self, given: Sequence[SeenWrite]) -> None:
         """Take what was there at the beginning."""
         for seen in given:
             self.observe(seen)
 
-    def begin_anew(self, given: Sequence[Observation], time_ms: int) -> None:
+    def begin_anew(self, given: Sequence[SeenWrite], time_ms: int) -> None:
         """Take what was there at the beginning of a later chapter, by that time."""
         for seen in given:
             self._tracking.observe(seen)
@@ -359,7 +359,8 @@ class Judging:
             return
         tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
         key = rest.chroot, rest.topic, rest.partition
-        tracker.rest(*key, rest.zxid, rest.around, rest.untouched, rest.time_ms)
+        place = Location(rest.zxid, *key, "")
+        tracker.rest(place, rest.around, rest.untouched, rest.time_ms)
 
     def sum_up(self) -> Judged:
         """Return what judging came to."""

@@ -16,9 +16,9 @@ from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.mutants import load_mutants
-from reassure_judge.history import written_paths
 from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
+from reassure_judge.transaction_reader import written_paths
 from reassure_judge.verdicts import Violation
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.clauses import load_clauses

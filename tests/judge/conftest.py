@@ -1,31 +1,29 @@
 """A simulated cluster whose reference controller leaves transactions for the judge."""
 
 import random
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_judge.history import iterate_observations
+sys.path.insert(0, str(Path(__file__).parent))
+
+from history_steps import to_op
+
 from reassure_judge.judge import Judge, Tracking
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
 from reassure_judge.rules import Rules
-from reassure_model.partition import LeaderAndIsr, to_znode
+from reassure_judge.transaction_reader import iterate_observations
+from reassure_judge.verdicts import ClauseVerdict
+from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kip_236 import next_write
-from reassure_model.writes import (
-    CreateReassignment,
-    CreateState,
-    DeleteReassignment,
-    DeleteRequest,
-    UpdateReassignment,
-    Write,
-    WriteAssigned,
-    WriteState,
-)
+from reassure_model.writes import DeleteRequest, Write, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import StateZnode
@@ -94,20 +92,27 @@ class Simulation:
         path = self.path(znodes.broker_path(broker))
         self.write(Create(path, registration, ephemeral=True), session=broker)
 
+    def come_back(self, broker: int) -> int:
+        """Register a broker in a new session."""
+        data = znodes.encode_broker("127.0.0.1", 9092, 0)
+        again = Create(self.path(znodes.broker_path(broker)), data, ephemeral=True)
+        return self.write(again, session=broker + 40)
+
     def die(self, broker: int) -> None:
         """End a broker's session."""
         path = self.path(znodes.broker_path(broker))
         self.write(CloseSession((path,)), session=broker)
 
-    def elect(self) -> int:
+    def elect(self, session: int = CONTROLLER_SESSION, *, ephemeral: bool = True) -> int:
         """Elect a controller; the one before is forgotten."""
         if self.epoch:
             self.write(Delete(self.path(znodes.CONTROLLER)), session=CONTROLLER_SESSION)
         self.epoch += 1
+        content = znodes.encode_controller(1, 0)
         return self.write(
-            Create(self.path(znodes.CONTROLLER), znodes.encode_controller(1, 0), ephemeral=True),
+            Create(self.path(znodes.CONTROLLER), content, ephemeral=ephemeral),
             SetData(self.path(znodes.CONTROLLER_EPOCH), str(self.epoch).encode(), self.epoch),
-            session=CONTROLLER_SESSION,
+            session=session,
         )
 
     def submit(self, *target: int, partition: int = 0, topic: str = "orders") -> int:
@@ -135,10 +140,30 @@ class Simulation:
         session = state.leader if session is None else session
         return self.write(self.state_op(state), session=session)
 
+    def raised(self, **changes: Any) -> WriteState:
+        """Return a controller's write of the state with the next epoch and these changes."""
+        state = self.state
+        return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
+
+    def perform_raised(self, **changes: Any) -> int:
+        """Write the state as the controller, with the next epoch and these changes."""
+        return self.perform(self.raised(**changes))
+
+    def in_flight(self, *target: int, until: type = DeleteRequest) -> None:
+        """Submit a request and let the controller work until it would write such a thing."""
+        self.submit(*target)
+        for write in self.steps():
+            if isinstance(write, until):
+                return
+            self.perform(write)
+
+    def verdict(self, clause: str) -> ClauseVerdict:
+        """Return the verdict on a clause."""
+        return next(verdict for verdict in self.judge.report().verdicts if verdict.id == clause)
+
     def state_op(self, state: LeaderAndIsr) -> Op:
         """Return the write of a partition state."""
-        data = znodes.encode_state(to_znode(state))
-        return SetData(self.path(znodes.state_path("orders", 0)), data, 1)
+        return self.find_op(WriteState(state))
 
     def perform(self, write: Write, *, fenced: bool = True) -> int:
         """Carry out a write of the model as the controller does; return its zxid."""
@@ -146,27 +171,7 @@ class Simulation:
 
     def find_op(self, write: Write) -> Op:
         """Return the operation that a write of the model is."""
-        child = self.path(znodes.reassignment_path("orders", 0))
-        match write:
-            case CreateState(state):
-                path = self.path(znodes.state_path("orders", 0))
-                op = self.state_op(state)
-                assert isinstance(op, SetData)
-                return Create(path, op.data)
-            case WriteState(state):
-                return self.state_op(state)
-            case WriteAssigned(assigned):
-                path = self.path(znodes.topic_path("orders"))
-                return SetData(path, znodes.encode_topic({0: assigned}), 1)
-            case CreateReassignment(record):
-                return Create(child, _record(record.top, record.target))
-            case UpdateReassignment(record):
-                return SetData(child, _record(record.top, record.target), 1)
-            case DeleteReassignment():
-                return Delete(child)
-            case DeleteRequest(sequence):
-                return Delete(self.path(znodes.request_path(sequence)))
-        raise AssertionError(write)
+        return to_op(write, "orders", self.chroot)
 
     def steps(self) -> Iterator[Write]:
         """Yield what the reference controller owes, one write at a time; the caller performs it."""
@@ -234,10 +239,6 @@ class DrivenSimulation(Simulation):
     def counted(self, clause_id: str) -> int:
         """Return how often a clause was put to the test."""
         return self.judge.exercised[clause_id]
-
-
-def _record(top: int, target: tuple[int, ...]) -> bytes:
-    return znodes.encode_reassignment(znodes.ReassignmentZnode(top, target))
 
 
 @pytest.fixture

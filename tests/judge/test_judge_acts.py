@@ -1,6 +1,5 @@
 """Ordinary acts of a controller are green at any time, and red without what shows them."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from reassure_judge.judge import Judge
 from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import UNKNOWN, VIOLATED
-from reassure_model.writes import DeleteRequest, WriteState
+from reassure_model.writes import DeleteRequest
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, override_readings
 from reassure_zookeeper.transactions import Create, Delete, SetData
@@ -17,12 +16,6 @@ CLIENT = 50
 PREFERRED = b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
 SETTINGS = znodes.topic_config_path("orders")
 EVERYBODY = znodes.DEFAULT_BROKER_CONFIG
-
-
-def write(sim: Any, **changes: Any) -> int:
-    """Write the state as the controller, with the next epoch; return the zxid."""
-    epoch = sim.state.leader_epoch + 1
-    return sim.perform(WriteState(replace(sim.state, leader_epoch=epoch, **changes)))  # type: ignore[no-any-return]
 
 
 def set_up(sim: Any, path: str, name: str, value: str) -> None:
@@ -48,7 +41,7 @@ def test_preferred_election_that_was_asked_for_is_sound(simulation: Any) -> None
     """A client asks, the first replica is elected, the controller removes what was asked."""
     let_second_lead(simulation)
     simulation.write(Create(znodes.PREFERRED_ELECTION, PREFERRED), session=CLIENT)
-    write(simulation, leader=1)
+    simulation.perform_raised(leader=1)
     simulation.write(Delete(znodes.PREFERRED_ELECTION), session=900, fenced=True)
     simulation.run()
     assert simulation.broken() == []
@@ -61,7 +54,7 @@ def test_preferred_election_that_nobody_asked_for_is_red(simulation: Any) -> Non
     let_second_lead(simulation)
     other = PREFERRED.replace(b'"partition":0', b'"partition":1')
     simulation.write(Create(znodes.PREFERRED_ELECTION, other), session=CLIENT)
-    zxid = write(simulation, leader=1)
+    zxid = simulation.perform_raised(leader=1)
     assert simulation.broken() == [("election.only-when-due", zxid)]
 
 
@@ -69,7 +62,7 @@ def test_preferred_election_that_nobody_asked_for_is_red(simulation: Any) -> Non
 def test_unasked_preferred_election_is_sound_under_its_reading(simulation: Any) -> None:
     """Who declares that brokers rebalance leaders by themselves is judged so."""
     let_second_lead(simulation)
-    write(simulation, leader=1)
+    simulation.perform_raised(leader=1)
     automatic = override_readings(Readings(), {"election.preferred": "automatic"})
     judge = Judge("kip-236", automatic)
     for transaction in simulation.history:
@@ -87,7 +80,7 @@ def test_controlled_shutdown_is_cleared_by_the_end_of_the_registration(
 ) -> None:
     """Leader or follower: what was written before the broker went is sound once it is gone."""
     other = 3 - broker
-    write(simulation, leader=other, isr=(other,))
+    simulation.perform_raised(leader=other, isr=(other,))
     simulation.die(broker)
     simulation.run()
     assert simulation.broken() == []
@@ -98,7 +91,7 @@ def test_controlled_shutdown_is_cleared_by_the_end_of_the_registration(
 @pytest.mark.clause("act.controlled-shutdown")
 def test_broker_that_stays_was_not_about_to_stop(simulation: Any) -> None:
     """At rest with the broker still there the write is a violation, at its own zxid."""
-    zxid = write(simulation, isr=(1,))
+    zxid = simulation.perform_raised(isr=(1,))
     simulation.submit(1, 2)
     assert simulation.judge.violations == []
     simulation.judge.quiesce()
@@ -109,7 +102,7 @@ def test_broker_that_stays_was_not_about_to_stop(simulation: Any) -> None:
 @pytest.mark.clause("act.controlled-shutdown")
 def test_broker_that_stays_for_too_long_was_not_about_to_stop(simulation: Any) -> None:
     """Nobody says when it rests: longer than any shutdown takes is a violation as well."""
-    zxid = write(simulation, isr=(1,))
+    zxid = simulation.perform_raised(isr=(1,))
     for _ in range(SHUTDOWN_MS // 100_000 + 1):
         simulation.change_isr(1)
     found = [(v.clause, v.zxid) for v in simulation.judge.violations]
@@ -119,18 +112,16 @@ def test_broker_that_stays_for_too_long_was_not_about_to_stop(simulation: Any) -
 @pytest.mark.clause("act.controlled-shutdown")
 def test_history_that_ends_before_leaves_it_unknown(simulation: Any) -> None:
     """Where the history ends with the broker still there, nobody can say."""
-    write(simulation, isr=(1,))
-    verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
-    assert verdicts["isr.remove.only-when-due"] == UNKNOWN
+    simulation.perform_raised(isr=(1,))
+    assert simulation.verdict("isr.remove.only-when-due").verdict == UNKNOWN
     simulation.judge.quiesce()
-    verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
-    assert verdicts["isr.remove.only-when-due"] == VIOLATED
+    assert simulation.verdict("isr.remove.only-when-due").verdict == VIOLATED
 
 
 @pytest.mark.clause("act.controlled-shutdown")
 def test_end_of_another_broker_clears_nothing(simulation: Any) -> None:
     """Only the broker that was taken out can show that it was about to stop."""
-    zxid = write(simulation, isr=(1,))
+    zxid = simulation.perform_raised(isr=(1,))
     simulation.die(3)
     simulation.run()
     assert ("isr.remove.only-when-due", zxid) in simulation.broken()
@@ -152,7 +143,7 @@ def test_unclean_election_is_sound_where_it_is_allowed(simulation: Any, path: st
     """The topic's own settings allow it, or the default of all brokers."""
     set_up(simulation, path, znodes.UNCLEAN, "true")
     lose_leader(simulation)
-    write(simulation, leader=2, isr=(2,))
+    simulation.perform_raised(leader=2, isr=(2,))
     simulation.run()
     assert simulation.broken() == []
     assert simulation.judge.exercised["act.unclean-election"] == 1
@@ -168,7 +159,7 @@ def test_unclean_election_is_red_elsewhere(
         if value is not None:
             set_up(simulation, path, znodes.UNCLEAN, value)
     lose_leader(simulation)
-    zxid = write(simulation, leader=2, isr=(2,))
+    zxid = simulation.perform_raised(leader=2, isr=(2,))
     assert simulation.broken() == [("election.clean", zxid)]
 
 

@@ -6,9 +6,9 @@ from typing import get_args, get_type_hints
 import pytest
 
 from reassure_judge import alike
-from reassure_judge.history import iterate_observations
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
+from reassure_judge.transaction_reader import iterate_observations
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory

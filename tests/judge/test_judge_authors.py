@@ -45,21 +45,10 @@ def verdict_of(judge: Judge, clause: str) -> str:
     return next(v.verdict for v in judge.report().verdicts if v.id == clause)
 
 
-def elect_other(simulation: Any) -> None:
-    """Have another session win the next term."""
-    simulation.write(Delete(znodes.CONTROLLER), session=50)
-    simulation.epoch += 1
-    simulation.write(
-        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True),
-        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
-        session=OTHER,
-    )
-
-
 @pytest.mark.clause("controller.write.by-controller")
 def test_deposed_controller_is_named_whatever_it_checks(simulation: Any) -> None:
     """One whose term is over may not write, under the fence of the next term neither."""
-    elect_other(simulation)
+    simulation.elect(OTHER)
     zxid = write_as(simulation, CONTROLLER)
     (found,) = simulation.judge.violations
     assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
@@ -88,12 +77,12 @@ def test_wrong_author_is_named(
 
 def test_deposed_controller_without_a_fence_breaks_both(simulation: Any) -> None:
     """Who is no controller any more and checks nothing breaks two rules in one violation."""
-    elect_other(simulation)
+    simulation.elect(OTHER)
     zxid = write_as(simulation, CONTROLLER, -1)
     (found,) = simulation.judge.violations
     assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
     assert found.besides == ("controller.write.epoch-checked",)
-    assert verdict_of(simulation.judge, "controller.write.epoch-checked") == "violated"
+    assert simulation.verdict("controller.write.epoch-checked").verdict == "violated"
 
 
 def test_last_winner_may_write_until_the_next_election(simulation: Any) -> None:
@@ -105,7 +94,7 @@ def test_last_winner_may_write_until_the_next_election(simulation: Any) -> None:
 
 def test_winner_of_two_terms_is_no_deposed_controller(simulation: Any) -> None:
     """A session that wins again acts again."""
-    elect_other(simulation)
+    simulation.elect(OTHER)
     simulation.elect()
     write_as(simulation, CONTROLLER)
     assert simulation.broken() == []
@@ -114,13 +103,7 @@ def test_winner_of_two_terms_is_no_deposed_controller(simulation: Any) -> None:
 @pytest.mark.clause("controller.registered-ephemeral")
 def test_persistent_controller_is_named(simulation: Any) -> None:
     """A `/controller` that would outlive its session is a violation of the election."""
-    simulation.write(Delete(znodes.CONTROLLER), session=50)
-    simulation.epoch += 1
-    zxid = simulation.write(
-        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0)),
-        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
-        session=OTHER,
-    )
+    zxid = simulation.elect(OTHER, ephemeral=False)
     assert simulation.broken() == [("controller.registered-ephemeral", zxid)]
 
 
@@ -142,13 +125,7 @@ def test_broker_that_is_controller_writes_as_either(make_simulation: Any) -> Non
     """A session that is both changes the in-sync set as leader, and raises epochs as controller."""
     simulation = make_simulation()
     simulation.start()
-    simulation.write(Delete(znodes.CONTROLLER), session=50)
-    simulation.epoch += 1
-    simulation.write(
-        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
-        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
-        session=1,
-    )
+    simulation.elect(1)
     simulation.change_isr(1)
     simulation.change_isr(1, 2)
     assert simulation.broken() == []

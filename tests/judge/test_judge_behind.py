@@ -9,7 +9,7 @@ import pytest
 
 from reassure_judge.messages import describe
 from reassure_judge.protocols import kip_236, make_rules
-from reassure_judge.standing import look_past
+from reassure_judge.protocols.kip_236.possible import look_past
 from reassure_model.invariants import GOALS
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
@@ -28,22 +28,16 @@ from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create
 
 
-def raised(simulation: Any, **changes: Any) -> WriteState:
-    """Return a controller's write of the state with the next epoch and these changes."""
-    state = simulation.state
-    return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
-
-
 def test_last_replica_cut_behind_another_mistake_is_named(simulation: Any) -> None:
     """An in-sync set that is cut to nothing (KAFKA-5083) is named behind an earlier rejection."""
     first = simulation.perform(WriteAssigned((1, 2, 4)))
-    empty = simulation.perform(raised(simulation, isr=(), leader=-1))
+    empty = simulation.perform_raised(isr=(), leader=-1)
     found = {v.zxid: (v.clause, *v.besides) for v in simulation.judge.violations}
     assert list(found) == [first, empty]
     assert "isr.never-empty" in found[empty]
     verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
     assert verdicts["isr.never-empty"] == "violated"
-    simulation.perform(raised(simulation, isr=(), leader=-1))
+    simulation.perform_raised(isr=(), leader=-1)
     assert len(simulation.judge.violations) == 2
     assert simulation.judge.report().follow_ups == 1
 
@@ -54,7 +48,7 @@ def test_leader_outside_the_assignment_is_named_once(simulation: Any) -> None:
     assert [v.zxid for v in simulation.judge.violations] == [first]
     assert "leader.assigned" in simulation.judge.violations[0].besides
     simulation.change_isr(1)
-    second = simulation.perform(raised(simulation, leader=3, isr=(3,)))
+    second = simulation.perform_raised(leader=3, isr=(3,))
     assert [v.zxid for v in simulation.judge.violations] == [first, second]
 
 
@@ -289,8 +283,8 @@ def test_what_the_rules_let_through_is_never_right_all_the_same(
         return Accepted(replace(partition, state=write.state), ("election.held",))
 
     monkeypatch.setattr(kip_236, "accept_write", allow)
-    strange = simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
-    simulation.perform(raised(simulation, leader=4, isr=(1, 2)))
+    strange = simulation.perform_raised(leader=4, isr=(1, 2))
+    simulation.perform_raised(leader=4, isr=(1, 2))
     (found,) = simulation.judge.violations
     assert (found.zxid, {found.clause, *found.besides}) == (
         strange,

@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 
 from reassure_judge import doubt, tracker
-from reassure_judge.doubt import CERTAIN, GRACE_MS, Change, Changes, Doubt, Setting, Views
+from reassure_judge.doubt import CERTAIN, GRACE_MS, Changes, ChangeTime, Doubt, Setting, Views
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import (
     HOLDS,
     NOT_EXERCISED,
     UNKNOWN,
     VIOLATED,
-    ClauseVerdict,
     Violation,
     count_broken,
     summarise,
@@ -28,25 +27,6 @@ PROFILE = "kip-236"
 REMOVED = "isr.remove.only-when-due"
 
 
-def raised(simulation: Any, **changes: Any) -> WriteState:
-    """Return a controller's write of the state with the next epoch and these changes."""
-    state = simulation.state
-    return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
-
-
-def come_back(simulation: Any, broker: int) -> int:
-    """Register a broker in a new session."""
-    registration = znodes.encode_broker("127.0.0.1", 9092, 0)
-    path = znodes.broker_path(broker)
-    zxid = simulation.write(Create(path, registration, ephemeral=True), session=broker + 40)
-    return int(zxid)
-
-
-def verdict_of(judge: Judge, clause: str) -> ClauseVerdict:
-    """Return the verdict on a clause."""
-    return next(verdict for verdict in judge.report().verdicts if verdict.id == clause)
-
-
 @pytest.mark.parametrize("returned", range(2, 13))
 def test_any_number_of_brokers_may_come_at_once(make_simulation: Any, returned: int) -> None:
     """However many brokers are in doubt, and whichever was not noticed, nothing is violated."""
@@ -56,10 +36,10 @@ def test_any_number_of_brokers_may_come_at_once(make_simulation: Any, returned: 
         simulation.die(broker)
     simulation.judge.router.settle("")
     for broker in range(2, 13):
-        come_back(simulation, broker)
+        simulation.come_back(broker)
     # Broker by broker the controller has noticed the others, and one it has not.
     isr = tuple(broker for broker in range(1, 13) if broker != returned)
-    simulation.perform(raised(simulation, isr=isr))
+    simulation.perform_raised(isr=isr)
     assert simulation.broken() == []
     assert simulation.judge.undecided[REMOVED] == 1
     assert simulation.judge.exercised[REMOVED] == 0
@@ -69,11 +49,11 @@ def test_what_doubt_allows_is_unknown(simulation: Any) -> None:
     """A write that only another view allows leaves the clause that rejects it unknown."""
     simulation.die(2)
     simulation.judge.router.settle("")
-    come_back(simulation, 2)
+    simulation.come_back(2)
     before = dict(simulation.judge.exercised)
-    simulation.perform(raised(simulation, isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
-    found = verdict_of(simulation.judge, REMOVED)
+    found = simulation.verdict(REMOVED)
     assert (found.verdict, found.exercised, found.undecided) == (UNKNOWN, 0, 1)
     after = simulation.judge.exercised
     own = {"controller.write.by-controller", "controller.write.epoch-checked", "znode.well-formed"}
@@ -84,8 +64,8 @@ def test_doubt_excuses_nothing_that_no_view_allows(simulation: Any) -> None:
     """A broker in doubt does not excuse the removal of another one."""
     simulation.die(3)
     simulation.judge.router.settle("")
-    come_back(simulation, 3)
-    zxid = simulation.perform(raised(simulation, isr=(1,)))
+    simulation.come_back(3)
+    zxid = simulation.perform_raised(isr=(1,))
     assert simulation.broken() == [(REMOVED, zxid)]
 
 
@@ -93,7 +73,7 @@ def returned_before_the_term(simulation: Any) -> int:
     """Have a broker return, then a controller elected, which takes it out of the in-sync set."""
     simulation.die(2)
     simulation.judge.router.settle("")
-    come_back(simulation, 2)
+    simulation.come_back(2)
     simulation.elect()
     state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 1)
     return int(simulation.perform(WriteState(replace(state, isr=(1,), controller_epoch=2))))
@@ -142,12 +122,12 @@ def test_doubt_ends_with_the_grace(simulation: Any) -> None:
 def test_grace_counts_from_the_newest_change() -> None:
     """Each broker has a grace of its own, and a later change of it begins another."""
     changes = Changes()
-    changes.note_registration(1, Change(10, 1000))
-    changes.note_registration(2, Change(11, 2000))
+    changes.note_registration(1, ChangeTime(10, 1000))
+    changes.note_registration(2, ChangeTime(11, 2000))
     how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
     assert changes.get_doubt("t", 2000, 1000, 0, **how).brokers == {1, 2}
     assert changes.get_doubt("t", 2001, 1000, 0, **how).brokers == {2}
-    changes.note_registration(1, Change(12, 2500))
+    changes.note_registration(1, ChangeTime(12, 2500))
     assert changes.get_doubt("t", 3001, 1000, 0, **how).brokers == {1}
     assert changes.get_doubt("t", 3500, 1000, 0, **how).peers == {1}
     assert changes.get_doubt("t", 3501, 1000, 0, **how) is CERTAIN
@@ -156,14 +136,14 @@ def test_grace_counts_from_the_newest_change() -> None:
 def test_doubt_begins_with_the_term_and_ends_at_rest() -> None:
     """Only what came after the election is news to a controller, and after a rest nothing is."""
     changes = Changes()
-    changes.note_registration(1, Change(10, 1000))
-    changes.note_registration(2, Change(12, 1000))
+    changes.note_registration(1, ChangeTime(10, 1000))
+    changes.note_registration(2, ChangeTime(12, 1000))
     how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
     found = changes.get_doubt("t", 1000, 1000, 11, **how)
     assert (found.brokers, found.peers) == ({2}, {1, 2})
     changes.settle(12)
     assert changes.get_doubt("t", 1000, 1000, 0, **how) is CERTAIN
-    changes.note_registration(3, Change(13, 1000))
+    changes.note_registration(3, ChangeTime(13, 1000))
     assert changes.get_doubt("t", 10**9, 1000, 0, **how).brokers == {3}
 
 
@@ -217,9 +197,9 @@ def test_more_views_than_are_tried_make_it_unknown(
     simulation.submit(3, 4)
     simulation.run()
     for broker in (3, 4):
-        come_back(simulation, broker)
+        simulation.come_back(broker)
     monkeypatch.setattr(doubt, "MOST_VIEWS", 2)
-    simulation.perform(raised(simulation, isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     assert simulation.judge.undecided["complete.target-in-sync"] == 1
     assert simulation.state.isr == (1,)
@@ -230,14 +210,14 @@ def test_more_states_than_are_kept_make_it_unknown(
 ) -> None:
     """Where not every possible state can be kept, what is rejected from there is unknown."""
     monkeypatch.setattr(tracker, "MOST_STATES", 1)
-    first = simulation.perform(raised(simulation, isr=(1,)))
+    first = simulation.perform_raised(isr=(1,))
     sequence = simulation.submit(2, 3)
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
     state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
     simulation.perform(WriteState(state))
     assert simulation.broken() == [(REMOVED, first)]
     assert simulation.judge.undecided["leader-epoch.raised-by-one"] == 1
-    assert verdict_of(simulation.judge, "leader-epoch.raised-by-one").verdict == UNKNOWN
+    assert simulation.verdict("leader-epoch.raised-by-one").verdict == UNKNOWN
 
 
 def refuse(simulation: Any, *target: int) -> None:
@@ -386,7 +366,7 @@ def test_exercises_are_counted_one_by_one(simulation: Any) -> None:
         "isr.change.leader-kept": 1,
     }
     before = simulation.judge.exercised.copy()
-    simulation.perform(raised(simulation, leader=9, isr=(9,)))
+    simulation.perform_raised(leader=9, isr=(9,))
     assert simulation.judge.exercised - before == {
         "controller.write.by-controller": 1,
         "controller.write.epoch-checked": 1,
@@ -414,7 +394,7 @@ def test_every_view_of_twelve_brokers_is_tried(
         simulation.die(broker)
     simulation.judge.router.settle("")
     for broker in range(2, brokers + 1):
-        come_back(simulation, broker)
+        simulation.come_back(broker)
     state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
     zxid = simulation.perform(WriteState(state))
     clause = "leader-epoch.raised-by-one"
@@ -425,20 +405,20 @@ def test_every_view_of_twelve_brokers_is_tried(
 def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any) -> None:
     """Where moments of rest are told a change is news until the next one, however long after."""
     simulation.die(2)
-    come_back(simulation, 2)
-    simulation.perform(raised(simulation, isr=(1,)))
+    simulation.come_back(2)
+    simulation.perform_raised(isr=(1,))
     assert simulation.broken() == []
     simulation.change_isr(1, 2)
     simulation.judge.quiesce("")
-    zxid = simulation.perform(raised(simulation, isr=(1,)))
+    zxid = simulation.perform_raised(isr=(1,))
     assert simulation.broken() == [(REMOVED, zxid)]
 
 
 @pytest.mark.parametrize(
     "note",
     [
-        lambda changes: changes.note_registration(1, Change(20, 5000)),
-        lambda changes: changes.note_first_name(1, Change(20, 5000)),
+        lambda changes: changes.note_registration(1, ChangeTime(20, 5000)),
+        lambda changes: changes.note_first_name(1, ChangeTime(20, 5000)),
         lambda changes: changes.note_setting(
             Setting(20, 5000, "t", Environment(frozenset(), frozenset()))
         ),
@@ -498,7 +478,7 @@ def test_what_is_accepted_after_too_many_states_is_unknown_too(
 ) -> None:
     """Where states were given up a write that the others allow proves nothing of its clauses."""
     monkeypatch.setattr(tracker, "MOST_STATES", 1)
-    simulation.perform(raised(simulation, isr=(1,)))
+    simulation.perform_raised(isr=(1,))
     sequence = simulation.submit(2, 3)
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
     clause = "isr.change.by-leader"
@@ -506,7 +486,7 @@ def test_what_is_accepted_after_too_many_states_is_unknown_too(
     simulation.change_isr(1, 2)
     assert simulation.judge.undecided[clause] == 1
     assert simulation.judge.exercised[clause] == before
-    assert verdict_of(simulation.judge, clause).verdict == UNKNOWN
+    assert simulation.verdict(clause).verdict == UNKNOWN
 
 
 def test_record_that_nobody_asked_for_is_red_whoever_is_in_doubt(make_simulation: Any) -> None:
@@ -517,6 +497,6 @@ def test_record_that_nobody_asked_for_is_red_whoever_is_in_doubt(make_simulation
         simulation.die(broker)
     simulation.run()
     for broker in range(2, 16):
-        come_back(simulation, broker)
+        simulation.come_back(broker)
     zxid = simulation.perform(CreateReassignment(Reassignment(tuple(range(2, 16)), 2)))
     assert simulation.broken() == [("child.from-request", zxid)]

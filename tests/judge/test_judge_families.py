@@ -6,24 +6,24 @@ it has *noticed*, which may be as old as the grace allows. It takes silent steps
 drop when nothing is to be dropped, or decides a request, and writes later or never.
 """
 
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Final
 
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from history_steps import to_op
+
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
 from reassure_judge.verdicts import NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.outcome import Accepted
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    Request,
-)
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236 import (
     NothingToDo,
     Refusal,
@@ -37,13 +37,13 @@ from reassure_model.protocols.kip_236.rules import accept_write
 from reassure_model.writes import (
     ChangeIsr,
     CreateReassignment,
-    CreateState,
     DeleteReassignment,
     DeleteRequest,
     UpdateReassignment,
     Write,
     WriteAssigned,
     WriteState,
+    adopt,
 )
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
@@ -101,7 +101,6 @@ class World:
         self.news: dict[int, int] = {}
         """Brokers of which the controller may not know, by the time since when."""
         self.minimum_ms = 0
-        self.old_minimum = 1
         self.controller = 0
         self.earlier: list[int] = []
         """Sessions that won earlier terms."""
@@ -138,43 +137,11 @@ class World:
         """Write what a controller writes: by the acting one, under its fence, unless told not."""
         session = self.controller if session is None else session
         fence = self.epoch + 1 if fence == -9 else fence
-        return self.append(self.find_op(write), session=session, fence=fence)
-
-    def find_op(self, write: Write) -> Op:
-        """Return the operation that a write is."""
-        child = znodes.reassignment_path("t", 0)
-        match write:
-            case CreateState(state):
-                return Create(znodes.state_path("t", 0), _state(state))
-            case WriteState(state) | ChangeIsr(state, _):
-                return SetData(znodes.state_path("t", 0), _state(state), 1)
-            case WriteAssigned(assigned):
-                return SetData(znodes.topic_path("t"), znodes.encode_topic({0: assigned}), 1)
-            case CreateReassignment(record):
-                return Create(child, _record(record))
-            case UpdateReassignment(record):
-                return SetData(child, _record(record), 1)
-            case DeleteReassignment():
-                return Delete(child)
-            case DeleteRequest(sequence):
-                return Delete(znodes.request_path(sequence))
-        raise AssertionError(write)
+        return self.append(to_op(write, "t"), session=session, fence=fence)
 
     def follow(self, write: Write) -> None:
         """Change the truth by a write, whatever the rules say of it."""
-        truth = self.truth
-        match write:
-            case CreateState(state) | WriteState(state) | ChangeIsr(state, _):
-                self.truth = replace(truth, state=state)
-            case WriteAssigned(assigned):
-                self.truth = replace(truth, assigned=assigned)
-            case CreateReassignment(record) | UpdateReassignment(record):
-                self.truth = replace(truth, reassignment=record)
-            case DeleteReassignment():
-                self.truth = replace(truth, reassignment=None)
-            case DeleteRequest(sequence):
-                left = tuple(r for r in truth.requests if r.sequence != sequence)
-                self.truth = replace(truth, requests=left)
+        self.truth = adopt(self.truth, write)
 
     # -- what the others do
 
@@ -225,7 +192,6 @@ class World:
         partition = apply_failover(before, self.readings)
         self.mind = Mind(partition, self.live, known, self.minimum)
         self.news.clear()
-        self.old_minimum = self.minimum
 
     def request(self, *target: int) -> None:
         """Ask for a reassignment."""
@@ -253,7 +219,7 @@ class World:
             return
         data = znodes.encode_config({"min.insync.replicas": str(minimum)})
         self.append(Create(znodes.topic_config_path("t"), data))
-        self.old_minimum, self.minimum, self.minimum_ms = self.minimum, minimum, self.time_ms
+        self.minimum, self.minimum_ms = minimum, self.time_ms
 
     def is_minimum_news(self) -> bool:
         """Whether the controller still acts by the settings of before."""
@@ -271,7 +237,7 @@ class World:
         else:
             return
         change = ChangeIsr(replace(state, isr=isr), state.leader)
-        self.append(self.find_op(change), session=self.sessions[state.leader])
+        self.append(to_op(change, "t"), session=self.sessions[state.leader])
         self.follow(change)
 
     # -- what the controller does
@@ -371,16 +337,6 @@ def _memory(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _state(state: LeaderAndIsr) -> bytes:
-    fields = state.leader, state.leader_epoch, state.controller_epoch, state.isr
-    return znodes.encode_state(znodes.StateZnode(*fields))
-
-
-def _record(record: Reassignment) -> bytes:
-    found = znodes.ReassignmentZnode(record.top, record.target, record.legacy)
-    return znodes.encode_reassignment(found)
-
-
 # -- moves: (what, which, another) as small numbers, so that they shrink
 
 Move = tuple[int, int, int]
@@ -443,12 +399,7 @@ def play(world: World, moves: Iterable[Move], *, rests: bool) -> None:
     moves=st.lists(MOVES, min_size=20, max_size=70),
 )
 def test_sound_histories_are_never_red(
-    profile: str,
-    brokers: int,
-    shared: bool,
-    configured: bool,
-    rests: bool,
-    moves: list[Move],
+    profile: str, brokers: int, shared: bool, configured: bool, rests: bool, moves: list[Move]
 ) -> None:
     """Whatever comes and goes, and whatever the controller has not noticed, nothing is violated."""
     world = World(profile, brokers, shared=shared, configured=configured)
@@ -477,25 +428,17 @@ def commit(world: World, write: Write, **how: Any) -> int:
     return zxid
 
 
+def led(world: World) -> LeaderAndIsr | None:
+    """Return the state where somebody alive and in sync leads."""
+    state = world.truth.state
+    able = state is not None and state.leader in world.live and state.leader in state.isr
+    return state if able else None
+
+
 def jump_epoch(world: World) -> int:
     """Raise the leader epoch by two."""
     assert world.truth.state is not None
     return commit(world, raised(world, leader_epoch=world.truth.state.leader_epoch + 2))
-
-
-def stamp_old_epoch(world: World) -> int:
-    """Write with the number of an earlier term."""
-    return commit(world, raised(world, controller_epoch=world.epoch - 1))
-
-
-def write_unfenced(world: World) -> int:
-    """Write as the controller without the check of the epoch."""
-    return commit(world, raised(world), fence=None)
-
-
-def check_any_version(world: World) -> int:
-    """Write as the controller under a check that always passes."""
-    return commit(world, raised(world), fence=-1)
 
 
 def write_deposed(world: World) -> int | None:
@@ -506,17 +449,15 @@ def write_deposed(world: World) -> int | None:
 
 def write_as_client(world: World) -> int | None:
     """Write as a controller what only one may write, as a plain client."""
-    assigned = world.truth.assigned or ()
-    if assigned == assigned[::-1]:
-        return None
-    return commit(world, WriteAssigned(assigned[::-1]), session=CLIENT)
+    back = (world.truth.assigned or ())[::-1]
+    is_same = world.truth.assigned == back
+    return None if is_same else commit(world, WriteAssigned(back), session=CLIENT)
 
 
 def empty_isr(world: World) -> int | None:
     """Leave nobody in sync."""
-    if world.truth.state is None or not world.truth.state.isr:
-        return None
-    return commit(world, raised(world, isr=()))
+    state = world.truth.state
+    return commit(world, raised(world, isr=())) if state is not None and state.isr else None
 
 
 def lead_out_of_sync(world: World) -> int | None:
@@ -525,17 +466,12 @@ def lead_out_of_sync(world: World) -> int | None:
     if state is None or state.leader not in world.live:
         return None
     others = [b for b in world.brokers if b not in (*state.isr, state.leader)]
-    if not others:
-        return None
-    return commit(world, raised(world, leader=others[0]))
+    return commit(world, raised(world, leader=others[0])) if others else None
 
 
 def give_up_leader(world: World) -> int | None:
     """Leave a partition without a leader whose leader is alive."""
-    state = world.truth.state
-    if state is None or state.leader not in world.live or state.leader not in state.isr:
-        return None
-    return commit(world, raised(world, leader=-1))
+    return commit(world, raised(world, leader=-1)) if led(world) else None
 
 
 def change_isr_as_follower(world: World) -> int | None:
@@ -550,11 +486,11 @@ def change_isr_as_follower(world: World) -> int | None:
 
 def admit_stranger(world: World) -> int | None:
     """Let the leader admit a broker that is not assigned."""
-    state, assigned = world.truth.state, world.truth.assigned or ()
-    others = [b for b in world.brokers if b not in assigned]
-    if state is None or state.leader not in world.live or state.leader not in state.isr:
+    state = led(world)
+    if state is None:
         return None
-    others = [b for b in others if b not in state.isr]
+    known = {*(world.truth.assigned or ()), *state.isr}
+    others = [b for b in world.brokers if b not in known]
     if not others:
         return None
     change = ChangeIsr(replace(state, isr=(*state.isr, others[0])), state.leader)
@@ -580,17 +516,15 @@ def record_unasked(world: World) -> int | None:
     """Record a target that nobody asked for."""
     flight = world.truth.reassignment
     wanted = Reassignment((*world.brokers, 99), 3 if flight is None else flight.top)
-    return commit(
-        world, CreateReassignment(wanted) if flight is None else UpdateReassignment(wanted)
-    )
+    make = CreateReassignment if flight is None else UpdateReassignment
+    return commit(world, make(wanted))
 
 
 def remove_record(world: World) -> int | None:
     """Remove the record of a reassignment whose target is not assigned."""
     flight = world.truth.reassignment
-    if flight is None or world.truth.assigned == flight.target:
-        return None
-    return commit(world, DeleteReassignment())
+    is_open = flight is not None and world.truth.assigned != flight.target
+    return commit(world, DeleteReassignment()) if is_open else None
 
 
 def remove_request_first(world: World) -> int | None:
@@ -620,41 +554,52 @@ def raise_controller_epoch(world: World) -> int:
 
 
 ANY: Final = ""
-MISTAKES: Final[dict[Callable[[World], int | None], str]] = {
-    jump_epoch: "leader-epoch.raised-by-one",
-    stamp_old_epoch: "state.controller-epoch-stamped",
-    write_unfenced: "controller.write.epoch-checked",
-    check_any_version: "controller.write.epoch-checked",
-    write_deposed: "controller.write.by-controller",
-    write_as_client: "controller.write.by-controller",
-    empty_isr: "isr.never-empty",
-    lead_out_of_sync: ANY,
-    give_up_leader: ANY,
-    change_isr_as_follower: "isr.change.by-leader",
-    admit_stranger: "isr.change.assigned-only",
-    assign_twice: "assigned.no-duplicates",
-    assign_stranger: ANY,
-    record_unasked: "child.from-request",
-    remove_record: ANY,
-    remove_request_first: "request.delete.child-first",
-    write_garbage: "znode.well-formed",
-    raise_controller_epoch: "controller.election.atomic",
+Mistake = Callable[[World], int | None]
+MISTAKES: Final[dict[str, tuple[Mistake, str]]] = {
+    "an epoch is left out": (jump_epoch, "leader-epoch.raised-by-one"),
+    "the number of an earlier term": (
+        lambda world: commit(world, raised(world, controller_epoch=world.epoch - 1)),
+        "state.controller-epoch-stamped",
+    ),
+    "no check of the epoch": (
+        lambda world: commit(world, raised(world), fence=None),
+        "controller.write.epoch-checked",
+    ),
+    "a check that always passes": (
+        lambda world: commit(world, raised(world), fence=-1),
+        "controller.write.epoch-checked",
+    ),
+    "a deposed controller": (write_deposed, "controller.write.by-controller"),
+    "a client": (write_as_client, "controller.write.by-controller"),
+    "nobody in sync": (empty_isr, "isr.never-empty"),
+    "a leader out of sync": (lead_out_of_sync, ANY),
+    "a leader given up": (give_up_leader, ANY),
+    "a follower's set": (change_isr_as_follower, "isr.change.by-leader"),
+    "a stranger in sync": (admit_stranger, "isr.change.assigned-only"),
+    "a replica twice": (assign_twice, "assigned.no-duplicates"),
+    "a stranger assigned": (assign_stranger, ANY),
+    "a record unasked": (record_unasked, "child.from-request"),
+    "a record removed": (remove_record, ANY),
+    "a request removed first": (remove_request_first, "request.delete.child-first"),
+    "garbage": (write_garbage, "znode.well-formed"),
+    "a term without an election": (raise_controller_epoch, "controller.election.atomic"),
 }
 
 
-def plant(world: World, mistake: Callable[[World], int | None]) -> None:
+def plant(world: World, name: str) -> None:
     """Make a mistake when nothing is in doubt, where that is possible; see that it is named."""
     world.pass_time(2 * GRACE_MS)
     world.notice_all()
     world.planted = True
+    mistake, clause_id = MISTAKES[name]
     zxid = mistake(world)
     if zxid is None:
-        event(f"not possible: {mistake.__name__}")
+        event(f"not possible: {name}")
         return
     found = [v for v in world.judge.violations if v.zxid == zxid]
-    assert found, (mistake.__name__, zxid, world.judge.tracking.partitions)
+    assert found, (name, zxid, world.judge.tracking.partitions)
     named = {clause for v in found for clause in (v.clause, *v.besides)}
-    assert MISTAKES[mistake] in (ANY, *named), (mistake.__name__, found)
+    assert clause_id in (ANY, *named), (name, found)
     verdicts = {verdict.id: verdict.verdict for verdict in world.judge.report().verdicts}
     assert {verdicts[clause] for clause in named} <= {VIOLATED, NOT_FOLLOWED}
 
@@ -668,11 +613,7 @@ def plant(world: World, mistake: Callable[[World], int | None]) -> None:
     moves=st.lists(st.lists(MOVES, max_size=15), min_size=3, max_size=3),
 )
 def test_planted_mistakes_are_named_behind_one_another(
-    profile: str,
-    brokers: int,
-    shared: bool,
-    mistakes: list[Callable[[World], int | None]],
-    moves: list[list[Move]],
+    profile: str, brokers: int, shared: bool, mistakes: list[str], moves: list[list[Move]]
 ) -> None:
     """Each mistake outside doubt is named where it was made, whatever was wrong before it."""
     world = World(profile, brokers, shared=shared, configured=True)

@@ -392,10 +392,7 @@ def test_last_replica_may_be_taken_out_only_at_a_deletion(tmp_path: Path) -> Non
 @pytest.mark.clause("isr.never-empty")
 @pytest.mark.parametrize(
     ("zxid", "old", "new"),
-    [
-        (0xCE, b'"isr":[2]', b'"isr":[]'),
-        (0xCC, b'"leader":-1', b'"leader":3'),
-    ],
+    [(0xCE, b'"isr":[2]', b'"isr":[]'), (0xCC, b'"leader":-1', b'"leader":3')],
 )
 def test_deletion_takes_one_after_the_other_and_leaves_no_leader(
     zxid: int, old: bytes, new: bytes, tmp_path: Path

@@ -10,13 +10,19 @@ from typing import Any
 import pytest
 
 from reassure_judge.authors import judge_authority, make_author
-from reassure_judge.history import ElectionSeen, Observation, StateWritten
+from reassure_judge.history import ElectionSeen, SeenWrite, StateWritten
 from reassure_judge.judge import Judge, Tracking
-from reassure_judge.kafka import ListsWritten
-from reassure_judge.kafka_leaders import find_firsts
-from reassure_judge.kafka_partition import AlterIsr, Hosted, RestoreEntry, WriteLists, Written
 from reassure_judge.protocols import make_rules
 from reassure_judge.protocols.kafka_zk import accept
+from reassure_judge.protocols.kafka_zk.leaders import find_firsts
+from reassure_judge.protocols.kafka_zk.partition import (
+    AlterIsr,
+    Logged,
+    RestoreEntry,
+    WriteLists,
+    Written,
+)
+from reassure_judge.protocols.kafka_zk.router import ListsWritten
 from reassure_judge.rules import Possible
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import HOLDS, NOT_EXERCISED, Tally
@@ -91,16 +97,10 @@ FOUND = {
         0xCB: "leader-epoch.raised-with-reason",
         0xCC: "leader-epoch.raised-with-reason",
     },
-    "tango": {
-        0xCF: "leader-epoch.raised-with-reason",
-    },
+    "tango": {0xCF: "leader-epoch.raised-with-reason"},
     "sierra": {},
     "kilo": {0x71: "move.path.others-kept", 0x8A: "leader-epoch.raised-with-reason"},
-    "quebec": {
-        0x81: "controller.write.by-controller",
-        0x82: "move.path.others-kept",
-        0x87: BY,
-    },
+    "quebec": {0x81: "controller.write.by-controller", 0x82: "move.path.others-kept", 0x87: BY},
     "hotel_f": {
         0xDF: "isr.change.assigned-only",
         0xE0: "leader.assigned",
@@ -165,11 +165,7 @@ FOUND = {
         0xCB: "shipped.complete.leader-first",
         0xDA: "controller.election.atomic",
     },
-    "mike": {
-        0x3D: "isr.never-empty",
-        0x3F: "isr.never-empty",
-        0x40: "isr.never-empty",
-    },
+    "mike": {0x3D: "isr.never-empty", 0x3F: "isr.never-empty", 0x40: "isr.never-empty"},
     "november": {
         0x32: "isr.change.assigned-only",
         0x33: "isr.change.assigned-only",
@@ -330,7 +326,7 @@ def alter_state(old: LeaderAndIsr, new: LeaderAndIsr) -> Iterator[Wrong]:
         yield replace(new, controller_epoch=new.controller_epoch - 1), stamped
 
 
-def alter_lists(partition: Hosted, new: Assignment) -> Iterator[Wrong]:
+def alter_lists(partition: Logged, new: Assignment) -> Iterator[Wrong]:
     """Yield assignments that nobody may write in the place of this one."""
     old = Assignment(partition.assigned or (), partition.adding, partition.removing)
     twice = {"assigned.no-duplicates"}
@@ -353,9 +349,9 @@ def alter_lists(partition: Hosted, new: Assignment) -> Iterator[Wrong]:
         yield kept, {"shipped.assignment.original-derivable", "shipped.assignment.target-first"}
 
 
-def alter(tracker: PartitionTracker, seen: Observation) -> Iterator[tuple[Observation, set[str]]]:
+def alter(tracker: PartitionTracker, seen: SeenWrite) -> Iterator[tuple[SeenWrite, set[str]]]:
     """Yield an observation of a write with something wrong in it, in every way that there is."""
-    partition: Hosted = tracker.partition
+    partition: Logged = tracker.partition
     match seen.event:
         case StateWritten(new, writer) if new is not None and partition.state is not None:
             for state, clauses in alter_state(partition.state, new):
@@ -374,7 +370,7 @@ def copy(tracker: PartitionTracker) -> PartitionTracker:
     return other
 
 
-def follow(name: str, scratch: Path, look: Callable[[PartitionTracker, Observation], None]) -> None:
+def follow(name: str, scratch: Path, look: Callable[[PartitionTracker, SeenWrite], None]) -> None:
     """Judge a log, and have a look at every observation of a partition before it is judged."""
     judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
     tracking: Tracking = judge.tracking
@@ -394,7 +390,7 @@ def test_whatever_is_wrong_in_one_write_is_named_there(name: str, tmp_path: Path
     """Each write of a sound log, altered in each of these ways, is named at that very write."""
     tried, missed = 0, []
 
-    def look(tracker: PartitionTracker, seen: Observation) -> None:
+    def look(tracker: PartitionTracker, seen: SeenWrite) -> None:
         nonlocal tried
         for wrong, clauses in alter(tracker, seen):
             if name == "old_01022" and isinstance(wrong.event, ListsWritten):
@@ -477,8 +473,7 @@ def test_controller_takes_out_what_is_done_and_adds_nothing(name: str, tmp_path:
 
 @pytest.mark.clause("shipped.isr.within-assigned")
 @pytest.mark.parametrize(
-    ("name", "wrong", "answer"),
-    [("oscar", 0x80, 0x93), ("lima", 0x87, 0xAD), ("runH", 0xAF, 0xB1)],
+    ("name", "wrong", "answer"), [("oscar", 0x80, 0x93), ("lima", 0x87, 0xAD), ("runH", 0xAF, 0xB1)]
 )
 def test_fault_that_passes_is_named_once_the_controller_was_at_another_event(
     name: str, wrong: int, answer: int, tmp_path: Path
@@ -535,7 +530,7 @@ def test_entry_dropped_for_no_call_is_named(name: str, named: set[int], tmp_path
 # Defects of Kafka that no log here shows ------------------------------------------------------
 
 
-def judge_written(hosted: Hosted, write: Written, **around: Any) -> str:
+def judge_written(hosted: Logged, write: Written, **around: Any) -> str:
     """Return the clause by which a write is rejected under kafka-zk, "" where it is accepted."""
     live = frozenset({1, 2, 3, 4})
     seen = Environment(live=around.pop("live", live), known=live, controller_epoch=1, **around)
@@ -551,7 +546,7 @@ ONE = LeaderAndIsr(1, 4, 1, (1, 2))
 def test_cancel_that_loses_the_last_copy_is_named(isr: tuple[int, ...]) -> None:
     """A cancel that leaves no in-sync replica assigned is named; one that leaves one is sound."""
     state = LeaderAndIsr(2, 3, 1, isr)
-    moved = Hosted((2, 3, 1), (2, 3), (1,), state)
+    moved = Logged((2, 3, 1), (2, 3), (1,), state)
     cancel = WriteLists(Assignment((1,)))
     assert judge_written(moved, cancel) == ("" if 1 in isr else "shipped.change.keeps-in-sync")
 
@@ -561,7 +556,7 @@ def test_cancel_that_loses_the_last_copy_is_named(isr: tuple[int, ...]) -> None:
 def test_entry_that_a_controller_writes_back_is_named(profile: str) -> None:
     """What a client has withdrawn is not for the controller to ask for again."""
     rules = make_rules(profile, get_profile(profile))
-    hosted = Hosted((1, 2), state=ONE, earlier=(3,))
+    hosted = Logged((1, 2), state=ONE, earlier=(3,))
     live = frozenset({1, 2})
     outcome = rules.accept(Possible(hosted), RestoreEntry((3,)), Environment(live, live))
     assert isinstance(outcome, Rejected)
@@ -571,7 +566,7 @@ def test_entry_that_a_controller_writes_back_is_named(profile: str) -> None:
 @pytest.mark.clause("isr.change.live-only")
 def test_leader_that_writes_by_itself_reads_no_registration() -> None:
     """Who is not registered may join by the leader's own write, not by the controller's."""
-    hosted = Hosted((1, 2, 3), state=ONE)
+    hosted = Logged((1, 2, 3), state=ONE)
     joined = replace(ONE, isr=(1, 2, 3))
     dead = frozenset({1, 2, 4})
     assert judge_written(hosted, ChangeIsr(joined, 1), live=dead) == ""
@@ -582,7 +577,7 @@ def test_leader_that_writes_by_itself_reads_no_registration() -> None:
 @pytest.mark.clause("shipped.leader.none-when-stopped")
 def test_death_of_a_leader_may_take_two_epochs() -> None:
     """A dead leader leaves the set and nobody leads, then a successor is elected."""
-    hosted = Hosted((1, 2, 3), state=LeaderAndIsr(1, 4, 1, (1, 2, 3)))
+    hosted = Logged((1, 2, 3), state=LeaderAndIsr(1, 4, 1, (1, 2, 3)))
     dead = frozenset({2, 3, 4})
     lost = WriteState(LeaderAndIsr(-1, 5, 1, (2, 3)))
     assert judge_written(hosted, lost, live=dead) == ""

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,12 +13,11 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from walks import LegacyWalk
+from walks import JudgedWalk, LegacyWalk, find_unplanted, on
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.judge import Judge
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
-from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
+from reassure_model.environment import Die, Failover, Join, Leave, On, Return
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236_legacy import (
     Ask,
@@ -30,74 +30,46 @@ from reassure_model.protocols.kip_236_legacy.entries import LIVES
 from reassure_model.writes import DeleteReassignment
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile, override_readings
-from reassure_spec.znodes import LegacyEntry, RequestZnode
-from reassure_zookeeper.transactions import Create, Delete, SetData
+from reassure_spec.znodes import LegacyEntry, ReplicaList, RequestZnode
 
 PROFILE: Final = "kip-236-legacy"
-ACTS: Final = {Create: "create", SetData: "change", Delete: "remove"}
 T0: Final = ("t", 0)
 T1: Final = ("t", 1)
 TAKEN_UP: Final = override_readings(get_profile(PROFILE), {"legacy.rewrite": "taken-up"})
 FILLED: Final = override_readings(get_profile(PROFILE), {"legacy.original-replicas": "controller"})
 
 
-class Judged:
-    """A walk that a judge follows; wherever the controller has nothing to do the cluster rests."""
+class Judged(JudgedWalk):
+    """A walk with the old znode that a judge follows."""
 
-    def __init__(self, readings: Readings | None = None) -> None:
-        self.walk = LegacyWalk({T0: (1, 2), T1: (2, 3)}, 5, readings)
-        self.judge = Judge(PROFILE, self.walk.readings)
-        self._fed = 0
-        self.rest()
+    def __init__(self, *actions: object, readings: Readings | None = None) -> None:
+        super().__init__(LegacyWalk({T0: (1, 2), T1: (2, 3)}, 5, readings), PROFILE)
+        self.take(*actions)
 
-    def feed(self) -> None:
-        """Let the judge read what was written since."""
-        for transaction in self.walk.transactions[self._fed :]:
-            self.judge.feed(transaction)
-        self._fed = len(self.walk.transactions)
+    def put_request(self, target: ReplicaList, *, legacy: bool) -> int:
+        """Make a request as the controller that the model does not owe."""
+        data = znodes.encode_request(RequestZnode({T0: target}, legacy))
+        sequence = self.walk.state.next_sequence
+        self.walk.state = replace(self.walk.state, next_sequence=sequence + 1)
+        return self.control(self.walk.cluster.create(znodes.request_path(sequence), data))
 
-    def rest(self) -> None:
-        """Let the controller do all that it owes, and rest."""
-        self.walk.run()
-        self.look_at_rest()
+    def put_znode(self, *entries: LegacyEntry) -> int:
+        """Write the old znode as the controller."""
+        data = znodes.encode_reassign_partitions(entries)
+        return self.control(self.walk.cluster.put(znodes.REASSIGN_PARTITIONS, data))
 
-    def look_at_rest(self) -> None:
-        """Tell the judge that the cluster rests."""
-        self.feed()
-        self.judge.quiesce()
+    def drop_znode(self, *, fenced: bool = True) -> int:
+        """Delete the old znode as the controller."""
+        return self.control(self.walk.cluster.delete(znodes.REASSIGN_PARTITIONS), fenced=fenced)
 
-    def take(self, *actions: object) -> None:
-        """Take actions."""
-        for action in actions:
-            self.walk.take(action)
-        self.feed()
+    def put_record(self, top: int, *, legacy: bool) -> int:
+        """Write the record in flight as the controller."""
+        record = znodes.encode_reassignment(znodes.ReassignmentZnode(top, (2, 4), legacy))
+        return self.control(self.walk.cluster.put(znodes.reassignment_path(*T0), record))
 
-    def finish(self) -> None:
-        """Let everybody act until nothing changes, resting in between."""
-        for _ in range(20):
-            self.rest()
-            zxid = self.walk.cluster.zxid
-            self.walk.join_all()
-            if self.walk.cluster.zxid == zxid:
-                return
-
-    def broken(self) -> list[tuple[str, int]]:
-        """Return clause and zxid of each violation."""
-        self.feed()
-        for tracker in self.judge.tracking.partitions.values():
-            tracker.suspicions.rest()
-        return [(each.clause, each.zxid) for each in self.judge.violations]
-
-    def exercised(self) -> set[str]:
-        """Return the clauses of the old znode that were put to the test."""
-        self.feed()
-        return {name for name, times in self.judge.exercised.items() if times}
-
-    def control(self, *ops: object, fenced: bool = True) -> int:
-        """Write as the controller what the model does not owe."""
-        zxid = self.walk.cluster.control(*ops, fenced=fenced)  # type: ignore[arg-type]
-        self.feed()
-        return zxid
+    def drop_record(self) -> int:
+        """Delete the record in flight as the controller."""
+        return self.control(*self.walk.find_ops(T0, DeleteReassignment()))
 
 
 def write(*entries: tuple[tuple[str, int], tuple[int, ...]]) -> WriteLegacy:
@@ -145,17 +117,9 @@ def choose(what: int, which: int, other: int) -> object:
 
 def play(judged: Judged, moves: list[tuple[int, int, int]]) -> None:
     """Take moves; what is not possible changes nothing."""
-    for what, which, other in moves:
-        if what <= 3:
-            for _ in range(1 + which):
-                judged.walk.control()
-            continue
-        if what == 7 and len(judged.walk.state.get(T0).requests) > 2:
-            continue
-        try:
-            judged.take(choose(what, which, other))
-        except NotPossible:
-            continue
+    for move in moves:
+        if move[0] != 7 or len(judged.walk.state.get(T0).requests) <= 2:
+            judged.play([(1 + move[1] if move[0] <= 3 else 0, partial(choose, *move))])
 
 
 @pytest.mark.parametrize("readings", [None, TAKEN_UP, FILLED], ids=["as-is", "taken-up", "filled"])
@@ -165,7 +129,7 @@ def test_sound_walks_hold(
     readings: Readings | None, moves: list[tuple[int, int, int]], rests: bool
 ) -> None:
     """Whatever clients, brokers and controllers do, what the model owes and writes is allowed."""
-    judged = Judged(readings)
+    judged = Judged(readings=readings)
     for move in moves:
         play(judged, [move])
         if rests and judged.walk.find_step() is None:
@@ -186,10 +150,7 @@ def test_sound_walks_hold_when_nobody_says_that_they_rest(
     judged = Judged()
     play(judged, moves)
     judged.walk.settle()
-    judge = Judge(PROFILE, get_profile(PROFILE))
-    for transaction in judged.walk.transactions:
-        judge.feed(transaction)
-    assert [(v.clause, v.reason) for v in judge.violations] == []
+    assert [(v.clause, v.reason) for v in judged.judge_anew(PROFILE).violations] == []
 
 
 @pytest.mark.clause("legacy.failover.half-done", "legacy.failover.translated-again")
@@ -197,17 +158,8 @@ def test_failover_at_every_place_is_sound() -> None:
     """Whichever write was the last of a controller's, the next one ends as it would have."""
     exercised: set[str] = set()
     for place in range(40):
-        judged = Judged()
-        judged.take(write((T0, (2, 4)), (T1, (9, 9))), Ask(((T1, (3, 2)),)))
-        steps = 0
-        for _ in range(12):
-            while steps != place and judged.walk.control():
-                steps += 1
-            if steps == place:
-                judged.take(Failover())
-                steps += 1
-            judged.walk.join_all()
-        judged.finish()
+        judged = Judged(write((T0, (2, 4)), (T1, (9, 9))), Ask(((T1, (3, 2)),)))
+        judged.fail_over_at(place, 12)
         assert judged.broken() == []
         assert judged.walk.state.get(T0).assigned == (2, 4)
         assert judged.walk.state.entries is None
@@ -230,59 +182,41 @@ def test_failover_at_every_place_is_sound() -> None:
             },
         ),
         ([write((T0, (9,)))], {"legacy.entry.refused-removed"}),
-        ([write((T0, (2, 4))), "run", DeleteLegacy()], {"legacy.znode.delete-does-not-cancel"}),
-        ([write((T0, (2, 4))), "run", Ask(((T0, (3, 4)),))], {"legacy.conflict.both-ways"}),
+        ([write((T0, (2, 4))), "rest", DeleteLegacy()], {"legacy.znode.delete-does-not-cancel"}),
+        ([write((T0, (2, 4))), "rest", Ask(((T0, (3, 4)),))], {"legacy.conflict.both-ways"}),
         (
-            [write((T0, (2, 4))), "run", Ask(((T0, (3, 4)),)), Failover()],
+            [write((T0, (2, 4))), "rest", Ask(((T0, (3, 4)),)), Failover()],
             {"legacy.failover.same-flag", "legacy.failover.sources-in-order"},
         ),
         (
-            [write((T0, (2, 4))), "run", Failover(), "run", write((T0, (3, 4))), DeleteLegacy()],
+            [write((T0, (2, 4))), "rest", Failover(), "rest", write((T0, (3, 4))), DeleteLegacy()],
             {"legacy.failover.translated-again"},
         ),
         (
-            [
-                write((T0, (2, 4))),
-                "run",
-                DeleteLegacy(),
-                write((T0, (3, 4))),
-                Failover(),
-            ],
+            [write((T0, (2, 4))), "rest", DeleteLegacy(), write((T0, (3, 4))), Failover()],
             {"legacy.failover.top-from-child"},
         ),
-        (
-            [WriteLegacy((LegacyEntry(T0, (2, 1), (2, 1)),))],
-            {"legacy.original.rollback"},
-        ),
+        ([WriteLegacy((LegacyEntry(T0, (2, 1), (2, 1)),))], {"legacy.original.rollback"}),
     ],
 )
 def test_clauses_are_put_to_the_test(actions: list[object], clauses: set[str]) -> None:
     """Each clause on the old znode that a log can show comes up in a plain story, and holds."""
-    judged = Judged()
-    for action in actions:
-        if action == "run":
-            judged.rest()
-        else:
-            judged.take(action)
+    judged = Judged(*actions)
     judged.finish()
     assert judged.broken() == []
     assert clauses <= judged.exercised()
-    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
-    assert {verdicts[name] for name in clauses} == {HOLDS}
+    assert {judged.verdict(name) for name in clauses} == {HOLDS}
 
 
 @pytest.mark.clause("legacy.rewrite.taken-up", "legacy.original.recorded")
 def test_readings_of_the_old_znode_are_carried_out() -> None:
     """Entries that came later are owed a request by one reading, and may wait by the other."""
     for readings, owed in ((None, []), (TAKEN_UP, ["legacy.translate.request"])):
-        judged = Judged(readings)
-        judged.take(write((T0, (2, 4))))
-        judged.rest()
+        judged = Judged(write((T0, (2, 4))), "rest", readings=readings)
         judged.take(write((T0, (2, 4)), (T1, (3, 4))))
         judged.look_at_rest()
         assert [clause for clause, _ in judged.broken()] == owed
-    judged = Judged(FILLED)
-    judged.take(write((T0, (2, 4))))
+    judged = Judged(write((T0, (2, 4))), readings=FILLED)
     judged.finish()
     assert judged.broken() == []
     assert "legacy.original.recorded" in judged.exercised()
@@ -291,286 +225,169 @@ def test_readings_of_the_old_znode_are_carried_out() -> None:
 # Planted mistakes ---------------------------------------------------------------------------------
 
 
-def find_until(judged: Judged, kind: type, *, joins: bool = True) -> object:
-    """Let everybody act until the controller is about to take a step of a kind; return it."""
-    for _ in range(60):
-        step = judged.walk.find_step()
-        if isinstance(step, kind):
-            judged.feed()
-            return step
-        if step is None:
-            judged.look_at_rest()
-            assert joins, f"no {kind.__name__} comes"
-            judged.walk.join_all()
-        else:
-            judged.walk.control()
-    raise AssertionError(f"no {kind.__name__} comes")
+MOVE: Final = write((T0, (2, 4)))
+"""A client asks for T0 to move."""
+TWO: Final = write((T0, (3, 4)), (T1, (3, 4)))
+Plant = Callable[[], tuple[Judged, int]]
 
 
-def in_flight() -> Judged:
-    """Return a cluster in which T0 moves by the old route, and waits."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    judged.rest()
-    return judged
+def after(*actions: object) -> Callable[[], Judged]:
+    """Return what makes a cluster in which this has happened."""
+    return lambda: Judged(*actions)
+
+
+asked = after(MOVE)
+in_flight = after(MOVE, "rest")
+"""T0 moves by the old route, and waits."""
 
 
 def before_record_goes() -> Judged:
     """Return a cluster that is about to take out the entry of what is complete."""
     judged = in_flight()
-    step = find_until(judged, RewriteZnode)
-    assert step == RewriteZnode((), "complete")
+    assert judged.until(RewriteZnode) == RewriteZnode((), "complete")
     return judged
 
 
-def put_request(judged: Judged, target: tuple[int, ...], *, legacy: bool) -> int:
-    """Make a request as the controller that the model does not owe."""
-    data = znodes.encode_request(RequestZnode({T0: target}, legacy))
-    sequence = judged.walk.state.next_sequence
-    judged.walk.state = replace(judged.walk.state, next_sequence=sequence + 1)
-    return judged.control(judged.walk.cluster.create(znodes.request_path(sequence), data))
-
-
-def put_znode(judged: Judged, *entries: LegacyEntry, fenced: bool = True) -> int:
-    """Write the old znode as the controller."""
-    data = znodes.encode_reassign_partitions(entries)
-    return judged.control(judged.walk.cluster.put(znodes.REASSIGN_PARTITIONS, data), fenced=fenced)
-
-
-def drop_znode(judged: Judged, *, fenced: bool = True) -> int:
-    """Delete the old znode as the controller."""
-    return judged.control(judged.walk.cluster.delete(znodes.REASSIGN_PARTITIONS), fenced=fenced)
-
-
-def plant_request_of_nobody() -> tuple[Judged, int]:
-    """A request is made that no entry asks for."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    return judged, put_request(judged, (3, 4), legacy=True)
-
-
-def plant_unmarked_request() -> tuple[Judged, int]:
-    """The request of an entry does not say legacy."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    return judged, put_request(judged, (2, 4), legacy=False)
-
-
-def plant_early_removal() -> tuple[Judged, int]:
-    """An entry goes while its move goes on."""
-    judged = in_flight()
-    return judged, drop_znode(judged)
-
-
-def plant_early_rewrite() -> tuple[Judged, int]:
-    """One of two entries goes while its move goes on."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4)), (T1, (3, 4))))
-    judged.rest()
-    return judged, put_znode(judged, LegacyEntry(T1, (3, 4)))
-
-
-def plant_lost_by_rewrite() -> tuple[Judged, int]:
-    """A newer entry goes, and another that is as new stays."""
-    judged = in_flight()
-    judged.take(write((T0, (3, 4)), (T1, (3, 4))))
-    return judged, put_znode(judged, LegacyEntry(T1, (3, 4)))
-
-
-def plant_untranslated_removal() -> tuple[Judged, int]:
-    """The znode is deleted before anything was made of it."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    return judged, drop_znode(judged)
-
-
-def plant_lost_entry() -> tuple[Judged, int]:
-    """A newer entry for the same partition goes with the older one."""
-    judged = in_flight()
-    judged.take(write((T0, (3, 4))))
-    return judged, drop_znode(judged)
-
-
-def plant_empty_rewrite() -> tuple[Judged, int]:
-    """The last entry is taken out and the znode stays."""
-    judged = before_record_goes()
-    return judged, put_znode(judged)
-
-
-def plant_record_before_entry() -> tuple[Judged, int]:
-    """The record goes first, the entry after it."""
-    judged = before_record_goes()
-    op = judged.walk.find_ops(T0, DeleteReassignment())
-    return judged, judged.control(*op)
-
-
-def plant_invented_entry() -> tuple[Judged, int]:
-    """The controller adds an entry that nobody asked for."""
-    judged = in_flight()
-    return judged, put_znode(judged, LegacyEntry(T0, (2, 4)), LegacyEntry(T1, (3, 4)))
-
-
-def plant_other_target() -> tuple[Judged, int]:
-    """The controller writes another target into an entry."""
-    judged = in_flight()
-    return judged, put_znode(judged, LegacyEntry(T0, (4, 2)))
-
-
-def plant_resurrected_znode() -> tuple[Judged, int]:
-    """The controller makes the znode again that a client has deleted."""
-    judged = in_flight()
-    judged.take(DeleteLegacy())
+def resurrect_znode(judged: Judged) -> int:
+    """Make the znode again that a client has deleted."""
     judged.look_at_rest()
     data = znodes.encode_reassign_partitions([LegacyEntry(T0, (2, 4))])
-    create = judged.walk.cluster.create(znodes.REASSIGN_PARTITIONS, data)
-    return judged, judged.control(create)
+    return judged.control(judged.walk.cluster.create(znodes.REASSIGN_PARTITIONS, data))
 
 
-def plant_wrong_originals() -> tuple[Judged, int]:
-    """The controller notes other original replicas than there were."""
-    judged = in_flight()
-    return judged, put_znode(judged, LegacyEntry(T0, (2, 4), (5, 4)))
-
-
-def plant_unfenced_rewrite() -> tuple[Judged, int]:
-    """The controller's rewrite checks no epoch."""
-    judged = before_record_goes()
-    return judged, drop_znode(judged, fenced=False)
-
-
-def plant_deposed_controller() -> tuple[Judged, int]:
-    """A controller that is not in office any more takes the entry out."""
-    judged = before_record_goes()
+def drop_when_deposed(judged: Judged) -> int:
+    """Take the entry out as a controller that is not in office any more."""
     cluster = judged.walk.cluster
     session = 0x2000 + cluster.controller
     judged.take(Failover())
-    zxid = cluster.append(cluster.delete(znodes.REASSIGN_PARTITIONS), session=session)
-    return judged, zxid
+    return judged.client(cluster.delete(znodes.REASSIGN_PARTITIONS), session=session)
 
 
-def plant_flipped_route() -> tuple[Judged, int]:
-    """The record in flight changes its route."""
-    judged = in_flight()
-    record = znodes.ReassignmentZnode(2, (2, 4), legacy=False)
-    op = judged.walk.cluster.put(znodes.reassignment_path(*T0), znodes.encode_reassignment(record))
-    return judged, judged.control(op)
-
-
-def plant_flipped_route_after_failover() -> tuple[Judged, int]:
-    """The next controller changes the route of what is in flight."""
-    judged = in_flight()
-    judged.take(Failover())
-    record = znodes.ReassignmentZnode(2, (2, 4), legacy=False)
-    op = judged.walk.cluster.put(znodes.reassignment_path(*T0), znodes.encode_reassignment(record))
-    return judged, judged.control(op)
-
-
-def plant_top_computed_again() -> tuple[Judged, int]:
-    """The next controller counts the replicas anew."""
-    judged = in_flight()
-    judged.take(Failover())
-    record = znodes.ReassignmentZnode(3, (2, 4), legacy=True)
-    op = judged.walk.cluster.put(znodes.reassignment_path(*T0), znodes.encode_reassignment(record))
-    return judged, judged.control(op)
-
-
-def plant_unmarked_record() -> tuple[Judged, int]:
-    """The record that a legacy request starts does not say so."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    find_until(judged, Translate)
+def start_unmarked(judged: Judged) -> int:
+    """Let the record that a legacy request starts not say so."""
     judged.walk.control()
     judged.feed()
     cluster, record = judged.walk.cluster, znodes.ReassignmentZnode(2, (2, 4), legacy=False)
     above = cluster.create(f"{znodes.REASSIGNMENTS}/t")
     op = cluster.create(znodes.reassignment_path(*T0), znodes.encode_reassignment(record))
-    return judged, judged.control(above, op)
+    return judged.control(above, op)
 
 
-def plant_unread_by_the_next() -> tuple[Judged, int]:
-    """The next controller deletes the znode, of which it cannot know that it was refused."""
-    judged = Judged()
-    judged.take(write((T0, (9,))))
-    find_until(judged, RewriteZnode)
-    judged.take(Failover())
-    return judged, drop_znode(judged)
-
-
-def plant_sources_out_of_order() -> tuple[Judged, int]:
-    """A new controller has done with the old znode before requests that it found."""
-    judged = Judged()
-    judged.take(Ask(((T1, (3, 2)),)), write((T0, (1, 2))), Failover())
-    zxid = put_request(judged, (1, 2), legacy=True)
+def take_sources_out_of_order(judged: Judged) -> int:
+    """Have done with the old znode before requests that were found."""
+    judged.put_request((1, 2), legacy=True)
     sequence = judged.walk.state.next_sequence - 1
-    assert zxid
-    return judged, judged.control(judged.walk.cluster.delete(znodes.request_path(sequence)))
+    return judged.control(judged.walk.cluster.delete(znodes.request_path(sequence)))
 
 
-PLANTED: Final[dict[Callable[[], tuple[Judged, int]], str]] = {
-    plant_request_of_nobody: "legacy.translate.request",
-    plant_unmarked_request: "legacy.translate.flag",
-    plant_early_removal: "legacy.entry.removed-when-done",
-    plant_early_rewrite: "legacy.entry.removed-when-done",
-    plant_lost_by_rewrite: "legacy.entry.matching-target",
-    plant_untranslated_removal: "legacy.translate.request",
-    plant_lost_entry: "legacy.entry.matching-target",
-    plant_empty_rewrite: "legacy.znode.deleted-with-last",
-    plant_record_before_entry: "legacy.entry.before-child",
-    plant_invented_entry: "legacy.entry.by-client",
-    plant_other_target: "legacy.entry.by-client",
-    plant_resurrected_znode: "legacy.entry.by-client",
-    plant_wrong_originals: "legacy.original.recorded",
-    plant_unfenced_rewrite: "controller.write.epoch-checked",
-    plant_deposed_controller: "controller.write.by-controller",
-    plant_flipped_route: "legacy.conflict.both-ways",
-    plant_flipped_route_after_failover: "legacy.failover.same-flag",
-    plant_top_computed_again: "legacy.failover.top-from-child",
-    plant_unmarked_record: "legacy.translate.flag",
-    plant_unread_by_the_next: "legacy.translate.request",
-    plant_sources_out_of_order: "legacy.failover.sources-in-order",
+PLANTED: Final[dict[str, tuple[str, Plant]]] = {
+    "request-of-nobody": (
+        "legacy.translate.request",
+        on(asked, lambda j: j.put_request((3, 4), legacy=True)),
+    ),
+    "unmarked-request": (
+        "legacy.translate.flag",
+        on(asked, lambda j: j.put_request((2, 4), legacy=False)),
+    ),
+    # While its move goes on.
+    "early-removal": ("legacy.entry.removed-when-done", on(in_flight, lambda j: j.drop_znode())),
+    "early-rewrite": (
+        "legacy.entry.removed-when-done",
+        on(
+            after(write((T0, (2, 4)), (T1, (3, 4))), "rest"),
+            lambda j: j.put_znode(LegacyEntry(T1, (3, 4))),
+        ),
+    ),
+    # A newer entry goes, and another that is as new stays.
+    "lost-by-rewrite": (
+        "legacy.entry.matching-target",
+        on(after(MOVE, "rest", TWO), lambda j: j.put_znode(LegacyEntry(T1, (3, 4)))),
+    ),
+    "untranslated-removal": ("legacy.translate.request", on(asked, lambda j: j.drop_znode())),
+    # A newer entry for the same partition goes with the older one.
+    "lost-entry": (
+        "legacy.entry.matching-target",
+        on(after(MOVE, "rest", write((T0, (3, 4)))), lambda j: j.drop_znode()),
+    ),
+    "empty-rewrite": (
+        "legacy.znode.deleted-with-last",
+        on(before_record_goes, lambda j: j.put_znode()),
+    ),
+    "record-before-entry": (
+        "legacy.entry.before-child",
+        on(before_record_goes, lambda j: j.drop_record()),
+    ),
+    "invented-entry": (
+        "legacy.entry.by-client",
+        on(in_flight, lambda j: j.put_znode(LegacyEntry(T0, (2, 4)), LegacyEntry(T1, (3, 4)))),
+    ),
+    "other-target": (
+        "legacy.entry.by-client",
+        on(in_flight, lambda j: j.put_znode(LegacyEntry(T0, (4, 2)))),
+    ),
+    "resurrected-znode": (
+        "legacy.entry.by-client",
+        on(after(MOVE, "rest", DeleteLegacy()), resurrect_znode),
+    ),
+    "wrong-originals": (
+        "legacy.original.recorded",
+        on(in_flight, lambda j: j.put_znode(LegacyEntry(T0, (2, 4), (5, 4)))),
+    ),
+    "unfenced-rewrite": (
+        "controller.write.epoch-checked",
+        on(before_record_goes, lambda j: j.drop_znode(fenced=False)),
+    ),
+    "deposed-controller": (
+        "controller.write.by-controller",
+        on(before_record_goes, drop_when_deposed),
+    ),
+    "flipped-route": (
+        "legacy.conflict.both-ways",
+        on(in_flight, lambda j: j.put_record(2, legacy=False)),
+    ),
+    "flipped-route-after-failover": (
+        "legacy.failover.same-flag",
+        on(after(MOVE, "rest", Failover()), lambda j: j.put_record(2, legacy=False)),
+    ),
+    "top-computed-again": (
+        "legacy.failover.top-from-child",
+        on(after(MOVE, "rest", Failover()), lambda j: j.put_record(3, legacy=True)),
+    ),
+    "unmarked-record": ("legacy.translate.flag", on(after(MOVE, Translate), start_unmarked)),
+    # The next controller cannot know that it was refused.
+    "unread-by-the-next": (
+        "legacy.translate.request",
+        on(after(write((T0, (9,))), RewriteZnode, Failover()), lambda j: j.drop_znode()),
+    ),
+    "sources-out-of-order": (
+        "legacy.failover.sources-in-order",
+        on(after(Ask(((T1, (3, 2)),)), write((T0, (1, 2))), Failover()), take_sources_out_of_order),
+    ),
 }
 
 
-@pytest.mark.parametrize("plant", PLANTED, ids=lambda plant: plant.__name__[6:])
-def test_planted_mistake_is_named_where_it_is(plant: Callable[[], tuple[Judged, int]]) -> None:
+@pytest.mark.parametrize("name", PLANTED)
+def test_planted_mistake_is_named_where_it_is(name: str) -> None:
     """Each single mistake is found at its own transaction, by the clause that is meant for it."""
+    clause, plant = PLANTED[name]
     judged, zxid = plant()
-    assert (PLANTED[plant], zxid) in judged.broken()
+    assert (clause, zxid) in judged.broken()
     assert min(found for _, found in judged.broken()) == zxid
-    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
-    assert verdicts[PLANTED[plant]] in (VIOLATED, NOT_FOLLOWED)
+    assert judged.verdict(clause) in (VIOLATED, NOT_FOLLOWED)
 
 
 def test_every_act_on_the_znode_has_its_mistake() -> None:
     """For each way to write the old znode every rule about it is broken by a planted one."""
-    found = set()
-    for plant, clause in PLANTED.items():
-        judged, zxid = plant()
-        ops = next(t.ops for t in judged.walk.transactions if t.zxid == zxid)
-        for op in ops:
-            kind = judged.judge.router.locate(getattr(op, "path", ""))[0]
-            found.add((kind, ACTS.get(type(op)), clause))
-    wanted = {
-        (kind, act, clause)
-        for kind, life in LIVES.items()
-        for act in ACTS.values()
-        for clause in getattr(life, act)
-    }
-    assert wanted - found == set()
+    assert find_unplanted(LIVES, PLANTED.values()) == set()
 
 
 @pytest.mark.parametrize(
     ("until", "clause"),
-    [
-        (Translate, "legacy.translate.request"),
-        (RewriteZnode, "legacy.entry.refused-removed"),
-    ],
+    [(Translate, "legacy.translate.request"), (RewriteZnode, "legacy.entry.refused-removed")],
 )
 def test_controller_that_rests_too_early_is_named(until: type, clause: str) -> None:
     """What is owed to the old znode at rest is named, once."""
-    judged = Judged()
-    judged.take(write((T0, (9,))))
-    find_until(judged, until)
+    judged = Judged(write((T0, (9,))), until)
     judged.look_at_rest()
     judged.look_at_rest()
     assert [found for found, _ in judged.broken()] == [clause]
@@ -580,7 +397,7 @@ def test_controller_that_rests_too_early_is_named(until: type, clause: str) -> N
 def test_entry_that_stays_after_its_move_is_named() -> None:
     """An entry whose record went is owed to its client still."""
     judged = before_record_goes()
-    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
+    judged.drop_record()
     judged.judge.quiesce()
     found = [clause for clause, _ in judged.broken()]
     assert found == ["legacy.entry.before-child", "legacy.entry.removed-when-done"]
@@ -601,7 +418,7 @@ def test_content_that_nobody_can_use_is_deleted(content: bytes, clause: str) -> 
         cluster = judged.walk.cluster
         cluster.append(cluster.create(znodes.REASSIGN_PARTITIONS, content))
         if deletes:
-            drop_znode(judged)
+            judged.drop_znode()
             assert clause in judged.exercised()
         judged.look_at_rest()
         assert [found for found, _ in judged.broken()] == ([] if deletes else [clause])
@@ -620,8 +437,8 @@ def test_entry_that_a_client_wrote_a_moment_ago_is_in_doubt() -> None:
     """A controller need not have seen an entry that was written just before its record went."""
     judged = before_record_goes()
     judged.walk.control()
-    judged.take(write((T0, (2, 4))))
-    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
+    judged.take(MOVE)
+    judged.drop_record()
     assert judged.broken() == []
 
 
@@ -629,42 +446,34 @@ def test_entry_that_a_client_wrote_a_moment_ago_is_in_doubt() -> None:
 def test_entry_that_came_back_unnoticed_is_in_doubt() -> None:
     """Who has seen an entry go need not have seen it come back before the record went."""
     judged = before_record_goes()
-    judged.take(DeleteLegacy(), write((T0, (2, 4))))
-    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
+    judged.take(DeleteLegacy(), MOVE)
+    judged.drop_record()
     assert judged.broken() == []
-    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
-    assert verdicts["legacy.entry.before-child"] == UNKNOWN
+    assert judged.verdict("legacy.entry.before-child") == UNKNOWN
 
 
 def test_entry_that_was_removed_in_time_may_come_back() -> None:
     """However late the record goes, what a client wrote anew is not what the move was asked by."""
     judged = before_record_goes()
     judged.walk.control()
-    judged.take(write((T0, (2, 4))))
+    judged.take(MOVE)
     judged.walk.cluster.time_ms += 10 * GRACE_MS
-    judged.control(*judged.walk.find_ops(T0, DeleteReassignment()))
-    judge = Judge(PROFILE, get_profile(PROFILE))
-    for transaction in judged.walk.transactions:
-        judge.feed(transaction)
-    assert [(v.clause, v.zxid) for v in judge.violations] == []
+    judged.drop_record()
+    assert judged.judge_anew(PROFILE).violations == []
 
 
 @pytest.mark.clause("legacy.translate.request")
 def test_translation_of_what_a_client_took_back_is_in_doubt() -> None:
     """A controller may translate what it read before a client changed its mind."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))), DeleteLegacy())
-    put_request(judged, (2, 4), legacy=True)
+    judged = Judged(MOVE, DeleteLegacy())
+    judged.put_request((2, 4), legacy=True)
     assert judged.broken() == []
-    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
-    assert verdicts["legacy.translate.request"] == UNKNOWN
+    assert judged.verdict("legacy.translate.request") == UNKNOWN
 
 
 def test_client_may_withdraw_the_request_of_an_entry() -> None:
     """Whoever deletes the request that an entry became is not the controller's fault."""
-    judged = Judged()
-    judged.take(write((T0, (2, 4))))
-    find_until(judged, Translate)
+    judged = Judged(MOVE, Translate)
     judged.walk.control()
     judged.walk.cluster.append(judged.walk.cluster.delete(znodes.request_path(0)))
     state = judged.walk.state
@@ -677,25 +486,18 @@ def test_client_may_withdraw_the_request_of_an_entry() -> None:
 @pytest.mark.clause("client.request.unmarked")
 def test_client_that_says_legacy_is_told() -> None:
     """A client's request that is marked breaks nothing that binds."""
-    judged = Judged()
-    judged.take(Ask(((T0, (2, 4)),), legacy=True))
+    judged = Judged(Ask(((T0, (2, 4)),), legacy=True))
     judged.finish()
     assert [clause for clause, _ in judged.broken()] == ["client.request.unmarked"]
-    verdicts = {each.id: each.verdict for each in judged.judge.report().verdicts}
-    assert verdicts["client.request.unmarked"] == NOT_FOLLOWED
+    assert judged.verdict("client.request.unmarked") == NOT_FOLLOWED
 
 
 def test_under_kip_236_the_old_znode_is_a_tree_of_its_own() -> None:
     """Without the profile nothing is said of the znode, and that it was left out is said."""
-    walk = in_flight().walk
-    judge = Judge("kip-236", get_profile("kip-236"))
-    for transaction in walk.transactions:
-        judge.feed(transaction)
-    assert judge.router.count_unjudged()[znodes.REASSIGN_PARTITIONS] == 1
-    judged = Judge(PROFILE, get_profile(PROFILE))
-    for transaction in walk.transactions:
-        judged.feed(transaction)
-    assert judged.router.count_unjudged()[znodes.REASSIGN_PARTITIONS] == 0
+    judged = in_flight()
+    for profile, times in (("kip-236", 1), (PROFILE, 0)):
+        unjudged = judged.judge_anew(profile).router.count_unjudged()
+        assert unjudged[znodes.REASSIGN_PARTITIONS] == times
 
 
 def test_walk_tells_what_is_owed() -> None:

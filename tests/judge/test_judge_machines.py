@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from reassure_judge import kafka_partition
-from reassure_judge.kafka import find_nobody_electable, find_outside
-from reassure_judge.kafka_partition import AlterIsr, Hosted, WriteLists, Written
-from reassure_judge.kafka_writes import fail_over, next_obligation
 from reassure_judge.protocols.kafka_zk import accept
+from reassure_judge.protocols.kafka_zk import partition as kafka_partition
+from reassure_judge.protocols.kafka_zk.partition import AlterIsr, Logged, WriteLists, Written
+from reassure_judge.protocols.kafka_zk.rules import find_nobody_electable, find_outside
+from reassure_judge.protocols.kafka_zk.writes import fail_over, next_obligation
 from reassure_model import copies
 from reassure_model.copies import Append, can_join
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
@@ -81,7 +81,7 @@ def list_writes(before: Shipped, action: Any, after: Shipped) -> Iterator[Writte
     elif after.isr != before.isr:
         yield AlterIsr(state)
     if isinstance(action, Controller) and before.entry is not None and after.entry is None:
-        yield kafka_partition.RemoveEntry()
+        yield kafka_partition.DropEntry()
 
 
 def see(shipped: Shipped, action: Any) -> Environment:
@@ -92,7 +92,7 @@ def see(shipped: Shipped, action: Any) -> Environment:
     return Environment(shipped.live, BROKERS, 1, 1, stopping=frozenset(gone))
 
 
-def judge(hosted: Hosted, before: Shipped, action: Any, after: Shipped) -> Hosted | Rejected:
+def judge(hosted: Logged, before: Shipped, action: Any, after: Shipped) -> Logged | Rejected:
     """Return the partition after a step as the judge sees it, or the first rejection."""
     around = see(before, action)
     for write in list_writes(before, action, after):
@@ -122,7 +122,7 @@ def is_known(clause_id: str, before: Shipped, after: Shipped) -> bool:
     return False
 
 
-def look(hosted: Hosted, shipped: Shipped) -> Iterator[str]:
+def look(hosted: Logged, shipped: Shipped) -> Iterator[str]:
     """Yield what machine and judge say differently of how a partition stands."""
     waits = next_effect(shipped) is None
     owed = next_obligation(hosted, see(shipped, None), READINGS)
@@ -140,7 +140,7 @@ def walk(
     """Return what is rejected first, or said differently, and how many states were looked at."""
     shipped = make_shipped(assigned, BROKERS)
     state = LeaderAndIsr(shipped.leader, 0, 1, shipped.isr)
-    first = (shipped, Hosted(assigned, state=state, told=assigned), tuple(times.values()))
+    first = (shipped, Logged(assigned, state=state, told=assigned), tuple(times.values()))
     seen, waiting, found = {first}, deque([first]), Counter[str]()
     counted = {kind: number for number, kind in enumerate(times)}
     while waiting and not found:

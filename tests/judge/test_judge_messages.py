@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_judge.messages import Heard, Stored, Told
+from reassure_judge.messages import Heard, StoredStates, Told
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec.znodes import ReplicaList, StateZnode
@@ -84,9 +84,9 @@ def test_broker_that_ended_knows_nothing() -> None:
 STATES = (LeaderAndIsr(1, 3, 1, (1, 2)), LeaderAndIsr(1, 4, 1, (1,)))
 
 
-def make_stored() -> Stored:
+def make_stored() -> StoredStates:
     """Return what was stored: a state at 10, another one at 20, another controller at 30."""
-    stored = Stored()
+    stored = StoredStates()
     for zxid, state, epoch in ((10, STATES[0], 1), (20, STATES[1], 1), (30, STATES[1], 2)):
         stored.note(zxid, {KEY: replace(RESTING, state=state)}, epoch)
     return stored
@@ -130,7 +130,7 @@ def test_messages_come_after_what_they_tell(
 
 def test_leader_is_not_deleted() -> None:
     """A leader that is in no in-sync set is not to delete its replica either."""
-    stored = Stored()
+    stored = StoredStates()
     stored.note(10, {KEY: replace(RESTING, state=LeaderAndIsr(2, 3, 1, (1,)))}, 1)
     judged = stored.judge(Told(2, *KEY, 1, None, delete=True, zxid=10))
     assert isinstance(judged, Rejected)

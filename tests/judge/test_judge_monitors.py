@@ -2,25 +2,19 @@
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from reassure_judge import protocols
-from reassure_judge.live_events import (
-    ChangeAsked,
-    Ended,
-    Rested,
-    ShutdownAsked,
-    TimePassed,
-)
+from reassure_judge.live_events import ChangeAsked, TimePassed
 from reassure_judge.protocols import find_monitors
 from reassure_spec import znodes
 from reassure_spec.profiles import PROTOCOLS
-from reassure_spec.znodes import StateZnode, TaskZnode
-from reassure_zookeeper.transactions import Create, Delete, SetData
+from reassure_spec.znodes import TaskZnode
+from reassure_zookeeper.transactions import Create
 
 KEY: Final = ("orders", 0)
 CONTROLLER_SESSION: Final = 900
@@ -130,107 +124,3 @@ def test_healing_is_not_judged_without_its_clock(drive: Any, known: dict[str, bo
     heal(cluster, 0)
     assert cluster.found == []
     assert not cluster.counted("heal.interval")
-
-
-# Topics -------------------------------------------------------------------------------------------
-
-
-def delete(cluster: Any, orders: Iterable[int]) -> Iterator[str]:
-    """Delete the topic, of which these brokers are told; yield what is broken."""
-    asked = znodes.deleted_topic_path("orders")
-    zxid = cluster.write(Create(asked, b""), session=1)
-    for broker in orders:
-        cluster.tell(broker, zxid=zxid)
-    for path in (znodes.state_path("orders", 0), znodes.topic_path("orders"), asked):
-        cluster.write(Delete(path), session=CONTROLLER_SESSION, fenced=True)
-    cluster.look()
-    yield from cluster.found
-
-
-@pytest.mark.clause("topic.delete.all-successful-first")
-@pytest.mark.parametrize(
-    ("orders", "broken"), [((1, 2), []), ((1,), ["topic.delete.all-successful-first"])]
-)
-def test_deletion_is_answered_by_each_replica(
-    drive: Any, orders: Iterable[int], broken: list[str]
-) -> None:
-    """A topic is removed once each of its replicas was told to delete its log."""
-    cluster = drive("kip-236", hears=True)
-    assert [*delete(cluster, orders)] == broken
-    assert bool(cluster.counted("topic.delete.all-successful-first")) is not bool(broken)
-
-
-@pytest.mark.clause("act.deletion-carried-out")
-def test_deletion_that_nothing_hinders_is_owed_at_rest(drive: Any) -> None:
-    """Where a controller rests and a topic is to be deleted, the deletion is owed."""
-    cluster = drive("kip-236")
-    cluster.write(Create(znodes.deleted_topic_path("orders"), b""), session=1)
-    cluster.look(rests=False)
-    assert cluster.found == []
-    cluster.look()
-    assert cluster.found == ["act.deletion-carried-out"]
-
-
-@pytest.mark.clause("act.shutdown-handed-over")
-@pytest.mark.parametrize("ended", [True, False])
-def test_shutdown_hands_leaders_over(drive: Any, ended: bool) -> None:
-    """A broker that stops in good order leads nothing any more; one that dies may."""
-    cluster = drive("kip-236")
-    cluster.hand_over(ShutdownAsked(1, cluster.judge.view()))
-    if ended:
-        cluster.hand_over(Ended(1))
-    cluster.die(1)
-    assert cluster.found == ([] if ended else ["act.shutdown-handed-over"])
-
-
-# The first reassignment ---------------------------------------------------------------------------
-
-
-def move(cluster: Any, stopped: Iterable[int], *, late: Iterable[int] = ()) -> None:
-    """Move orders-0 to brokers 3 and 4 by the old znode, and stop these brokers before the end."""
-    entry = znodes.LegacyEntry(KEY, (3, 4))
-    data = znodes.encode_reassign_partitions((entry,))
-    cluster.write(Create(znodes.REASSIGN_PARTITIONS, data), session=50)
-    cluster.change_isr(1, 2, 3, 4)
-    led = cluster.state
-    state = StateZnode(3, led.leader_epoch + 1, cluster.epoch, (3, 4))
-    path = znodes.state_path("orders", 0)
-    zxid = cluster.write(
-        SetData(path, znodes.encode_state(state), 1), session=CONTROLLER_SESSION, fenced=True
-    )
-    for broker in stopped:
-        cluster.tell(broker, zxid=zxid)
-    topic = znodes.encode_topic({0: (3, 4)})
-    path = znodes.topic_path("orders")
-    zxid = cluster.write(SetData(path, topic, 1), session=CONTROLLER_SESSION, fenced=True)
-    for broker in late:
-        cluster.tell(broker, zxid=zxid)
-    cluster.write(Delete(znodes.REASSIGN_PARTITIONS), session=CONTROLLER_SESSION, fenced=True)
-    cluster.hand_over(Rested(cluster.judge.view()))
-
-
-@pytest.mark.clause("move.step.stop-old")
-@pytest.mark.parametrize(
-    ("stopped", "late", "broken"),
-    [
-        ((1, 2), (), []),
-        ((1,), (), ["move.step.stop-old"]),
-        ((1,), (2,), ["move.step.write-assigned"]),
-    ],
-)
-def test_move_stops_the_old_replicas_before_its_end(
-    drive: Any, stopped: Iterable[int], late: Iterable[int], broken: list[str]
-) -> None:
-    """Old replicas are told to stop before the target is written as the assignment."""
-    cluster = drive("kafka-42", hears=True)
-    move(cluster, stopped, late=late)
-    assert cluster.found == broken
-    assert cluster.counted("move.step.stop-old")
-
-
-def test_move_is_not_judged_unheard(drive: Any) -> None:
-    """Where nobody hears what brokers are told, nothing is said of who was stopped."""
-    cluster = drive("kafka-42")
-    move(cluster, ())
-    assert cluster.found == []
-    assert not cluster.counted("move.step.stop-old")

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -14,10 +15,10 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from observed_walks import Telling, Walk, tell_term, tell_walk
 
-from reassure_judge.observed.contents import Log, count_common
-from reassure_judge.observed.judge import ObservationJudge
-from reassure_judge.observed.lags import Past
-from reassure_judge.observed.needs import NEEDS, UNJUDGED
+from reassure_judge.protocols import get_observing
+from reassure_judge.protocols.kafka_4485.contents import Log, count_common
+from reassure_judge.protocols.kafka_4485.lags import Past
+from reassure_judge.protocols.kafka_4485.needs import NEEDS, UNJUDGED
 from reassure_judge.verdicts import Tally, binds
 from reassure_model.protocols import kafka_4485 as lag
 from reassure_model.protocols.kafka_4485 import invariants, replication
@@ -44,7 +45,8 @@ from reassure_spec.readings import Readings, get_profile, override_readings
 
 AMENDED = get_profile("kip-236-amended")
 TIMED = override_readings(AMENDED, {"hw.over-stored-isr": "no"})
-Lines = list[Observation]
+Lines = list[Any]
+"""Observations; what each says is of the kind that it was looked up by."""
 
 
 def renumber(lines: Lines) -> Lines:
@@ -56,7 +58,7 @@ def judge(
     lines: Lines, readings: Readings, torn: tuple[str, ...] = (), *, is_over: bool = True
 ) -> Tally:
     """Return what the judge finds in lines of one file."""
-    judging = ObservationJudge(readings)
+    judging = get_observing().make_judge(readings)
     for number, line in enumerate(lines, 1):
         judging.feed(line, "told", number)
     for writer in torn:
@@ -78,12 +80,6 @@ def walk(seed: int, readings: Readings = AMENDED, steps: int = 60) -> Walk:
     """Return a walk through the machine."""
     random = Random(seed)
     return tell_walk(random, readings, random.choice((2, 3, 4)), random.randint(steps // 2, steps))
-
-
-MEMORYLESS = (
-    override_readings(AMENDED, {"isr.members": "memoryless"}),
-    override_readings(TIMED, {"isr.members": "memoryless"}),
-)
 
 
 # Sound histories --------------------------------------------------------------------------------
@@ -245,7 +241,7 @@ def places(told: Mapping[str, Lines], kind: type) -> list[tuple[str, int]]:
     ]
 
 
-def before(lines: Lines, at: int, kind: type) -> Observation | None:
+def before(lines: Lines, at: int, kind: type) -> Any:
     """Return the last line of a kind before one, in the same term."""
     epoch = lines[at].leader_epoch
     found = [x for x in lines[:at] if isinstance(x.what, kind) and x.leader_epoch == epoch]
@@ -260,64 +256,62 @@ def after(lines: Lines, at: int, kind: type) -> int | None:
     return next(found, None)
 
 
-def change(kind: type, clause: str, edit: Callable[[Lines, int], object]) -> Plant:
-    """Return a fault that edits what one line says; the edit answers None where it cannot."""
+def plant_at(kind: type, clause: str, edit: Callable[[Lines, int], int | None]) -> Plant:
+    """Return a fault in a line of a kind; the edit answers which line shows it, None for none."""
 
     def plant(told: dict[str, Lines], random: Random) -> Planted | None:
         found = places(told, kind)
         random.shuffle(found)
         for writer, at in found:
-            lines = told[writer]
-            edited = edit(lines, at)
-            if edited is not None:
-                line = lines[at]
-                lines[at] = (
-                    edited if isinstance(edited, Observation) else line._replace(what=edited)  # type: ignore[arg-type]
-                )
-                return Planted(clause, writer, at)
+            shown = edit(told[writer], at)
+            if shown is not None:
+                return Planted(clause, writer, shown)
         return None
 
     return plant
+
+
+def change(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Plant:
+    """Return a fault that edits what one line says, or the line; None where it cannot."""
+
+    def edit(lines: Lines, at: int) -> int | None:
+        made = make(lines, at)
+        if made is not None:
+            is_line = isinstance(made, Observation)
+            lines[at] = made if is_line else lines[at]._replace(what=made)
+        return None if made is None else at
+
+    return plant_at(kind, clause, edit)
 
 
 def insert(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Plant:
     """Return a fault that puts a line behind one of a kind."""
 
-    def plant(told: dict[str, Lines], random: Random) -> Planted | None:
-        found = places(told, kind)
-        random.shuffle(found)
-        for writer, at in found:
-            made = make(told[writer], at)
-            if made is not None:
-                line = told[writer][at]._replace(what=made)  # type: ignore[arg-type]
-                told[writer].insert(at + 1, line)
-                return Planted(clause, writer, at + 1)
-        return None
+    def edit(lines: Lines, at: int) -> int | None:
+        made = make(lines, at)
+        if made is not None:
+            lines.insert(at + 1, lines[at]._replace(what=made))
+        return None if made is None else at + 1
 
-    return plant
+    return plant_at(kind, clause, edit)
 
 
 def drop(kind: type, clause: str, blames: Callable[[Lines, int], int | None]) -> Plant:
     """Return a fault that leaves a line out; `blames` says which line shows it."""
 
-    def plant(told: dict[str, Lines], random: Random) -> Planted | None:
-        found = places(told, kind)
-        random.shuffle(found)
-        for writer, at in found:
-            shown = blames(told[writer], at)
-            if shown is not None:
-                del told[writer][at]
-                return Planted(clause, writer, shown - 1)
-        return None
+    def edit(lines: Lines, at: int) -> int | None:
+        shown = blames(lines, at)
+        if shown is not None:
+            del lines[at]
+        return None if shown is None else shown - 1
 
-    return plant
+    return plant_at(kind, clause, edit)
 
 
 def lower_mark(lines: Lines, at: int) -> object:
     """Let a leader's mark go back."""
     last, said = before(lines, at, Evaluate), lines[at].what
-    assert isinstance(said, Evaluate)
-    if last is None or not isinstance(last.what, Evaluate) or last.what.high_watermark == 0:
+    if last is None or last.what.high_watermark == 0:
         return None
     return said._replace(high_watermark=last.what.high_watermark - 1)
 
@@ -325,7 +319,7 @@ def lower_mark(lines: Lines, at: int) -> object:
 def list_known(lines: Lines, at: int) -> dict[int, int] | None:
     """Return the log ends that a leader knows at a line."""
     lead = before(lines, at, Lead)
-    if lead is None or not isinstance(lead.what, Lead):
+    if lead is None:
         return None
     begun = max(n for n in range(at) if lines[n] is lead)
     known = dict.fromkeys(lead.what.replicas, 0)
@@ -341,7 +335,6 @@ def list_known(lines: Lines, at: int) -> dict[int, int] | None:
 def raise_mark(lines: Lines, at: int, *, past_end: bool, close: bool) -> object:
     """Let a mark pass the leader's end, or somebody in the pseudo-ISR, or in the stored set."""
     said, known = lines[at].what, list_known(lines, at)
-    assert isinstance(said, Evaluate)
     if known is None:
         return None
     mark = said.high_watermark + 1
@@ -357,7 +350,7 @@ def enter_early(lines: Lines, at: int, *, start: bool) -> object:
     """Let a follower in below the mark, or below where the leader began."""
     known, lead, said = list_known(lines, at), before(lines, at, Lead), lines[at].what
     assert isinstance(said, Evaluate)
-    if known is None or lead is None or not isinstance(lead.what, Lead):
+    if known is None or lead is None:
         return None
     isr, version = lead.what.isr, lead.what.isr_version
     for line in lines[:at]:
@@ -374,17 +367,9 @@ def enter_early(lines: Lines, at: int, *, start: bool) -> object:
     return IsrWrite((*isr, early[0]), version, version + 1)
 
 
-def answer_early(lines: Lines, at: int) -> object:
-    """Answer a producer before the mark has passed its records."""
-    last = before(lines, at, Evaluate)
-    assert last is None or isinstance(last.what, Evaluate)
-    return None if last is None else Answer(last.what.high_watermark + 1)
-
-
 def serve_more(lines: Lines, at: int, *, records: bool) -> object:
     """Show consumers more than the mark, or hand out records beyond it."""
-    said = lines[at].what
-    assert isinstance(said, Serve)
+    said: Any = lines[at].what
     if records:
         return said._replace(offset=said.high_watermark + 1)
     return Serve(said.high_watermark + 1, said.offset)
@@ -392,39 +377,36 @@ def serve_more(lines: Lines, at: int, *, records: bool) -> object:
 
 def serve_before_start(lines: Lines, at: int) -> object:
     """Show consumers something below where a leader began."""
-    said = lines[at].what
-    assert isinstance(said, Lead)
+    said: Any = lines[at].what
     return Serve(0, 0) if said.log_end_offset and said.high_watermark == 0 else None
 
 
 def cut_deeper(lines: Lines, at: int) -> object:
     """Truncate one record more."""
-    said = lines[at].what
-    assert isinstance(said, Follow)
+    said: Any = lines[at].what
     end = said.log_end_offset - 1
     return Follow(end, min(end, said.high_watermark)) if end >= 0 else None
 
 
 def cut_less(lines: Lines, at: int) -> object:
     """Keep one record that the leader does not have."""
-    said = lines[at].what
-    assert isinstance(said, Follow)
+    said: Any = lines[at].what
     ends = [x.what[0] for x in lines[:at] if isinstance(x.what, Follow | Replica | Lead)]
     held = bool(ends) and isinstance(ends[-1], int) and ends[-1] > said.log_end_offset
     return Follow(said.log_end_offset + 1, said.high_watermark) if held else None
+
+
+def list_shown(told: dict[str, Lines], epoch: int) -> list[int]:
+    """Return what was shown by leaders before a term."""
+    every = (x for lines in told.values() for x in lines if isinstance(x.what, Serve))
+    return [x.what.high_watermark for x in every if x.leader_epoch < epoch]
 
 
 def lose_shown(told: dict[str, Lines], random: Random) -> Planted | None:
     """Let a leader begin without the last record that was shown."""
     for writer, at in places(told, Lead):
         line = told[writer][at]
-        assert isinstance(line.what, Lead)
-        shown = [
-            x.what.high_watermark
-            for lines in told.values()
-            for x in lines
-            if isinstance(x.what, Serve) and x.leader_epoch < line.leader_epoch
-        ]
+        shown = list_shown(told, line.leader_epoch)
         if shown and max(shown):
             end = max(shown) - 1
             mark = min(end, line.what.high_watermark)
@@ -449,7 +431,6 @@ def lead_too(told: dict[str, Lines], random: Random) -> Planted | None:
     """Let a second broker lead in the same epoch."""
     (writer, at), *_ = random.sample(places(told, Lead), 1)
     line = told[writer][at]
-    assert isinstance(line.what, Lead)
     other = next(r for r in line.what.replicas if r != line.broker)
     name = f"broker-{other}"
     behind = [n for n, x in enumerate(told[name]) if x.leader_epoch <= line.leader_epoch]
@@ -465,7 +446,6 @@ def fetch_from_nowhere(told: dict[str, Lines], random: Random) -> Planted | None
     if not found:
         return None
     line = told[writer][at]
-    assert isinstance(line.what, Fetch)
     follower = told[f"broker-{line.what.follower}"]
     ends = [
         x.what.log_end_offset
@@ -480,8 +460,7 @@ def fetch_from_nowhere(told: dict[str, Lines], random: Random) -> Planted | None
 
 def take_mark(lines: Lines, at: int, *, beyond_end: bool) -> object:
     """Let a follower take a mark beyond its end, or beyond any that a leader ever had."""
-    said = lines[at].what
-    assert isinstance(said, Replica)
+    said: Any = lines[at].what
     if before(lines, at, Lead) is not None:
         return None
     if beyond_end:
@@ -492,8 +471,7 @@ def take_mark(lines: Lines, at: int, *, beyond_end: bool) -> object:
 
 def write_stale(lines: Lines, at: int) -> object:
     """Write on top of a version that the leader does not know."""
-    said = lines[at].what
-    assert isinstance(said, IsrWrite)
+    said: Any = lines[at].what
     version = None if said.isr_version is None else said.isr_version + 1
     return IsrWrite(said.isr, said.expected_version + 1, version)
 
@@ -502,7 +480,6 @@ def elect_unclean(told: dict[str, Lines], random: Random) -> Planted | None:
     """Elect a broker that was written out of the stored set just before."""
     for writer, at in places(told, Lead):
         line = told[writer][at]
-        assert isinstance(line.what, Lead)
         version = (line.what.isr_version or 0) - 1
         changed = False
         for lines in told.values():
@@ -520,7 +497,6 @@ def elect_unclean(told: dict[str, Lines], random: Random) -> Planted | None:
 def is_entry(lines: Lines, at: int, *, out: bool) -> int | None:
     """Return the evaluation that shows that this write of the in-sync set was left out."""
     said, last = lines[at].what, before(lines, at, Evaluate)
-    assert isinstance(said, IsrWrite)
     shown = after(lines, at, Evaluate)
     lead, again = before(lines, at, Lead), after(lines, at, IsrWrite)
     if last is None or shown is None or lead is None or (again and again < shown):
@@ -528,7 +504,6 @@ def is_entry(lines: Lines, at: int, *, out: bool) -> int | None:
     first = lines[at - 1].what
     if isinstance(first, IsrWrite) or said.isr_version is None:
         return None
-    assert isinstance(last.what, Evaluate)
     known = isr_before(lines, at)
     gone, come = known - set(said.isr), set(said.isr) - known
     if any(isinstance(line.what, IsrWrite) for line in lines[lines.index(last) : at]):
@@ -558,20 +533,15 @@ def shows_growth(lines: Lines, at: int) -> int | None:
         if line.leader_epoch != lines[at].leader_epoch or isinstance(line.what, Follow | Lead):
             return None
         held = [x.what[0] for x in lines[:at] if isinstance(x.what, Follow | Replica | Lead)]
-        if isinstance(line.what, Replica) and held and line.what[0] > max(end, held[-1]):  # type: ignore[type-var, operator]
+        if isinstance(line.what, Replica) and held and line.what[0] > max(end, held[-1]):
             return number
     return None
-
-
-def shows_unanswered(lines: Lines, at: int) -> int | None:
-    """Return the evaluation that shows that an answer was left out."""
-    return after(lines, at, Evaluate)
 
 
 def show_less(lines: Lines, at: int) -> object:
     """Show consumers less than the same leader has shown before."""
     last = before(lines, at, Serve)
-    if last is None or not isinstance(last.what, Serve) or not last.what.high_watermark:
+    if last is None or not last.what.high_watermark:
         return None
     mark = last.what.high_watermark - 1
     return Serve(mark, mark)
@@ -582,12 +552,7 @@ def cut_what_was_shown(told: dict[str, Lines], random: Random) -> Planted | None
     leads = {told[w][at].leader_epoch: told[w][at].what for w, at in places(told, Lead)}
     for writer, at in places(told, Follow):
         line = told[writer][at]
-        shown = [
-            x.what.high_watermark
-            for lines in told.values()
-            for x in lines
-            if isinstance(x.what, Serve) and x.leader_epoch < line.leader_epoch
-        ]
+        shown = list_shown(told, line.leader_epoch)
         lead = leads[line.leader_epoch]
         assert isinstance(lead, Lead)
         # Who is written out in the term may have been so before.
@@ -609,35 +574,27 @@ FAULTS: Mapping[str, Plant] = {
     "a member cuts what was shown": cut_what_was_shown,
     "mark lowered": change(Evaluate, "hw.never-decreases", lower_mark),
     "mark above the leader's end": change(
-        Evaluate,
-        "hw.at-most-leader-end",
-        lambda lines, at: raise_mark(lines, at, past_end=True, close=False),
+        Evaluate, "hw.at-most-leader-end", partial(raise_mark, past_end=True, close=False)
     ),
     "mark above the minimum": change(
-        Evaluate,
-        "hw.minimum-of-pseudo-isr",
-        lambda lines, at: raise_mark(lines, at, past_end=False, close=True),
+        Evaluate, "hw.minimum-of-pseudo-isr", partial(raise_mark, past_end=False, close=True)
     ),
     "mark above a stored member": change(
-        Evaluate,
-        "hw.over-stored-isr",
-        lambda lines, at: raise_mark(lines, at, past_end=False, close=False),
+        Evaluate, "hw.over-stored-isr", partial(raise_mark, past_end=False, close=False)
     ),
     "in sync below the mark": insert(
-        Evaluate, "isr.member.at-or-above-hw", lambda lines, at: enter_early(lines, at, start=False)
+        Evaluate, "isr.member.at-or-above-hw", partial(enter_early, start=False)
     ),
     "in sync below the start": insert(
-        Evaluate, "isr.entry.end-at-election", lambda lines, at: enter_early(lines, at, start=True)
+        Evaluate, "isr.entry.end-at-election", partial(enter_early, start=True)
     ),
-    "shown beyond the mark": change(
-        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=False)
-    ),
+    "shown beyond the mark": change(Serve, "hw.served-below", partial(serve_more, records=False)),
     "handed out beyond the mark": change(
-        Serve, "hw.served-below", lambda lines, at: serve_more(lines, at, records=True)
+        Serve, "hw.served-below", partial(serve_more, records=True)
     ),
     "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
-    "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda lines, at: Answer(10**6)),
-    "not answered": drop(Answer, "hw.acks-all.answered", shows_unanswered),
+    "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda *_: Answer(10**6)),
+    "not answered": drop(Answer, "hw.acks-all.answered", partial(after, kind=Evaluate)),
     "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
     "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
     "not truncated": drop(Follow, "follower.truncates-first", shows_growth),
@@ -650,40 +607,36 @@ FAULTS: Mapping[str, Plant] = {
     "fetch of another epoch": change(
         Fetch,
         "fetch.epoch-fenced",
-        lambda lines, at: lines[at].what._replace(follower_epoch=lines[at].leader_epoch + 1),  # type: ignore[call-arg]
+        lambda lines, at: lines[at].what._replace(follower_epoch=lines[at].leader_epoch + 1),
     ),
     "offset from nowhere": fetch_from_nowhere,
     "pseudo-ISR without leader": change(
         Evaluate,
         "lag.leader-none",
-        lambda lines, at: lines[at].what._replace(  # type: ignore[call-arg]
-            pseudo_isr=tuple(r for r in lines[at].what.pseudo_isr if r != lines[at].broker)  # type: ignore[union-attr]
+        lambda lines, at: lines[at].what._replace(
+            pseudo_isr=tuple(r for r in lines[at].what.pseudo_isr if r != lines[at].broker)
         ),
     ),
     "in-sync set without leader": change(
         IsrWrite,
         "isr.change.leader-kept",
-        lambda lines, at: lines[at].what._replace(  # type: ignore[call-arg]
-            isr=tuple(r for r in lines[at].what.isr if r != lines[at].broker)  # type: ignore[union-attr]
+        lambda lines, at: lines[at].what._replace(
+            isr=tuple(r for r in lines[at].what.isr if r != lines[at].broker)
         ),
     ),
     "written on a stale version": change(IsrWrite, "isr.write.conditional", write_stale),
     "follower's mark beyond its end": change(
-        Replica,
-        "hw.follower.from-leader",
-        lambda lines, at: take_mark(lines, at, beyond_end=True),
+        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=True)
     ),
     "follower's mark from nowhere": change(
-        Replica,
-        "hw.follower.from-leader",
-        lambda lines, at: take_mark(lines, at, beyond_end=False),
+        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=False)
     ),
     "unclean election": elect_unclean,
     "not written into the in-sync set": drop(
-        IsrWrite, "isr.entry.at-high-watermark", lambda lines, at: is_entry(lines, at, out=False)
+        IsrWrite, "isr.entry.at-high-watermark", partial(is_entry, out=False)
     ),
     "not written out of the in-sync set": drop(
-        IsrWrite, "isr.lagging-leaves", lambda lines, at: is_entry(lines, at, out=True)
+        IsrWrite, "isr.lagging-leaves", partial(is_entry, out=True)
     ),
 }
 
@@ -797,17 +750,12 @@ def test_replica_that_is_made_anew_knows_what_it_has_obeyed() -> None:
 def credit_wrongly(lines: Lines, at: int, *, late: bool) -> object:
     """Count a follower as caught up at a time that no rule gives."""
     said, earlier = lines[at].what, before(lines, at, Fetch)
-    assert isinstance(said, Fetch)
-    assert said.log_end_offset is not None
-    assert said.caught_up_ms is not None
-    assert said.time_ms is not None
     notes = [
         x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
     ]
     if not notes or earlier is None or said.caught_up_ms == 0:
         return None
     full, ends = said.offset >= said.log_end_offset, notes[-1].log_end_offset
-    assert ends is not None
     if late:  # caught up with the leader, and counted before that
         return said._replace(caught_up_ms=said.caught_up_ms - 1) if full else None
     behind = said.offset < ends and not full
@@ -816,18 +764,14 @@ def credit_wrongly(lines: Lines, at: int, *, late: bool) -> object:
 
 def credit_last(lines: Lines, at: int, *, noted_first: bool) -> object:
     """Give a follower that has all of the last fetch no credit, or that of this fetch."""
-    said = lines[at].what
-    assert isinstance(said, Fetch)
+    said: Any = lines[at].what
     notes = [
         x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
     ]
     ends = notes[-1].log_end_offset if notes else None
-    assert said.log_end_offset is not None
     if ends is None or not ends <= said.offset < said.log_end_offset:
         return None
     last, now = notes[-1].time_ms, said.time_ms
-    assert last is not None
-    assert now is not None
     if noted_first:
         return said._replace(caught_up_ms=now) if now > last else None
     return said._replace(caught_up_ms=last - 1)
@@ -835,8 +779,7 @@ def credit_last(lines: Lines, at: int, *, noted_first: bool) -> object:
 
 def note_end_before_clock(lines: Lines, at: int) -> object:
     """Note an end of the leader that is older than the time beside it."""
-    said = lines[at].what
-    assert isinstance(said, Fetch)
+    said: Any = lines[at].what
     moves = [x.what for x in lines[:at] if isinstance(x.what, Replica)]
     if not moves or moves[-1].time_ms is None or said.time_ms is None:
         return None
@@ -846,16 +789,13 @@ def note_end_before_clock(lines: Lines, at: int) -> object:
 
 def confuse_pseudo(lines: Lines, at: int) -> object:
     """Leave a follower in, or out, against its lag."""
-    said = lines[at].what
-    assert isinstance(said, Evaluate)
+    said: Any = lines[at].what
     return said._replace(pseudo_isr=tuple({1, 0} ^ {1} if 1 in said.pseudo_isr else {0, 1}))
 
 
 def stall(lines: Lines, at: int) -> object:
     """Let the mark stay where it was at first."""
     said, moves = lines[at].what, [x.what for x in lines[:at] if isinstance(x.what, Replica)]
-    assert isinstance(said, Evaluate)
-    assert said.time_ms is not None
     passed = [m for m in moves if m.time_ms is not None and m.time_ms < said.time_ms - 100]
     first = before(lines, at, Evaluate)
     if not passed or first is None or said.time_ms <= 1_100:
@@ -865,16 +805,16 @@ def stall(lines: Lines, at: int) -> object:
 
 CLOCK: Mapping[str, Plant] = {
     "caught up, and counted earlier": change(
-        Fetch, "lag.credit.caught-up", lambda lines, at: credit_wrongly(lines, at, late=True)
+        Fetch, "lag.credit.caught-up", partial(credit_wrongly, late=True)
     ),
     "counted without a reason": change(
-        Fetch, "lag.estimate-never-short", lambda lines, at: credit_wrongly(lines, at, late=False)
+        Fetch, "lag.estimate-never-short", partial(credit_wrongly, late=False)
     ),
     "no credit for the last fetch": change(
-        Fetch, "lag.credit.last-fetch", lambda lines, at: credit_last(lines, at, noted_first=False)
+        Fetch, "lag.credit.last-fetch", partial(credit_last, noted_first=False)
     ),
     "noted before it is compared": change(
-        Fetch, "lag.noted-after-serving", lambda lines, at: credit_last(lines, at, noted_first=True)
+        Fetch, "lag.noted-after-serving", partial(credit_last, noted_first=True)
     ),
     "end read before the clock": change(Fetch, "lag.clock-before-end", note_end_before_clock),
     "close or not against the lag": change(Evaluate, "isr.pseudo.by-lag", confuse_pseudo),
@@ -930,8 +870,6 @@ def test_defined_set_is_held_against_its_definition() -> None:
         waiting = [n for n in evaluations if is_waited_for(lines["broker-0"][n])]
         at = Random(seed).choice(waiting or evaluations)
         line = lines["broker-0"][at]
-        assert isinstance(line.what, Evaluate)
-        assert line.what.isr is not None
         isr = tuple({*line.what.isr} ^ {1})
         lines["broker-0"][at] = line._replace(what=line.what._replace(isr=isr))
         mixed = Telling(lines=lines).shuffle(Random(seed))

@@ -1,6 +1,5 @@
 """Reasons name the rule that was broken, not what follows from it."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,16 +10,9 @@ from reassure_model.writes import (
     DeleteRequest,
     UpdateReassignment,
     WriteAssigned,
-    WriteState,
 )
 from reassure_spec import znodes
 from reassure_zookeeper.transactions import Create
-
-
-def raised(simulation: Any, **changes: Any) -> WriteState:
-    """Return a controller's write of the state with the next epoch and these changes."""
-    state = simulation.state
-    return WriteState(replace(state, leader_epoch=state.leader_epoch + 1, **changes))
 
 
 def only(simulation: Any) -> Any:
@@ -52,7 +44,7 @@ def test_queue_that_nobody_looks_at_is_no_matter_of_format(
 
 def test_write_of_a_superseded_controller_is_not_blamed_on_its_stamp(simulation: Any) -> None:
     """A write of an earlier term is out of fence, whatever else is wrong with it."""
-    stale = raised(simulation)
+    stale = simulation.raised()
     simulation.elect()
     simulation.perform(stale, fenced=False)
     assert only(simulation).clause == "controller.write.epoch-checked"
@@ -72,7 +64,7 @@ def test_leader_that_is_dropped_is_a_drop_of_the_leader(
     simulation.run()
     simulation.submit(3, 2)
     simulation.perform(UpdateReassignment(Reassignment((3, 2), 2)))
-    simulation.perform(raised(simulation, leader=leader, isr=(2,)))
+    simulation.perform_raised(leader=leader, isr=(2,))
     assert only(simulation).clause == "drop.leader-kept"
 
 

@@ -1,10 +1,16 @@
 """Every znode of the protocol by creation, change and removal: a rule names what breaks it."""
 
-from collections.abc import Callable
+import sys
+from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from history_steps import Act, ask, change_isr, control, die, perform, put, put_state, run, write
 
 from reassure_judge.judge import Judge, Tracking
 from reassure_model.lives import LIVES
@@ -15,7 +21,6 @@ from reassure_model.writes import (
     DeleteRequest,
     UpdateReassignment,
     WriteAssigned,
-    WriteState,
 )
 from reassure_spec import znodes
 from reassure_spec.clauses import load_clauses
@@ -30,101 +35,203 @@ PARENT = "/admin/reassignments/orders"
 ASKED = f"{znodes.DELETED_TOPICS}/orders"
 ACTS = ("create", "change", "remove")
 CELLS = {(kind, act): getattr(life, act) for kind, life in LIVES.items() for act in ACTS}
-Plant = Callable[[Any], int]
-PLANTS: dict[tuple[str, str], dict[str, Plant]] = {}
-"""By kind and act: histories that break a rule, by the clause they break; each says where."""
-SOUND: dict[tuple[str, str], Callable[[Any], None]] = {}
+ELECTED = Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True)
+REGISTRATION = znodes.encode_broker("127.0.0.1", 9092, 0)
+ONE = znodes.encode_topic({0: (1, 2)})
+GROWN = znodes.encode_topic({0: (1, 2), 1: (2, 3)})
+WITH_ID = b'{"version":3,"topic_id":"abc","partitions":{"0":[1,2]}}'
+MIN_ISR = znodes.encode_config({"min.insync.replicas": "2"})
+PREFERRED = b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
+OTHER_REQUEST = znodes.encode_request(znodes.RequestZnode({("orders", 0): (1, 3)}))
+DEPOSE = write(Delete(znodes.CONTROLLER), session=CONTROLLER)
+FLIGHT = (ask(2, 3), run)
+SETTINGS_MADE = (write(Create(SETTINGS, MIN_ISR)), write(SetData(SETTINGS, MIN_ISR, 1)))
+
+
+def _found_ill(sim: Any) -> int:
+    zxid: int = sim.write(Create(znodes.reassignment_path("orders", 7), b"{}"), session=CLIENT)
+    sim.judge.quiesce()
+    return zxid
+
+
+def _forget_violations(sim: Any) -> None:
+    sim.judge.violations.clear()
+
+
+def _bring_online(leader: int, *isr: int) -> tuple[Act, ...]:
+    def create(sim: Any) -> Any:
+        state = znodes.encode_state(znodes.StateZnode(leader, 0, sim.epoch, isr))
+        return control(Create(znodes.state_path("orders", 1), state))(sim)
+
+    return (write(SetData(TOPIC, znodes.encode_topic({0: (1, 2), 1: (1, 2)}), 1)), create)
+
+
+def _complete(*, with_parent: bool) -> Act:
+    """Return a completion that removes what stands above the record, or not."""
+
+    def act(sim: Any) -> int:
+        sim.write(Create(PARENT, b""), session=CONTROLLER, fenced=True)
+        perform(sim, (*FLIGHT, change_isr(1, 2, 3)))
+        zxid = 0
+        for step in sim.steps():
+            ops = [sim.find_op(step)]
+            if isinstance(step, DeleteReassignment) and with_parent:
+                ops.append(Delete(PARENT))
+            zxid = sim.write(*ops, session=CONTROLLER, fenced=True)
+        sim.judge.quiesce()
+        return zxid
+
+    return act
+
+
+def _change_leader(sim: Any) -> Any:
+    return sim.write(sim.state_op(replace(sim.state, leader=2)), session=1)
+
+
+def _take_office_for_ever(sim: Any) -> Any:
+    return sim.elect(ephemeral=False)
+
+
+Plants = Mapping[tuple[str, str], Mapping[str, tuple[Act, ...]]]
+PLANTS: Plants = {
+    ("controller", "create"): {
+        "controller.election.atomic": (DEPOSE, write(ELECTED, session=CONTROLLER)),
+        "controller.registered-ephemeral": (_take_office_for_ever,),
+    },
+    ("controller", "change"): {
+        "controller.election.atomic": (
+            write(SetData(znodes.CONTROLLER, znodes.encode_controller(2, 0), 1)),
+        )
+    },
+    ("epoch", "create"): {
+        "controller.election.atomic": (
+            write(Delete(znodes.CONTROLLER_EPOCH)),
+            _forget_violations,
+            write(Create(znodes.CONTROLLER_EPOCH, b"2")),
+        )
+    },
+    ("epoch", "change"): {
+        "controller.election.atomic": (write(SetData(znodes.CONTROLLER_EPOCH, b"0", 2)),),
+        "controller.epoch.raised-by-one": (
+            DEPOSE,
+            write(ELECTED, SetData(znodes.CONTROLLER_EPOCH, b"5", 2), session=CONTROLLER),
+        ),
+    },
+    ("epoch", "remove"): {"controller.epoch.kept": (write(Delete(znodes.CONTROLLER_EPOCH)),)},
+    ("root", "remove"): {
+        "znode.roots-kept": (
+            write(Create(znodes.REASSIGNMENT_REQUESTS, b"")),
+            write(Delete(znodes.REASSIGNMENT_REQUESTS), session=CONTROLLER),
+        )
+    },
+    ("broker", "create"): {
+        "broker.registered-ephemeral": (
+            write(Create(znodes.broker_path(9), REGISTRATION), session=9),
+        )
+    },
+    ("topic", "change"): {
+        "assigned.change.only-as-due": (put(WriteAssigned((1, 2, 3))),),
+        "topic.partitions-kept": (write(SetData(TOPIC, GROWN, 1)), control(SetData(TOPIC, ONE, 1))),
+        "topic.content-kept": (write(SetData(TOPIC, WITH_ID, 1)), control(SetData(TOPIC, ONE, 1))),
+    },
+    ("topic", "remove"): {"topic.removed-when-asked": (control(Delete(TOPIC)),)},
+    ("topic_config", "remove"): {
+        "topic.settings-kept": (*SETTINGS_MADE, control(Delete(SETTINGS)))
+    },
+    ("deletion", "remove"): {
+        "topic.deletion-ended": (
+            write(Create(SETTINGS, znodes.encode_config({}))),
+            write(Create(ASKED, b"")),
+            *(control(Delete(path)) for path in (STATE, TOPIC, ASKED)),
+        )
+    },
+    ("state", "create"): {
+        "partition.new.leader-first-live": _bring_online(2, 1, 2),
+        "partition.new.isr-all-live": _bring_online(1, 1),
+    },
+    ("state", "change"): {
+        "leader-epoch.raised-by-one": (put_state(by=7),),
+        "election.only-when-due": (put_state(leader=2),),
+        "isr.change.keeps-leader": (_change_leader,),
+    },
+    ("state", "remove"): {"partition.state-kept": (control(Delete(STATE)),)},
+    ("request", "remove"): {"request.delete.child-first": (ask(2, 3), put(DeleteRequest(0)))},
+    ("flight", "create"): {
+        "child.from-request": (put(CreateReassignment(Reassignment((2, 3), 2))),),
+        "child.foreign-removed": (_found_ill,),
+    },
+    ("flight", "change"): {
+        "top.once-per-chain": (
+            *FLIGHT,
+            ask(2, 4),
+            put(UpdateReassignment(Reassignment((2, 4), 3))),
+        ),
+        "child.from-request": (*FLIGHT, put(UpdateReassignment(Reassignment((2, 4), 2)))),
+    },
+    ("flight", "remove"): {
+        "complete.child-last": (*FLIGHT, put(DeleteReassignment())),
+        "child.update-in-place": (*FLIGHT, ask(2, 4), put(DeleteReassignment())),
+    },
+    ("parent", "remove"): {"child.parent-gone": (_complete(with_parent=False),)},
+}
+"""By kind and act: histories that break a rule at their end, by the clause they break."""
+
+
+def _delete_topic() -> tuple[Act, ...]:
+    asked = (write(Create(SETTINGS, znodes.encode_config({}))), write(Create(ASKED, b"")))
+    stops = (put_state(leader=-1, isr=(2,)), put_state(leader=-1, isr=(2,)))
+    return (*asked, *stops, *(control(Delete(path)) for path in (STATE, TOPIC, SETTINGS, ASKED)))
+
+
+def _settings_of(path: str) -> tuple[Act, ...]:
+    data = [znodes.encode_config({"min.insync.replicas": least}) for least in ("2", "1")]
+    told = (write(make) for each in data for make in (Create(path, each), SetData(path, each, 1)))
+    return (*told, write(Delete(path)))
+
+
+def _cells(kind: str, *acts: str) -> tuple[tuple[str, str], ...]:
+    return tuple((kind, act) for act in acts)
+
+
+_SOUND: dict[tuple[tuple[str, str], ...], tuple[Act, ...]] = {
+    _cells("controller", "remove"): (write(Delete(znodes.CONTROLLER)),),
+    _cells("root", "create", "change"): tuple(
+        write(make)
+        for path in znodes.PERSISTENT_ROOTS
+        for make in (Create(path, b""), SetData(path, b"", 1))
+    ),
+    _cells("broker", "remove"): (lambda sim: sim.register(9), die(9)),
+    _cells("broker", "change"): (
+        write(SetData(znodes.broker_path(3), znodes.encode_broker("127.0.0.1", 9093, 0), 1)),
+    ),
+    _cells("broker_config", *ACTS): _settings_of(znodes.broker_config_path(9)),
+    _cells("default_config", *ACTS): _settings_of(znodes.DEFAULT_BROKER_CONFIG),
+    _cells("topic", "create"): (
+        write(Create(znodes.topic_path("other"), znodes.encode_topic({}))),
+    ),
+    _cells("topic", "change"): (write(SetData(TOPIC, GROWN, 1)),),
+    (
+        *(*_cells("deletion", *ACTS), ("topic", "remove")),
+        *(("topic_config", "remove"), ("state", "remove")),
+    ): _delete_topic(),
+    _cells("topic_config", "create", "change"): SETTINGS_MADE,
+    _cells("request", "create", "change"): (
+        ask(2, 3),
+        write(SetData(znodes.request_path(0), OTHER_REQUEST, 1)),
+    ),
+    _cells("parent", "create", "change"): (_complete(with_parent=True),),
+    _cells("preferred", *ACTS): (
+        *(change_isr(1), change_isr(1, 2)),
+        write(Create(znodes.PREFERRED_ELECTION, PREFERRED)),
+        write(SetData(znodes.PREFERRED_ELECTION, PREFERRED, 1)),
+        control(Delete(znodes.PREFERRED_ELECTION)),
+    ),
+}
+SOUND = {cell: acts for cells, acts in _SOUND.items() for cell in cells}
 """By kind and act: a history in which anybody may do it, or in which it is done as it should be."""
 
 
-def plant(kind: str, act: str, clause: str) -> Callable[[Plant], Plant]:
-    """Register a history that breaks a clause."""
-
-    def register(function: Plant) -> Plant:
-        PLANTS.setdefault((kind, act), {})[clause] = function
-        return function
-
-    return register
-
-
-def sound(kind: str, act: str) -> Callable[[Callable[[Any], None]], Callable[[Any], None]]:
-    """Register a history that breaks nothing."""
-
-    def register(function: Callable[[Any], None]) -> Callable[[Any], None]:
-        SOUND[kind, act] = function
-        return function
-
-    return register
-
-
-# Controllers ------------------------------------------------------------------------------------
-
-
-@plant("controller", "create", "controller.election.atomic")
-def _office_without_epoch(sim: Any) -> int:
-    sim.write(Delete(znodes.CONTROLLER), session=CONTROLLER)
-    office = Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True)
-    return sim.write(office, session=CONTROLLER)  # type: ignore[no-any-return]
-
-
-@plant("controller", "create", "controller.registered-ephemeral")
-def _office_for_ever(sim: Any) -> int:
-    sim.write(Delete(znodes.CONTROLLER), session=CONTROLLER)
-    sim.epoch += 1
-    return sim.write(  # type: ignore[no-any-return]
-        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0)),
-        SetData(znodes.CONTROLLER_EPOCH, str(sim.epoch).encode(), sim.epoch),
-        session=CONTROLLER,
-    )
-
-
-@plant("controller", "change", "controller.election.atomic")
-def _office_overwritten(sim: Any) -> int:
-    change = SetData(znodes.CONTROLLER, znodes.encode_controller(2, 0), 1)
-    return sim.write(change, session=CONTROLLER)  # type: ignore[no-any-return]
-
-
-@sound("controller", "remove")
-def _office_ended(sim: Any) -> None:
-    sim.write(Delete(znodes.CONTROLLER), session=CLIENT)
-
-
-@plant("epoch", "create", "controller.election.atomic")
-def _epoch_of_nobody(sim: Any) -> int:
-    sim.write(Delete(znodes.CONTROLLER_EPOCH), session=CLIENT)
-    sim.judge.violations.clear()
-    return sim.write(Create(znodes.CONTROLLER_EPOCH, b"2"), session=CLIENT)  # type: ignore[no-any-return]
-
-
-@plant("epoch", "change", "controller.election.atomic")
-def _epoch_lowered(sim: Any) -> int:
-    return sim.write(SetData(znodes.CONTROLLER_EPOCH, b"0", 2), session=CLIENT)  # type: ignore[no-any-return]
-
-
-@plant("epoch", "change", "controller.epoch.raised-by-one")
-def _epoch_jumped(sim: Any) -> int:
-    sim.write(Delete(znodes.CONTROLLER), session=CONTROLLER)
-    return sim.write(  # type: ignore[no-any-return]
-        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
-        SetData(znodes.CONTROLLER_EPOCH, b"5", 2),
-        session=CONTROLLER,
-    )
-
-
-@plant("epoch", "remove", "controller.epoch.kept")
-def _epoch_removed(sim: Any) -> int:
-    return sim.write(Delete(znodes.CONTROLLER_EPOCH), session=CLIENT)  # type: ignore[no-any-return]
-
-
-# Parents and brokers ----------------------------------------------------------------------------
-
-
-@sound("root", "create")
-@sound("root", "change")
-def _roots_made(sim: Any) -> None:
-    for path in znodes.PERSISTENT_ROOTS:
-        sim.write(Create(path, b""), session=CLIENT)
-        sim.write(SetData(path, b"", 1), session=CLIENT)
+# Parents and topics -------------------------------------------------------------------------------
 
 
 @pytest.mark.clause("znode.roots-kept")
@@ -152,80 +259,6 @@ def test_brokers_are_gone_where_their_parent_is(simulation: Any) -> None:
     assert [clause for clause, _ in simulation.broken()] == ["znode.roots-kept", "election.held"]
 
 
-@plant("root", "remove", "znode.roots-kept")
-def _root_removed(sim: Any) -> int:
-    sim.write(Create(znodes.REASSIGNMENT_REQUESTS, b""), session=CLIENT)
-    return sim.write(Delete(znodes.REASSIGNMENT_REQUESTS), session=CONTROLLER)  # type: ignore[no-any-return]
-
-
-@plant("broker", "create", "broker.registered-ephemeral")
-def _broker_for_ever(sim: Any) -> int:
-    registration = znodes.encode_broker("127.0.0.1", 9092, 0)
-    return sim.write(Create(znodes.broker_path(9), registration), session=9)  # type: ignore[no-any-return]
-
-
-@sound("broker", "remove")
-def _broker_comes_and_goes(sim: Any) -> None:
-    sim.register(9)
-    sim.die(9)
-
-
-@sound("broker", "change")
-def _broker_says_otherwise(sim: Any) -> None:
-    data = znodes.encode_broker("127.0.0.1", 9093, 0)
-    sim.write(SetData(znodes.broker_path(3), data, 1), session=3)
-
-
-def _settings_of(path: str) -> Callable[[Any], None]:
-    def tell(sim: Any) -> None:
-        for least in ("2", "1"):
-            data = znodes.encode_config({"min.insync.replicas": least})
-            sim.write(Create(path, data), session=CLIENT)
-            sim.write(SetData(path, data, 1), session=CLIENT)
-        sim.write(Delete(path), session=CLIENT)
-
-    return tell
-
-
-for _act in ACTS:
-    SOUND["broker_config", _act] = _settings_of(znodes.broker_config_path(9))
-    SOUND["default_config", _act] = _settings_of(znodes.DEFAULT_BROKER_CONFIG)
-
-
-# Topics -------------------------------------------------------------------------------------------
-
-
-@sound("topic", "create")
-def _another_topic(sim: Any) -> None:
-    sim.write(Create(znodes.topic_path("other"), znodes.encode_topic({})), session=CLIENT)
-
-
-@sound("topic", "change")
-def _topic_grows(sim: Any) -> None:
-    grown = znodes.encode_topic({0: (1, 2), 1: (2, 3)})
-    sim.write(SetData(TOPIC, grown, 1), session=CLIENT)
-
-
-@plant("topic", "change", "assigned.change.only-as-due")
-def _assigned_for_no_reason(sim: Any) -> int:
-    return sim.perform(WriteAssigned((1, 2, 3)))  # type: ignore[no-any-return]
-
-
-@plant("topic", "change", "topic.partitions-kept")
-def _partition_lost(sim: Any) -> int:
-    _topic_grows(sim)
-    lost = znodes.encode_topic({0: (1, 2)})
-    return sim.write(SetData(TOPIC, lost, 1), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-@plant("topic", "change", "topic.content-kept")
-def _topic_id_lost(sim: Any) -> int:
-    content = b'{"version":3,"topic_id":"abc","partitions":{"0":[1,2]}}'
-    sim.write(SetData(TOPIC, content, 1), session=CLIENT)
-    lost = znodes.encode_topic({0: (1, 2)})
-    return sim.write(SetData(TOPIC, lost, 1), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
 @pytest.mark.clause("topic.content-kept")
 @pytest.mark.parametrize("session", [CLIENT, CONTROLLER])
 def test_changed_topic_id_is_named(simulation: Any, session: int) -> None:
@@ -236,191 +269,6 @@ def test_changed_topic_id_is_named(simulation: Any, session: int) -> None:
         write = SetData(TOPIC, content, 1)
         zxid = simulation.write(write, session=session, fenced=session == CONTROLLER)
     assert simulation.broken() == [("topic.content-kept", zxid)]
-
-
-@plant("topic", "remove", "topic.removed-when-asked")
-def _topic_removed(sim: Any) -> int:
-    return sim.write(Delete(TOPIC), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-@sound("topic", "remove")
-@sound("topic_config", "remove")
-@sound("state", "remove")
-@sound("deletion", "create")
-@sound("deletion", "remove")
-def _topic_deleted(sim: Any) -> None:
-    sim.write(Create(SETTINGS, znodes.encode_config({})), session=CLIENT)
-    sim.write(Create(ASKED, b""), session=CLIENT)
-    state = sim.state
-    for isr in ((2,), (2,)):
-        state = replace(state, leader=-1, isr=isr, leader_epoch=state.leader_epoch + 1)
-        sim.perform(WriteState(state))
-    for path in (STATE, TOPIC, SETTINGS, ASKED):
-        sim.write(Delete(path), session=CONTROLLER, fenced=True)
-
-
-SOUND["deletion", "change"] = _topic_deleted
-
-
-@sound("topic_config", "create")
-@sound("topic_config", "change")
-def _topic_settings(sim: Any) -> None:
-    for write in (Create, lambda p, d: SetData(p, d, 1)):
-        data = znodes.encode_config({"min.insync.replicas": "2"})
-        sim.write(write(SETTINGS, data), session=CLIENT)  # type: ignore[operator]
-
-
-@plant("topic_config", "remove", "topic.settings-kept")
-def _settings_removed(sim: Any) -> int:
-    _topic_settings(sim)
-    return sim.write(Delete(SETTINGS), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-@plant("deletion", "remove", "topic.deletion-ended")
-def _deletion_ended_early(sim: Any) -> int:
-    sim.write(Create(SETTINGS, znodes.encode_config({})), session=CLIENT)
-    sim.write(Create(ASKED, b""), session=CLIENT)
-    for path in (STATE, TOPIC):
-        sim.write(Delete(path), session=CONTROLLER, fenced=True)
-    return sim.write(Delete(ASKED), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-# States -------------------------------------------------------------------------------------------
-
-
-def _bring_online(sim: Any, leader: int, *isr: int) -> int:
-    other = znodes.encode_topic({0: (1, 2), 1: (1, 2)})
-    sim.write(SetData(TOPIC, other, 1), session=CLIENT)
-    state = znodes.encode_state(znodes.StateZnode(leader, 0, sim.epoch, isr))
-    path = znodes.state_path("orders", 1)
-    return sim.write(Create(path, state), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-@plant("state", "create", "partition.new.leader-first-live")
-def _wrong_first_leader(sim: Any) -> int:
-    return _bring_online(sim, 2, 1, 2)
-
-
-@plant("state", "create", "partition.new.isr-all-live")
-def _first_set_too_small(sim: Any) -> int:
-    return _bring_online(sim, 1, 1)
-
-
-@plant("state", "change", "leader-epoch.raised-by-one")
-def _epoch_not_raised(sim: Any) -> int:
-    return sim.perform(WriteState(replace(sim.state, leader_epoch=7)))  # type: ignore[no-any-return]
-
-
-@plant("state", "change", "election.only-when-due")
-def _leader_replaced(sim: Any) -> int:
-    state = replace(sim.state, leader=2, leader_epoch=sim.state.leader_epoch + 1)
-    return sim.perform(WriteState(state))  # type: ignore[no-any-return]
-
-
-@plant("state", "change", "isr.change.keeps-leader")
-def _leader_by_leader(sim: Any) -> int:
-    return sim.write(sim.state_op(replace(sim.state, leader=2)), session=1)  # type: ignore[no-any-return]
-
-
-@plant("state", "remove", "partition.state-kept")
-def _state_removed(sim: Any) -> int:
-    return sim.write(Delete(STATE), session=CONTROLLER, fenced=True)  # type: ignore[no-any-return]
-
-
-# Requests and records -----------------------------------------------------------------------------
-
-
-@sound("request", "create")
-@sound("request", "change")
-def _request_changed(sim: Any) -> None:
-    sequence = sim.submit(2, 3)
-    other = znodes.encode_request(znodes.RequestZnode({("orders", 0): (1, 3)}))
-    sim.write(SetData(znodes.request_path(sequence), other, 1), session=CLIENT)
-
-
-@plant("request", "remove", "request.delete.child-first")
-def _request_lost(sim: Any) -> int:
-    return sim.perform(DeleteRequest(sim.submit(2, 3)))  # type: ignore[no-any-return]
-
-
-@plant("flight", "create", "child.from-request")
-def _record_of_nothing(sim: Any) -> int:
-    return sim.perform(CreateReassignment(Reassignment((2, 3), 2)))  # type: ignore[no-any-return]
-
-
-@plant("flight", "create", "child.foreign-removed")
-def _foreign_record(sim: Any) -> int:
-    zxid = sim.write(Create(znodes.reassignment_path("orders", 7), b"{}"), session=CLIENT)
-    sim.judge.quiesce()
-    return zxid  # type: ignore[no-any-return]
-
-
-def _put_in_flight(sim: Any) -> None:
-    sim.submit(2, 3)
-    sim.run()
-
-
-@plant("flight", "change", "top.once-per-chain")
-def _top_changed(sim: Any) -> int:
-    _put_in_flight(sim)
-    sim.submit(2, 4)
-    return sim.perform(UpdateReassignment(Reassignment((2, 4), 3)))  # type: ignore[no-any-return]
-
-
-@plant("flight", "change", "child.from-request")
-def _target_changed(sim: Any) -> int:
-    _put_in_flight(sim)
-    return sim.perform(UpdateReassignment(Reassignment((2, 4), 2)))  # type: ignore[no-any-return]
-
-
-@plant("flight", "remove", "complete.child-last")
-def _given_up(sim: Any) -> int:
-    _put_in_flight(sim)
-    return sim.perform(DeleteReassignment())  # type: ignore[no-any-return]
-
-
-@plant("flight", "remove", "child.update-in-place")
-def _made_anew(sim: Any) -> int:
-    _put_in_flight(sim)
-    sim.submit(2, 4)
-    return sim.perform(DeleteReassignment())  # type: ignore[no-any-return]
-
-
-def _complete(sim: Any, *, with_parent: bool) -> int:
-    sim.write(Create(PARENT, b""), session=CONTROLLER, fenced=True)
-    _put_in_flight(sim)
-    sim.change_isr(1, 2, 3)
-    zxid = 0
-    for write in sim.steps():
-        ops = [sim.find_op(write)]
-        if isinstance(write, DeleteReassignment) and with_parent:
-            ops.append(Delete(PARENT))
-        zxid = sim.write(*ops, session=CONTROLLER, fenced=True)
-    sim.judge.quiesce()
-    return zxid
-
-
-@sound("parent", "create")
-@sound("parent", "change")
-def _parent_filled(sim: Any) -> None:
-    _complete(sim, with_parent=True)
-
-
-@plant("parent", "remove", "child.parent-gone")
-def _parent_left(sim: Any) -> int:
-    return _complete(sim, with_parent=False)
-
-
-@sound("preferred", "create")
-@sound("preferred", "change")
-@sound("preferred", "remove")
-def _preferred_asked(sim: Any) -> None:
-    sim.change_isr(1)
-    sim.change_isr(1, 2)
-    data = b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
-    sim.write(Create(znodes.PREFERRED_ELECTION, data), session=CLIENT)
-    sim.write(SetData(znodes.PREFERRED_ELECTION, data, 1), session=CLIENT)
-    sim.write(Delete(znodes.PREFERRED_ELECTION), session=CONTROLLER, fenced=True)
 
 
 # The table ----------------------------------------------------------------------------------------
@@ -455,23 +303,23 @@ BROKEN = [
 @pytest.mark.clause("child.parent-gone")
 @pytest.mark.parametrize(("clause", "history"), BROKEN)
 def test_broken_rule_is_named_where_it_is_broken(
-    simulation: Any, clause: str, history: Plant
+    simulation: Any, clause: str, history: tuple[Act, ...]
 ) -> None:
     """Each planted history breaks its clause and no other, at the transaction that broke it."""
-    zxid = history(simulation)
+    zxid = perform(simulation, history)
     assert simulation.broken() == [(clause, zxid)]
 
 
 @pytest.mark.parametrize(("clause", "history"), BROKEN)
 def test_broken_rule_is_unknown_in_the_middle_of_a_history(
-    simulation: Any, clause: str, history: Plant
+    simulation: Any, clause: str, history: tuple[Act, ...]
 ) -> None:
     """Where neither a beginning nor a snapshot was seen nothing is a violation, or holds."""
     simulation.judge.router = simulation.judge.rules.make_router(whole=False)
     simulation.judge.tracking = Tracking(simulation.judge.rules)
     for transaction in simulation.history:
         simulation.judge.feed(transaction)
-    history(simulation)
+    perform(simulation, history)
     assert simulation.broken() == []
     assert clause not in {v.clause for v in simulation.judge.report().violations}
     verdicts = {v.id: v.verdict for v in simulation.judge.report().verdicts}
@@ -483,7 +331,7 @@ def test_sound_history_without_its_beginning_stays_green(
     simulation: Any, cell: tuple[str, str]
 ) -> None:
     """Wherever a sound history is cut, what was asked or written before breaks nothing after."""
-    SOUND[cell](simulation)
+    perform(simulation, SOUND[cell])
     for begin in range(len(simulation.history)):
         judge = Judge("kip-236", get_profile("kip-236"))
         judge.router = judge.rules.make_router(whole=False)
@@ -512,7 +360,7 @@ def test_removal_asked_before_the_history_begins_is_unknown(simulation: Any, met
 @pytest.mark.parametrize("cell", SOUND, ids="-".join)
 def test_sound_history_stays_green(simulation: Any, cell: tuple[str, str]) -> None:
     """What is done as it should be, or may be done by anybody, breaks nothing."""
-    SOUND[cell](simulation)
+    perform(simulation, SOUND[cell])
     assert simulation.broken() == []
 
 

@@ -9,13 +9,14 @@ goes with the last of them, so a later one is not touched before.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import healed
 from healed import Healed, make_healed
 
+from reassure_judge.judge import Judge
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.ops import Topic, list_ops
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
@@ -57,7 +58,7 @@ from reassure_model.writes import (
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import PartitionKey, ReplicaList, RequestZnode
-from reassure_zookeeper.transactions import Op, Transaction
+from reassure_zookeeper.transactions import Create, Delete, Op, SetData, Transaction
 
 _FIRST_CONTROLLER: Final = 900
 """Controllers write in sessions of their own, and outlive brokers."""
@@ -348,3 +349,150 @@ class HealingWalk(Walk[Healed]):
                 cluster.control(self.submit(dict(self._started)))
             case RemoveTask(number):
                 cluster.control(cluster.delete(znodes.task_path(number)))
+
+
+class JudgedWalk:
+    """A walk that a judge follows; wherever the controller has nothing to do the cluster rests."""
+
+    def __init__(self, walk: LegacyWalk | HealingWalk, profile: str) -> None:
+        self.walk: Any = walk
+        self.judge = Judge(profile, walk.readings)
+        self._fed = 0
+        self.rest()
+
+    def feed(self) -> None:
+        """Let the judge read what was written since."""
+        for transaction in self.walk.transactions[self._fed :]:
+            self.judge.feed(transaction)
+        self._fed = len(self.walk.transactions)
+
+    def rest(self) -> None:
+        """Let the controller do all that it owes, and rest."""
+        self.walk.run()
+        self.look_at_rest()
+
+    def look_at_rest(self) -> None:
+        """Tell the judge that the cluster rests."""
+        self.feed()
+        self.judge.quiesce()
+
+    def take(self, *actions: object) -> None:
+        """Take actions; at "rest" the cluster rests, at a kind a step of it is about to come."""
+        for action in actions:
+            if action == "rest":
+                self.rest()
+            elif isinstance(action, type):
+                self.until(action)
+            else:
+                self.walk.take(action)
+        self.feed()
+
+    def play(self, moves: Iterable[tuple[int, Callable[[], object]]]) -> None:
+        """Take so many steps of the controller, then an action; none where it is not possible."""
+        for steps, make in moves:
+            for _ in range(steps):
+                self.walk.control()
+            try:
+                self.take(*() if steps else (make(),))
+            except NotPossible:
+                continue
+
+    def finish(self) -> None:
+        """Let everybody act until nothing changes, resting in between."""
+        for _ in range(40):
+            self.rest()
+            zxid = self.walk.cluster.zxid
+            self.walk.join_all()
+            if self.walk.cluster.zxid == zxid:
+                return
+
+    def fail_over_at(self, place: int, rounds: int, *each: object) -> None:
+        """Let the controller act for some rounds, and another one follow it after so many steps."""
+        steps = 0
+        for _ in range(rounds):
+            while steps != place and self.walk.control():
+                steps += 1
+            if steps == place:
+                self.take(Failover())
+                steps += 1
+            self.take(*each)
+            self.walk.join_all()
+        self.finish()
+
+    def until(self, kind: type) -> object:
+        """Let everybody act until the controller is about to take a step of a kind; return it."""
+        for _ in range(100):
+            step = self.walk.find_step()
+            if isinstance(step, kind):
+                self.feed()
+                return step
+            if step is None:
+                self.look_at_rest()
+                self.walk.join_all()
+            else:
+                self.walk.control()
+        raise AssertionError(f"no {kind.__name__} comes")
+
+    def broken(self) -> list[tuple[str, int]]:
+        """Return clause and zxid of each violation."""
+        self.feed()
+        for tracker in self.judge.tracking.partitions.values():
+            tracker.suspicions.rest()
+        return [(each.clause, each.zxid) for each in self.judge.violations]
+
+    def exercised(self) -> set[str]:
+        """Return the clauses that were put to the test."""
+        self.feed()
+        return {name for name, times in self.judge.exercised.items() if times}
+
+    def verdict(self, clause_id: str) -> str:
+        """Return the verdict on a clause."""
+        verdicts = {each.id: each.verdict for each in self.judge.report().verdicts}
+        return verdicts[clause_id]
+
+    def judge_anew(self, profile: str) -> Judge:
+        """Return another judge that has read it all, and was never told that the cluster rests."""
+        judge = Judge(profile, get_profile(profile))
+        for transaction in self.walk.transactions:
+            judge.feed(transaction)
+        return judge
+
+    def control(self, *ops: Op, fenced: bool = True) -> int:
+        """Write as the controller what the model does not owe."""
+        zxid: int = self.walk.cluster.control(*ops, fenced=fenced)
+        self.feed()
+        return zxid
+
+    def client(self, *ops: Op, session: int = 0) -> int:
+        """Write as a client, or in some other session."""
+        zxid: int = self.walk.cluster.append(*ops, **({"session": session} if session else {}))
+        self.feed()
+        return zxid
+
+
+def on(make: Callable[[], Any], write: Callable[[Any], int]) -> Callable[[], tuple[Any, int]]:
+    """Return the mistake that is made by a write in a situation."""
+
+    def plant() -> tuple[Any, int]:
+        judged = make()
+        return judged, write(judged)
+
+    return plant
+
+
+def find_unplanted(
+    lives: Mapping[str, Any], planted: Iterable[tuple[str, Callable[[], tuple[Any, int]]]]
+) -> set[tuple[str, str, str]]:
+    """Return the rules about each kind of znode, and each way to write it, that nothing breaks."""
+    acts, found = {Create: "create", SetData: "change", Delete: "remove"}, set()
+    for clause, plant in planted:
+        judged, zxid = plant()
+        for op in next(t.ops for t in judged.walk.transactions if t.zxid == zxid):
+            kind = judged.judge.router.locate(getattr(op, "path", ""))[0]
+            found.add((kind, acts.get(type(op)), clause))
+    return {
+        (kind, act, clause)
+        for kind, life in lives.items()
+        for act in acts.values()
+        for clause in getattr(life, act)
+    } - found

@@ -19,7 +19,7 @@ from reassure_explorer.scopes.catalogue import SCOPES
 from reassure_explorer.scopes.machine import Bounds, MachineScope
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN
-from reassure_judge.history import Observation
+from reassure_judge.history import SeenWrite
 from reassure_judge.rules import Possible, Rules
 from reassure_judge.tracker import PartitionTracker
 from reassure_judge.verdicts import Tally
@@ -206,12 +206,12 @@ class LampRules(Rules[Possible, int]):
         """Return a lamp that is out."""
         return Possible(self.judgement.begin)
 
-    def find_write(self, state: Possible, seen: Observation) -> int | None:
+    def find_write(self, state: Possible, seen: SeenWrite) -> int | None:
         """Every event is how bright it was made."""
         bright: Any = seen.event
         return int(bright)
 
-    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
+    def take_over(self, state: Possible, seen: SeenWrite) -> Iterable[Possible]:
         """Nothing else is seen."""
         return (state,)
 
@@ -249,7 +249,7 @@ def test_toy_is_judged() -> None:
     for zxid, bright in enumerate((1, 2, 0, 2), start=1):
         event: Any = bright
         tracker.feed(
-            Observation("", "t", 0, zxid, 0, 0, 1, "/lamp", event, around, CERTAIN, author, False)
+            SeenWrite("", "t", 0, zxid, 0, 0, 1, "/lamp", event, around, CERTAIN, author, False)
         )
     assert [(each.clause, each.zxid) for each in tally.violations] == [(CLAUSE, 4)]
 

@@ -18,7 +18,7 @@ import pyarrow.parquet
 import pytest
 
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Observation
+from reassure_judge.history import SeenWrite
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
@@ -143,7 +143,7 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
     assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
-def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observation]:
+def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[SeenWrite]:
     """Return what a share makes of what it is sent of the only archive."""
     ((archive,), (base,)) = plan.archives, plan.bases
     mine = Share(share, plan.shares)

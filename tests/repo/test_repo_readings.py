@@ -101,7 +101,8 @@ MODULES: dict[str, tuple[str, ...]] = {
 }
 """The modules of the model that a room asks."""
 _KAFKA = tuple(
-    f"judge/reassure_judge/kafka{each}.py" for each in ("", "_leaders", "_partition", "_writes")
+    f"judge/reassure_judge/protocols/kafka_zk/{each}.py"
+    for each in ("router", "rules", "leaders", "partition", "writes")
 )
 FILES: dict[str, tuple[str, ...]] = {
     "judge of kafka-42": (*_KAFKA, "judge/reassure_judge/protocols/kafka_42/__init__.py"),
@@ -110,9 +111,9 @@ FILES: dict[str, tuple[str, ...]] = {
         "judge/reassure_judge/protocols/kafka_42/__init__.py",
         "judge/reassure_judge/protocols/kafka_42/monitor.py",
     ),
-    "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk.py"),
+    "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk/__init__.py"),
     "judge of kafka-4485": (
-        "judge/reassure_judge/observed",
+        "judge/reassure_judge/protocols/kafka_4485",
         "model/reassure_model/protocols/kafka_4485/leader.py",
     ),
     "controller of kip-236": (

@@ -196,10 +196,12 @@ PARTS = {
     "monitor",
     "narration",
     "properties",
+    "router",
     "rules",
     "scopes",
     "stages",
     "tales",
+    "tracker",
     "world",
     "writes",
 }

@@ -28,7 +28,7 @@ from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
 from reassure_controller.direct import DirectClient
-from reassure_judge.history import written_paths
+from reassure_judge.transaction_reader import written_paths
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     DELETED_TOPICS,

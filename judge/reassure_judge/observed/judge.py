@@ -4,13 +4,13 @@ The lines of different writers may come in any order. Memory is needed for parti
 changes of the in-sync set, not for lines.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from reassure_judge.observed.ledger import Ledger, Line
-from reassure_judge.observed.partition import PartitionHistory
 from reassure_judge.verdicts import Tally
 from reassure_spec.observations import Observation, Writer
-from reassure_spec.readings import Readings
 
 Key = tuple[str, str, int]
 """Chroot, topic and partition."""
@@ -30,14 +30,30 @@ class _WriterState:
     """By replica that it spoke of: the gaps before its last line."""
 
 
-class ObservationJudge:
-    """Holds observations against the model of KAFKA-4485."""
+class PartitionLike(Protocol):
+    """All that is said of one partition, as a protocol judges it."""
 
-    def __init__(self, readings: Readings) -> None:
+    def feed(self, line: Line, tells: frozenset[str], *, is_torn: bool) -> None:
+        """Judge one line; `is_torn` where lines of its writer are missing before it."""
+
+    def tear(self, broker: int) -> None:
+        """Note that lines of the writer that speaks for this replica are missing at its end."""
+
+    def judge(self, *, is_over: bool) -> None:
+        """Judge what only several writers together show.
+
+        Unless the history `is_over`, more may follow on each replica's last line.
+        """
+
+
+class ObservationJudge:
+    """Holds observations against a protocol, which judges each partition."""
+
+    def __init__(self, make_partition: Callable[[Ledger], PartitionLike]) -> None:
         self.tally = Tally()
         self.lines = 0
-        self.partitions: dict[Key, PartitionHistory] = {}
-        self._readings = readings
+        self.partitions: dict[Key, PartitionLike] = {}
+        self._make_partition = make_partition
         self._ledger = Ledger(self.tally)
         self._writers: dict[str, _WriterState] = {}
 
@@ -54,7 +70,7 @@ class ObservationJudge:
         key = said.chroot, said.topic, said.partition
         partition = self.partitions.get(key)
         if partition is None:
-            partition = self.partitions[key] = PartitionHistory(self._readings, self._ledger)
+            partition = self.partitions[key] = self._make_partition(self._ledger)
         replica = key, said.broker
         is_torn = writer.seen.get(replica, 0) != writer.gaps
         writer.seen[replica] = writer.gaps

@@ -1,9 +1,11 @@
 """Where verdicts on lines are written down: what was put to the test, broken, or left open."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import replace
+from typing import Final, NamedTuple
 
-from reassure_judge.verdicts import Place, Tally, Violation, binds
+from reassure_judge.verdicts import Location, Tally, Violation, binds
+from reassure_model.outcome import Rejected
 from reassure_spec.observations import Observation
 
 
@@ -16,20 +18,22 @@ class Line(NamedTuple):
     said: Observation
 
     @property
-    def place(self) -> Place:
+    def place(self) -> Location:
         """Where it stands."""
         said = self.said
-        return Place(0, said.chroot, said.topic, said.partition, f"{self.file}:{self.number}")
+        return Location(0, said.chroot, said.topic, said.partition, f"{self.file}:{self.number}")
 
 
-class Broken(NamedTuple):
-    """A clause that a line breaks."""
+class Evidence(NamedTuple):
+    """What shows that a line breaks a clause."""
 
-    clause: str
-    reason: str
-    expected: str
+    expected: str = ""
+    """What would have been allowed, in words."""
     before: str = ""
     after: str = ""
+
+
+NOTHING_SHOWN: Final = Evidence()
 
 
 class Ledger:
@@ -37,7 +41,7 @@ class Ledger:
 
     def __init__(self, tally: Tally) -> None:
         self.tally = tally
-        self._open: list[Broken] = []
+        self._open: list[tuple[Rejected, Evidence]] = []
 
     def keep(self, clause: str) -> None:
         """Note that a clause was put to the test and kept, where no evidence is at hand."""
@@ -47,25 +51,23 @@ class Ledger:
         self,
         line: Line,
         clause: str,
-        reason: str | None,
+        kept: bool | str,
+        evidence: Evidence = NOTHING_SHOWN,
         *,
         certain: bool = True,
-        before: object = "",
-        after: object = "",
-        expected: str = "",
     ) -> bool:
-        """Note that a line puts a clause to the test; `reason` says why it breaks it, if it does.
+        """Note that a line puts a clause to the test: true, or in words why it breaks it.
 
         What is broken is held back until `close`, so that one line has one violation. Where it is
         not `certain` it is left open instead. Answers whether the clause may be kept.
         """
-        if reason is None:
+        if not isinstance(kept, str):
             self.tally.passed[(clause,)] += 1
         elif certain:
-            self._open.append(Broken(clause, reason, expected, str(before), str(after)))
+            self._open.append((Rejected(clause, kept), evidence))
         else:
             self.tally.leave_open((clause,), line.place)
-        return reason is None or not certain
+        return not (isinstance(kept, str) and certain)
 
     def close(self, line: Line) -> None:
         """End a line: the first clause that it broke is its violation, the others are besides.
@@ -74,33 +76,26 @@ class Ledger:
         """
         if not self._open:
             return
-        binding = [found for found in self._open if binds(found.clause)]
+        binding = [found for found in self._open if binds(found[0].clause)]
         if binding:
-            self._note(line, binding[0], [found.clause for found in binding[1:]])
+            self._note(line, *binding[0], [broken.clause for broken, _ in binding[1:]])
         for found in self._open:
             if found not in binding:
-                self._note(line, found, ())
+                self._note(line, *found, ())
         self._open.clear()
 
-    def _note(self, line: Line, broken: Broken, besides: Iterable[str]) -> None:
-        said = line.said
-        self.tally.violations.append(
-            Violation(
-                zxid=0,
-                chroot=said.chroot,
-                topic=said.topic,
-                partition=said.partition,
-                clause=broken.clause,
-                path="",
-                session=0,
-                before=broken.before,
-                after=broken.after,
-                reason=broken.reason,
-                expected=broken.expected,
-                author=f"{said.writer}, run {said.run}, its line {said.sequence}",
-                time_ms=getattr(said.what, "time_ms", None) or 0,
-                besides=tuple(clause for clause in besides if clause != broken.clause),
-                file=line.file,
-                line=line.number,
-            )
+    def _note(
+        self, line: Line, broken: Rejected, evidence: Evidence, besides: Iterable[str]
+    ) -> None:
+        said, (expected, before, after) = line.said, evidence
+        time_ms = getattr(said.what, "time_ms", None) or 0
+        place = line.place._replace(path="")
+        found = replace(
+            Violation.unwritten(place, broken, expected, before, time_ms),
+            after=after,
+            author=f"{said.writer}, run {said.run}, its line {said.sequence}",
+            besides=tuple(clause for clause in besides if clause != broken.clause),
+            file=line.file,
+            line=line.number,
         )
+        self.tally.violations.append(found)

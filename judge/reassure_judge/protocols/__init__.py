@@ -45,9 +45,9 @@ def find_protocols() -> Mapping[str, type[AnyRules]]:
 
 def get_rules(profile: str) -> type[AnyRules]:
     """Return the rules of a profile; raises NoRules where there are none."""
-    for rules in _list_rules(_import_parts(profile)):
-        if profile in rules.profiles:
-            return rules
+    rules = next(_list_rules(_import_parts(profile)), None)
+    if rules is not None:
+        return rules
     raise NoRules(
         f"histories are not judged under profile {profile!r}: there are rules for "
         f"{', '.join(find_protocols())}; choose one of them with --profile"

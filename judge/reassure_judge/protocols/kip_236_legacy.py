@@ -1,19 +1,21 @@
 """KIP-236 with the old znode in front of it: `/admin/reassign_partitions`, entry by entry.
 
-Partitions are judged as under KIP-236. Beside them a book follows the znode: who wrote which entry,
-what the acting controller has made of it, and whether it went when it should
+Partitions are judged as under KIP-236. Beside them a tracker follows the znode: who wrote which
+entry, what the acting controller has made of it, and whether it went when it should
 (`reassure_model.protocols.kip_236_legacy.entries`).
 """
 
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.books import Book, Earlier, QueueWritten, is_by_client
+from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.doubt import GRACE_MS
-from reassure_judge.history import Event, Observation
-from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRules
-from reassure_judge.protocols.kip_236.whole import WholeRouter
+from reassure_judge.history import Event
+from reassure_judge.protocols.kip_236 import RequestRules
+from reassure_judge.protocols.kip_236.copying import CopyingRouter
+from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
 from reassure_judge.rules import Sign, Signs
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, is_done
@@ -55,10 +57,10 @@ class RecordGone(NamedTuple):
     noticed_ms: float
 
 
-class LegacyRouter(WholeRouter):
+class LegacyRouter(CopyingRouter):
     """Reads the old znode as well."""
 
-    kinds = (*WholeRouter.kinds, r"(?P<old_znode>/admin/reassign_partitions)")
+    kinds = (*CopyingRouter.kinds, r"(?P<old_znode>/admin/reassign_partitions)")
 
     def __init__(self, readings: Readings, grace_ms: int = GRACE_MS, **more: Any) -> None:
         super().__init__(readings, grace_ms, **more)
@@ -82,22 +84,20 @@ class LegacyRouter(WholeRouter):
             self._emit(cluster, "", -1, znodes.reassignment_path(*key), event)
         self._gone.clear()
 
-    def _on_old_znode(
-        self, cluster: RequestHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_old_znode(self, cluster: RequestHistory, at: ZnodePath, data: bytes | None) -> None:
         created = self.is_created(data)
         entries: tuple[LegacyEntry, ...] | None = None
         bad = ""
         if data is not None:
             try:
-                entries = znodes.decode_reassign_partitions(path, data)
+                entries = znodes.decode_reassign_partitions(at.path, data)
             except BadZnode as error:
                 entries, bad = (), error.reason
         event = OldZnodeWritten(entries, created, bad, self.get_noticed(cluster))
-        self._emit(cluster, "", -1, path, event)
+        self._emit(cluster, "", -1, at.path, event)
 
 
-class LegacyBook(Book):
+class LegacyTracker(CrossPartitionTracker):
     """Follows the old znode of one cluster."""
 
     def __init__(self, readings: Readings, tally: Tally) -> None:
@@ -139,31 +139,35 @@ class LegacyBook(Book):
         flights = any(p.reassignment is not None for p in self.partitions.values())
         self._succeeded = bool(self._inherited or self.entries or flights)
 
-    def judge(self, seen: Observation) -> None:
+    def judge(self, event: Event) -> None:
         """Judge a write to the znode or to the queue."""
-        match seen.event:
+        match event:
             case OldZnodeWritten():
-                self._on_znode(seen, seen.event)
+                self._on_znode(event)
             case QueueWritten(sequence, None):
-                self._on_request_gone(seen, sequence)
+                self._on_request_gone(sequence)
             case QueueWritten():
-                self._on_request(seen, seen.event)
-            case RecordGone() if seen.event.key in self._left:
-                self._judge_left(seen, seen.event)
+                self._on_request(event)
+            case RecordGone() if event.key in self._left:
+                self._judge_left(event)
 
     @clause("legacy.failover.sources-in-order", "legacy.conflict.both-ways")
     @clause("legacy.failover.same-flag")
-    def _on_request_gone(self, seen: Observation, sequence: int) -> None:
+    def _on_request_gone(self, sequence: int) -> None:
         term = self._pending.pop(sequence, None)
         before = self._inherited - {sequence}
-        if sequence not in self._inherited and term == self.epoch and not is_by_client(seen):
+        if (
+            sequence not in self._inherited
+            and term == self.epoch
+            and not self.seen.author.is_client
+        ):
             if before & self._pending.keys():
                 why = f"requests {sorted(before)} were found, and request {sequence} came first"
                 broken = Rejected("legacy.failover.sources-in-order", why)
-                self.violate(seen, ("", -1), broken, ("", ""))
+                self.violate(NO_KEY, broken)
             elif self._inherited:
                 self.count(("legacy.failover.sources-in-order",))
-        if is_by_client(seen):
+        if self.seen.author.is_client:
             return
         for key in self.requests.get(sequence, ()):
             partition = self.get(key)
@@ -181,19 +185,19 @@ class LegacyBook(Book):
     @clause("client.request.unmarked", "legacy.translate.request", "legacy.translate.flag")
     @clause("legacy.failover.translated-again", "legacy.rewrite.taken-up")
     @clause("legacy.original.rollback")
-    def _on_request(self, seen: Observation, event: QueueWritten) -> None:
+    def _on_request(self, event: QueueWritten) -> None:
         request = event.request
         assert request is not None
-        if seen.given or is_by_client(seen):
+        if self.seen.given or self.seen.author.is_client:
             self._pending[event.sequence] = None
-            if not seen.given:
+            if not self.seen.given:
                 broken = Rejected("client.request.unmarked", "a client's request says legacy")
                 verdict = broken if request.legacy else ("client.request.unmarked",)
-                self.settle(seen, ("", -1), (verdict,), ("", ""))
+                self.settle(NO_KEY, (verdict,))
             return
         self._pending[event.sequence] = self.epoch
-        shown = ("", _show_all(request.assignments))
-        self.blame(seen, ("", -1), shown)
+        self.shown = ("", str(request.assignments))
+        self.blame(NO_KEY)
         now = {key: [entry.target] for key, entry in self.entries.items()}
         until = {
             key: [*now.get(key, ()), *self._earlier.get(key, event.noticed_ms)]
@@ -202,7 +206,7 @@ class LegacyBook(Book):
         asked, marked = request.assignments, request.legacy
         views = [find_broken_translation(asked, each, marked=marked) for each in (now, until)]
         kept = ("legacy.translate.request", "legacy.translate.flag")
-        self.settle(seen, ("", -1), [kept if v is None else v for v in views], shown)
+        self.settle(NO_KEY, [kept if v is None else v for v in views])
         for key, target in asked.items():
             entry = self.entries.get(key)
             if entry is None or entry.target != target:
@@ -217,21 +221,21 @@ class LegacyBook(Book):
 
     # The znode ------------------------------------------------------------------------------------
 
-    def _on_znode(self, seen: Observation, event: OldZnodeWritten) -> None:
+    def _on_znode(self, event: OldZnodeWritten) -> None:
         written = {entry.key: entry for entry in event.entries or ()}
-        if seen.given or is_by_client(seen):
-            self._take_from_client(seen, event, written)
+        if self.seen.given or self.seen.author.is_client:
+            self._take_from_client(event, written)
         else:
-            self._judge_rewrite(seen, event, written)
+            self._judge_rewrite(event, written)
         self.there, self.bad = event.entries is not None, event.bad
 
     def _take_from_client(
-        self, seen: Observation, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
+        self, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
     ) -> None:
         before, self.entries = self.entries, {}
         for key, old in before.items():
             if key not in written or written[key].target != old.target:
-                self._earlier.note(key, old.target, seen.time_ms)
+                self._earlier.note(key, old.target, self.seen.time_ms)
                 if event.entries is None and is_carried_by(old, self.get(key)):
                     self._deleted.add(key)
         for key, new in written.items():
@@ -239,41 +243,39 @@ class LegacyBook(Book):
             if entry is not None and entry.target == new.target and not event.created:
                 self.entries[key] = replace(entry, original=new.original)
                 continue
-            taken = MAYBE if seen.given else NO
-            made = Entry(new.target, new.original, taken, event.created or seen.given)
+            taken = MAYBE if self.seen.given else NO
+            made = Entry(new.target, new.original, taken, event.created or self.seen.given)
             self.entries[key] = replace(made, begun=is_carried_by(made, partition))
             self._translated_before.discard(key)
-            self._written_ms[key] = seen.time_ms
+            self._written_ms[key] = self.seen.time_ms
 
     @clause("legacy.znode.deleted-with-last", "legacy.znode.malformed")
     def _judge_rewrite(
-        self, seen: Observation, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
+        self, event: OldZnodeWritten, written: dict[PartitionKey, LegacyEntry]
     ) -> None:
-        shown = (self._show(), _show_entries(event.entries))
-        self.blame(seen, ("", -1), shown)
+        self.shown = (self._show(), _show_entries(event.entries))
+        self.blame(NO_KEY)
         for key, entry in list(self.entries.items()):
             if key not in written:
-                self._judge_removal(seen, key, entry, shown)
+                self._judge_removal(key, entry)
                 del self.entries[key]
         for key, new in written.items():
             before, partition = self.entries.get(key), self.get(key)
             verdict = judge_entry_change(before, new, partition)
-            self.settle(seen, key, (verdict,), shown)
+            self.settle(key, (verdict,))
             made = Entry(new.target) if before is None else before
             self.entries[key] = replace(made, target=new.target, original=new.original)
         if event.entries == ():
             broken = Rejected("legacy.znode.deleted-with-last", "it is left without an entry")
-            self.violate(seen, ("", -1), broken, shown)
+            self.violate(NO_KEY, broken)
         elif event.entries is None:
             kept = "legacy.znode.malformed" if self.bad else "legacy.znode.deleted-with-last"
             self.count((kept,))
 
-    def _judge_removal(
-        self, seen: Observation, key: PartitionKey, entry: Entry, shown: tuple[str, str]
-    ) -> None:
+    def _judge_removal(self, key: PartitionKey, entry: Entry) -> None:
         partition = self.get(key)
-        verdict = judge_entry_removal(entry, partition, seen.around, self.readings)
-        if self.settle(seen, key, (verdict,), shown) and is_carried_by(entry, partition):
+        verdict = judge_entry_removal(entry, partition, self.seen.around, self.readings)
+        if self.settle(key, (verdict,)) and is_carried_by(entry, partition):
             self._removed.add(key)
 
     # Partitions -----------------------------------------------------------------------------------
@@ -281,39 +283,37 @@ class LegacyBook(Book):
     @clause("legacy.conflict.both-ways", "legacy.failover.same-flag", "legacy.translate.flag")
     @clause("legacy.failover.top-from-child", "legacy.entry.before-child")
     @clause("legacy.znode.delete-does-not-cancel")
-    def follow(
-        self, seen: Observation, key: PartitionKey, before: Partition, after: Partition
-    ) -> None:
+    def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Look at what becomes of a reassignment in flight."""
         old, new = before.reassignment, after.reassignment
         if old == new:
             return
         if new is None:
-            self._on_record_gone(seen, key, before)
+            self._on_record_gone(key, before)
             return
-        shown = ("", f"to {list(new.target)}, top {new.top}, legacy {new.legacy}")
-        if old is not None and not seen.given:
+        self.shown = ("", f"to {list(new.target)}, top {new.top}, legacy {new.legacy}")
+        if old is not None and not self.seen.given:
             again = self._flight_epoch.get(key) != self.epoch
             if old.legacy != new.legacy:
                 name = "legacy.failover.same-flag" if again else "legacy.conflict.both-ways"
                 why = f"legacy {new.legacy}, the one in flight says {old.legacy}"
-                self.violate(seen, key, Rejected(name, why), shown)
+                self.violate(key, Rejected(name, why))
             if again:
                 why = f"top {new.top}, the record says {old.top}"
                 broken = Rejected("legacy.failover.top-from-child", why)
                 verdict = broken if old.top != new.top else ("legacy.failover.top-from-child",)
-                self.settle(seen, key, (verdict,), shown)
+                self.settle(key, (verdict,))
         heads = [r for r in before.requests if r.target == new.target][:1]
         if any(request.legacy for request in heads):
             broken = Rejected("legacy.translate.flag", "the request says legacy, the record not")
             verdict = ("legacy.translate.flag",) if new.legacy else broken
-            self.settle(seen, key, (verdict,), shown)
+            self.settle(key, (verdict,))
         self._flight_epoch[key] = self.epoch
         entry = self.entries.get(key)
         if entry is not None and is_carried_by(entry, after):
             self.entries[key] = replace(entry, begun=True)
 
-    def _on_record_gone(self, seen: Observation, key: PartitionKey, before: Partition) -> None:
+    def _on_record_gone(self, key: PartitionKey, before: Partition) -> None:
         flight = before.reassignment
         assert flight is not None
         self._flight_epoch.pop(key, None)
@@ -327,10 +327,10 @@ class LegacyBook(Book):
             broken = Rejected("legacy.znode.delete-does-not-cancel", "the move was given up")
             done = ("legacy.znode.delete-does-not-cancel",)
             verdict = done if is_done(before) else broken
-            self.settle(seen, key, (verdict,), ("", ""))
+            self.settle(key, (verdict,))
         self._deleted.discard(key)
 
-    def _judge_left(self, seen: Observation, event: RecordGone) -> None:
+    def _judge_left(self, event: RecordGone) -> None:
         """Judge the removal of a record, now that all is known that the transaction did."""
         key = event.key
         removed = key in self._removed
@@ -343,7 +343,8 @@ class LegacyBook(Book):
         broken = Rejected("legacy.entry.before-child", "its entry is in the old znode still")
         written_ms = self._written_ms.get(key)
         fresh = written_ms is not None and written_ms >= event.noticed_ms
-        self.settle(seen, key, (broken, ()) if fresh else (broken,), (self._show(), ""))
+        self.shown = (self._show(), "")
+        self.settle(key, (broken, ()) if fresh else (broken,))
 
     # At rest --------------------------------------------------------------------------------------
 
@@ -357,10 +358,10 @@ class LegacyBook(Book):
                 debts.append((key, _PATH, owed))
         if self.bad:
             owed = Rejected("legacy.znode.malformed", f"it is still there: {self.bad}")
-            debts.append((("", -1), _PATH, owed))
+            debts.append((NO_KEY, _PATH, owed))
         elif self.there and not self.entries:
             owed = Rejected("legacy.znode.deleted-with-last", "it is there without an entry")
-            debts.append((("", -1), _PATH, owed))
+            debts.append((NO_KEY, _PATH, owed))
         if self._succeeded and not debts:
             self.count(("legacy.failover.half-done",))
         self._succeeded = False
@@ -390,9 +391,9 @@ class LegacyRules(RequestRules):
         there = _OLD in signs.trees and super().find_sign(signs) is not None
         return Sign(3, f"there is {_OLD} beside the requests of KIP-236", {}) if there else None
 
-    def make_book(self, tally: Tally) -> LegacyBook:
-        """Return a book of the old znode."""
-        return LegacyBook(self.readings, tally)
+    def make_tracker(self, tally: Tally) -> LegacyTracker:
+        """Return a tracker of the old znode."""
+        return LegacyTracker(self.readings, tally)
 
 
 RULES: Final = LegacyRules
@@ -401,10 +402,6 @@ RULES: Final = LegacyRules
 def _is_asked(partition: Partition, target: ReplicaList) -> bool:
     """Whether a request by the old route that asks for it is waiting."""
     return any(request.legacy and request.target == target for request in partition.requests)
-
-
-def _show_all(assignments: object) -> str:
-    return str(assignments)
 
 
 def _show_entries(entries: tuple[LegacyEntry, ...] | None) -> str:

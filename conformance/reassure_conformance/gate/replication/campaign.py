@@ -59,7 +59,6 @@ from reassure_conformance.report.document import (
 from reassure_conformance.report.supervise import note_alive
 from reassure_conformance.script import SUFFIX
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise
 from reassure_spec.errors import Unavailable
@@ -69,6 +68,7 @@ from reassure_zookeeper.server import Server
 log = logging.getLogger(__name__)
 
 PROFILE: Final = get_observing().profiles[0]
+UNJUDGED: Final = get_observing().unjudged
 LAG_MS_MAX: Final = 1_000
 BATCH: Final = 40
 """Trials that are drawn in a row."""

@@ -46,8 +46,8 @@ from reassure_controller.replication.stepping import (
 )
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
-from reassure_judge.observed.judge import ObservationJudge
-from reassure_judge.observed.shown import Witness
+from reassure_judge.observed.witness import Witness
+from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import Tally, Violation
 from reassure_pipeline.observed import States
 from reassure_spec.observations import decode_observation
@@ -586,7 +586,7 @@ class Trial:
         self.witness.read_whole(key, _read_records(answer), answer.high_watermark)
 
     def _judge(self, unrest: str) -> Told:
-        judge = ObservationJudge(self.rules.readings)
+        judge = get_observing().make_judge(self.rules.readings)
         for broker in self.setting.brokers:
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):

@@ -12,7 +12,7 @@ from reassure_conformance.scenarios.live.stage import MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.znodes import ZnodesWorld, format_refusal
 from reassure_judge.history import BadRequestSeen
-from reassure_judge.protocols.kip_236 import RequestSubmitted
+from reassure_judge.protocols.kip_236.router import RequestSubmitted
 from reassure_model.protocols.kip_236.narration import format_flight
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, check_arguments, format_replicas, parse_number

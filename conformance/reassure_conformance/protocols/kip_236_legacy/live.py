@@ -19,8 +19,8 @@ from reassure_conformance.protocols.kip_236.staged_requests import (
 from reassure_conformance.scenarios.live.machine import LiveMachineWorld, judge_line
 from reassure_conformance.scenarios.live.stage import Done, MakeStage, Stage
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_judge.books import QueueWritten, is_by_client
-from reassure_judge.history import Observation
+from reassure_judge.cross_partition import QueueWritten
+from reassure_judge.history import SeenWrite
 from reassure_judge.protocols.kip_236_legacy import OldZnodeWritten
 from reassure_model.environment import Failover, Join, Leave, On
 from reassure_model.outcome import Accepted
@@ -151,7 +151,7 @@ class LiveLegacyWorld(LiveMachineWorld):
 
     # -- what the controller does
 
-    def _hear(self, seen: Observation, done: Done | None, broken: str) -> None:
+    def _hear(self, seen: SeenWrite, done: Done | None, broken: str) -> None:
         if done is not None:
             self._heard.append(done)
             return
@@ -189,7 +189,7 @@ class _OldZnode:
         """Note that another controller acts."""
         self.legacy = replace(self.legacy, seen=None)
 
-    def follow(self, seen: Observation) -> tuple[str, bool] | None:
+    def follow(self, seen: SeenWrite) -> tuple[str, bool] | None:
         """Take over an observation; return what a controller did, and whether that was owed."""
         keys = dict(self.legacy.partitions)
         self.legacy = replace(
@@ -198,7 +198,7 @@ class _OldZnode:
             live=seen.around.live,
             known=seen.around.known,
         )
-        by_client = seen.given or is_by_client(seen)
+        by_client = seen.given or seen.author.is_client
         match seen.event:
             case OldZnodeWritten(None) if by_client:
                 self._take(DeleteLegacy())

@@ -26,9 +26,9 @@ from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.worlds.machine import LIMIT
 from reassure_controller import effects
 from reassure_controller.protocols.kip_46 import HealingSettings
-from reassure_judge.books import QueueWritten, is_by_client
-from reassure_judge.history import Observation
-from reassure_judge.protocols.kip_46 import FailureWritten, TaskWritten
+from reassure_judge.cross_partition import QueueWritten
+from reassure_judge.history import SeenWrite
+from reassure_judge.protocols.kip_46.router import FailureWritten, TaskWritten
 from reassure_model.environment import Die, Failover, Join, NotPossible
 from reassure_model.machine import Machine
 from reassure_model.outcome import Rejected
@@ -240,7 +240,7 @@ class LiveHealingWorld(LiveMachineWorld):
 
     # -- what the controller does
 
-    def _hear(self, seen: Observation, done: Done | None, broken: str) -> None:
+    def _hear(self, seen: SeenWrite, done: Done | None, broken: str) -> None:
         if done is None:
             lines = self._log.follow(seen)
             self._heard += [line._replace(broken=line.broken or broken) for line in lines]
@@ -347,10 +347,10 @@ class _Healing:
         self._look(self._stage.environment("").live)
         return self._judge(Generate(broker, pending))
 
-    def follow(self, seen: Observation) -> list[_Line]:
+    def follow(self, seen: SeenWrite) -> list[_Line]:
         """Take over an observation; return what healing did."""
         self._look(seen.around.live)
-        theirs = seen.given or is_by_client(seen)
+        theirs = seen.given or seen.author.is_client
         match seen.event:
             case TaskWritten(number, _) if number in self.refused:
                 return []

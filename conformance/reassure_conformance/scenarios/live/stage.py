@@ -14,10 +14,10 @@ from reassure_conformance.adapter import Reply
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_controller.effects import Step
-from reassure_judge.history import Observation
+from reassure_judge.history import SeenWrite
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
-from reassure_judge.verdicts import Violation
+from reassure_judge.verdicts import Location, Violation
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.partition import Environment, LeaderAndIsr, to_znode
 from reassure_model.writes import WriteState
@@ -126,7 +126,7 @@ class Done:
         return (new.leader, new.isr) == (old.leader, old.isr)
 
 
-Hear = Callable[[Observation, Done | None, str], None]
+Hear = Callable[[SeenWrite, Done | None, str], None]
 """Takes an observation, what a controller did by that to a partition, and a clause that it breaks.
 
 It may look at the stage, and does not raise."""
@@ -148,7 +148,7 @@ class Stage:
         """How many the log shows of this cluster."""
         self.forged = False
         """Whether a write stands that nobody asked for, and that the controller did not make."""
-        self.observed: list[Observation] = []
+        self.observed: list[SeenWrite] = []
         """What the log shows, in order."""
         self.hear: Hear = lambda *_: None
         """Told of each observation when it was judged."""
@@ -447,7 +447,7 @@ class Stage:
                 self.hear(one, found, broken[0] if broken else "")
         return done
 
-    def _judge(self, seen: Observation) -> Done | None:
+    def _judge(self, seen: SeenWrite) -> Done | None:
         """Judge one observation; say what was done where a controller did it."""
         key = (seen.topic, seen.partition)
         if seen.partition < 0:
@@ -471,7 +471,8 @@ class Stage:
         self._router.settle(self.chroot)
         untouched = self._router.get_cluster(self.chroot).find_untouched()
         for key, tracker in self._tracking.partitions.items():
-            tracker.rest(*key, self._zxid, self.environment(key[1]), untouched)
+            place = Location(self._zxid, *key, "")
+            tracker.rest(place, self.environment(key[1]), untouched)
         for chroot, cluster in self._tracking.clusters.items():
             cluster.rest(chroot, self._zxid, self.environment(""), untouched)
 

@@ -4,22 +4,17 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_judge.history import ElectionSeen
-from reassure_judge.kafka import (
-    EntryWritten,
-    KafkaHistory,
-    KafkaRouter,
-    KafkaRules,
-    make_invariants,
-)
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.partition import (
     ENTRIES,
-    Hosted,
+    DropEntry,
+    Logged,
     Outcome,
-    RemoveEntry,
     WriteLists,
     Written,
 )
-from reassure_judge.kafka_writes import (
+from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaHistory, KafkaRouter
+from reassure_judge.protocols.kafka_zk.rules import KafkaRules, make_invariants
+from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_path_gone,
     accept_replicas,
@@ -37,11 +32,11 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
 
-def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
+def accept(hosted: Logged, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
     if isinstance(write, WriteLists):
         return accept_replicas(hosted, write, cut=readings.move_cut_isr == "yes")
-    if isinstance(write, RemoveEntry):
+    if isinstance(write, DropEntry):
         as_set = readings.move_same_replicas == "as-set"
         if as_set and set(hosted.assigned or ()) == set(hosted.entry or ()):
             hosted = replace(hosted, entry=hosted.assigned)
@@ -91,17 +86,17 @@ class EntriesRules(KafkaRules):
         return Sign(0, words, readings)
 
     judgement = Judgement(
-        Hosted(),
-        accept,
-        fail_over,
-        next_obligation,
-        make_invariants("move.isr.within-assigned"),
+        Logged(), accept, fail_over, next_obligation, make_invariants("move.isr.within-assigned")
     )
 
-    def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
+    def take_entry(self, before: Logged, target: ReplicaList) -> Logged:
         """Return the partition with one target more that a controller may have read."""
         others = tuple(each for each in before.asked if each != target)
         return replace(before, entry=target, asked=(*others, target))
+
+    def tells_flight(self, event: object) -> bool | None:
+        """Return None: entries say what is asked for, and not how far it has come."""
+        return None
 
     def find_target(self, event: object) -> ReplicaList | None:
         """Return the target that the old znode names."""

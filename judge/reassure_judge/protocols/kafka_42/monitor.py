@@ -10,20 +10,13 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Event, Received, Rested, Wrote
 from reassure_judge.messages import Told
-from reassure_judge.monitors import Driven, Monitor, Verdict
-from reassure_model.outcome import Rejected
+from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import (
-    NO_LEADER,
-    REASSIGN_PARTITIONS,
-    TOPICS,
-    PartitionKey,
-    ReplicaList,
-)
+from reassure_spec.znodes import NO_LEADER, REASSIGN_PARTITIONS, TOPICS, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import SetData
 
 _NOTHING: Final = Partition()
@@ -63,9 +56,7 @@ class MoveMonitor(Monitor):
             case Wrote() if event.transaction.error is None:
                 yield from self._take_write(event)
             case Received(told):
-                key = (told.topic, told.partition)
-                for outcome in self._judge_stop(key, told):
-                    yield Verdict(key, outcome)
+                yield from self._judge_stop((told.topic, told.partition), told)
             case Rested(view):
                 yield from self._judge_ends()
                 for key, partition in sorted(view.partitions.items()):
@@ -88,8 +79,7 @@ class MoveMonitor(Monitor):
         for key, (before, after) in changed.items():
             if fenced:
                 yield from self._judge_assigned(key, before, after, wrote)
-                for outcome in self._judge_state(key, before, after, wrote.before):
-                    yield Verdict(key, outcome)
+                yield from self._judge_state(key, before, after, wrote.before)
             yield from self._follow_entry(key, before, after, fenced=fenced, live=wrote.before.live)
             asked = frozenset(self._asked.get(key, ()))
             self._past[key].append((wrote.transaction.zxid, asked))
@@ -142,8 +132,7 @@ class MoveMonitor(Monitor):
             return
         if found is not None and self._readings.move_dead_at_failover == "re-elect":
             reason = f"the target {list(found)} was in sync, and the move was given up"
-            broken = Rejected("move.failover.re-elects", reason)
-            yield Verdict(key, "move.failover.re-elects" if after.assigned == found else broken)
+            yield decide(key, "move.failover.re-elects", after.assigned == found or reason)
         if after.assigned != old and not set(old) <= live:
             yield Verdict(key, "request.refuse.dead-replica")
         self._forget(key)
@@ -176,8 +165,7 @@ class MoveMonitor(Monitor):
             yield Verdict(key, "move.failover.resumes")
         if taken is not None and len(set(asked)) > 1:
             reason = f"{list(written)} was begun with while {list(taken)} was in flight"
-            broken = Rejected("move.listener.ignore-in-flight", reason)
-            yield Verdict(key, broken if written != taken else "move.listener.ignore-in-flight")
+            yield decide(key, "move.listener.ignore-in-flight", written == taken or reason)
         if after.reassignment is None:
             self._forget(key)
 
@@ -185,60 +173,47 @@ class MoveMonitor(Monitor):
     @clause("move.failover.no-needless-election")
     def _judge_state(
         self, key: PartitionKey, before: Partition, after: Partition, view: ClusterView
-    ) -> Iterator[str | Rejected]:
+    ) -> Iterator[Verdict]:
         """Judge a controller's write of leader and in-sync set."""
         live = view.live
         old, new = before.state, after.state
         if old is None or new is None:
-            yield from () if new is None else ("partition.new.brought-online",)
+            if new is not None:
+                yield Verdict(key, "partition.new.brought-online")
             return
         if any(replica not in live for replica in {*old.isr} - {*new.isr}):
-            yield "isr.remove.dead"
+            yield Verdict(key, "isr.remove.dead")
         targets = self._asked.get(key, [])
         led = old.leader in live
         kept = led and any(old.leader in t and set(t) <= set(old.isr) for t in targets)
         if new.leader == old.leader:
             if kept and key in self._inherited and set(new.isr) == set(old.isr):
-                yield "move.failover.no-needless-election"
+                yield Verdict(key, "move.failover.no-needless-election")
             return
         if new.leader == NO_LEADER:
             return
-        yield "leader.assigned"
+        yield Verdict(key, "leader.assigned")
         if not led:
-            yield "election.held"
-            yield self._judge_offline(before, old, new, allowed=view.allows_unclean(key[0]))
+            yield Verdict(key, "election.held")
+            # Who is alive the log tells better.
+            unclean = self._readings.election_unclean == "last-resort"
+            last = unclean or view.allows_unclean(key[0])
+            candidates = (*old.isr, *(before.assigned or ())) if last else old.isr
+            reason = f"{new.leader} was elected, of {list(candidates)}"
+            yield decide(key, "move.selector.offline", new.leader in candidates or reason)
             return
         if kept and key in self._inherited and all(old.leader in target for target in targets):
             reason = f"{old.leader} is alive and of the target, and {new.leader} was elected"
-            yield Rejected("move.failover.no-needless-election", reason)
+            yield decide(key, "move.failover.no-needless-election", reason)
         if any(new.leader in target for target in targets):
-            right = new.leader in old.isr
             reason = f"{new.leader} was elected; in sync {list(old.isr)}"
-            yield (
-                "move.selector.reassigned"
-                if right
-                else Rejected("move.selector.reassigned", reason)
-            )
-            yield "move.partition.self-transition"
-
-    def _judge_offline(
-        self, before: Partition, old: LeaderAndIsr, new: LeaderAndIsr, *, allowed: bool
-    ) -> str | Rejected:
-        """Judge who leads where nobody did; who is alive the log tells better.
-
-        `allowed` says whether the topic's settings allow one that is not in sync.
-        """
-        last = allowed or self._readings.election_unclean == "last-resort"
-        candidates = (*old.isr, *(before.assigned or ())) if last else old.isr
-        if new.leader in candidates:
-            return "move.selector.offline"
-        reason = f"{new.leader} was elected, of {list(candidates)}"
-        return Rejected("move.selector.offline", reason)
+            yield decide(key, "move.selector.reassigned", new.leader in old.isr or reason)
+            yield Verdict(key, "move.partition.self-transition")
 
     # What brokers are told
 
     @clause("move.stop.recheck")
-    def _judge_stop(self, key: PartitionKey, told: Told) -> Iterator[str | Rejected]:
+    def _judge_stop(self, key: PartitionKey, told: Told) -> Iterator[Verdict]:
         """Judge whether the controller has seen to it that an old replica may go."""
         seen = told.zxid
         if told.state is not None or seen is None:
@@ -251,11 +226,9 @@ class MoveMonitor(Monitor):
         if state is None or told.broker in target:
             return
         lacking = [replica for replica in target if replica not in state.isr]
-        if lacking or state.leader not in target:
-            reason = f"{told.broker} was stopped; {state.leader} led, not in sync were {lacking}"
-            yield Rejected("move.stop.recheck", reason)
-        else:
-            yield "move.stop.recheck"
+        reason = f"{told.broker} was stopped; {state.leader} led, not in sync were {lacking}"
+        kept = not lacking and state.leader in target
+        yield decide(key, "move.stop.recheck", kept or reason)
 
     # What has come about at rest
 
@@ -267,14 +240,13 @@ class MoveMonitor(Monitor):
                 told = self._heard.list_told(key, broker)
                 before = [each for each in told if each.zxid is not None and each.zxid < zxid]
                 stopped = any(each.state is None and each.delete for each in told)
-                if before and before[-1].state is None:
-                    yield Verdict(key, "move.step.stop-old")
-                elif stopped:
+                if stopped and not (before and before[-1].state is None):
                     reason = f"broker {broker} was stopped after the target was assigned"
-                    yield Verdict(key, Rejected("move.step.write-assigned", reason))
+                    yield decide(key, "move.step.write-assigned", reason)
                 else:
                     reason = f"broker {broker} is assigned no more and was not told to stop"
-                    yield Verdict(key, Rejected("move.step.stop-old", reason))
+                    kept = bool(before) and before[-1].state is None
+                    yield decide(key, "move.step.stop-old", kept or reason)
         self._ended.clear()
 
     @clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.step.listen")
@@ -291,9 +263,7 @@ class MoveMonitor(Monitor):
         if len(asked) == 1:
             self._taken.setdefault(key, target)
         if partition.assigned is None:
-            yield Verdict(
-                key, Rejected("move.listener.refuse-missing", "there is no such partition")
-            )
+            yield decide(key, "move.listener.refuse-missing", "there is no such partition")
         if partition.assigned is None or state is None or len(asked) > 1:
             return
         same = partition.assigned == target or (
@@ -303,20 +273,19 @@ class MoveMonitor(Monitor):
         if in_sync and not live.isdisjoint(target):
             late = "move.failover.resumes" if key in self._inherited else "move.step.listen"
             reason = f"the target {list(target)} is in sync, assigned {list(partition.assigned)}"
-            yield Verdict(key, Rejected("move.step.remove-path" if same else late, reason))
+            yield decide(key, "move.step.remove-path" if same else late, reason)
         elif same and self._readings.move_expand_first == "no":
-            yield Verdict(key, Rejected("move.listener.refuse-same", f"{list(target)} is assigned"))
+            yield decide(key, "move.listener.refuse-same", f"{list(target)} is assigned")
         elif self._dead.get(key) and self._readings.target_dead_replica == "refuse":
             reason = f"{sorted(self._dead[key])} are dead since it was asked for"
-            yield Verdict(key, Rejected("move.listener.refuse-dead", reason))
+            yield decide(key, "move.listener.refuse-dead", reason)
         elif not partition.completing:
-            for outcome in self._judge_waiting(key, partition, state, live):
-                yield Verdict(key, outcome)
+            yield from self._judge_waiting(key, partition, state, live)
 
     @clause("move.step.start-new", "move.failure.never-in-sync")
     def _judge_waiting(
         self, key: PartitionKey, partition: Partition, state: LeaderAndIsr, live: frozenset[int]
-    ) -> Iterator[str | Rejected]:
+    ) -> Iterator[Verdict]:
         """Judge that the target was started, and that the old replicas go on."""
         assert partition.reassignment is not None
         target = partition.reassignment.target
@@ -325,16 +294,16 @@ class MoveMonitor(Monitor):
             known = self._heard.find(replica, key)
             started = known is not None and known.leader_epoch == state.leader_epoch
             reason = f"{replica} was not told that it follows {state.leader}"
-            yield "move.step.start-new" if started else Rejected("move.step.start-new", reason)
+            yield decide(key, "move.step.start-new", started or reason)
         old = [one for one in partition.assigned or () if one not in target and one in live]
         stopped = [one for one in old if self._heard.find(one, key) is None]
         if state.leader in live and stopped:
             reason = f"the target is not in sync, and {stopped} were stopped"
-            yield Rejected("move.failure.never-in-sync", reason)
+            yield decide(key, "move.failure.never-in-sync", reason)
         elif waited:
-            yield "move.failure.never-in-sync"
+            yield Verdict(key, "move.failure.never-in-sync")
             if key in self._inherited:
-                yield "move.failover.resumes"
+                yield Verdict(key, "move.failover.resumes")
 
 
 def is_found(partition: Partition, target: ReplicaList, live: frozenset[int]) -> bool:

@@ -14,13 +14,17 @@ as far as the controller takes no *silent step*, one that changes its mind and w
 So there may be several states, which differ in this only; a write maps the set. After a write that
 no rule allows there is no telling what its author takes to be the case, and everything that would
 make sense of his write is possible (`believe`).
+
+After a violation a partition may stay wrong for long, and every write that leaves it so would be
+rejected for it again. Such a write is a *follow-up*, unless it is wrong in something else as well:
+that shows when it is judged as if what was wrong already were right (`look_past`).
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from reassure_model.partition import Environment, Partition, Reassignment, Request
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236 import (
     NothingToDo,
     Refusal,
@@ -44,13 +48,13 @@ from reassure_model.writes import (
     adopt,
 )
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import NO_LEADER
+from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 RECORDS: Final = (CreateReassignment, UpdateReassignment)
 """The writes that record what the lowest request asks for."""
 
 
-class Possible(NamedTuple):
+class PossibleMind(NamedTuple):
     """One state that the history leaves possible."""
 
     partition: Partition
@@ -83,12 +87,12 @@ def is_silent(partition: Partition) -> bool:
 
 
 def take_silent_steps(
-    state: Possible, views: Iterable[Environment], readings: Readings
-) -> Iterator[Possible]:
+    state: PossibleMind, views: Iterable[Environment], readings: Readings
+) -> Iterator[PossibleMind]:
     """Yield the states that one silent step leads to, under any of the views."""
     partition = state.partition
     if state.withdrawn:
-        yield Possible(drop_head(partition))
+        yield PossibleMind(drop_head(partition))
     looks = partition.drop_due and not must_drop_wait(partition, readings)
     if looks and frozenset() in compute_drops(partition, readings):
         yield state._replace(partition=replace(partition, drop_due=False))
@@ -110,10 +114,10 @@ def _is_recorded(partition: Partition, readings: Readings) -> bool:
     return readings.request_same_target == "no-change" or partition.taken == flight
 
 
-def fail_over(state: Possible, readings: Readings) -> Possible:
+def fail_over(state: PossibleMind, readings: Readings) -> PossibleMind:
     """Return the state as the next controller finds it, who remembers nothing."""
     left = drop_head(state.partition) if state.withdrawn else state.partition
-    return Possible(apply_failover(left, readings))
+    return PossibleMind(apply_failover(left, readings))
 
 
 def drop_head(partition: Partition) -> Partition:
@@ -121,15 +125,15 @@ def drop_head(partition: Partition) -> Partition:
     return replace(partition, requests=partition.requests[1:])
 
 
-def settle_request(state: Possible, write: Write) -> Possible:
+def settle_request(state: PossibleMind, write: Write) -> PossibleMind:
     """Return the state after a write with what was in mind about the lowest request settled."""
     if isinstance(write, RECORDS):
         left = drop_head(state.partition) if state.withdrawn else state.partition
-        return Possible(left)
-    return Possible(state.partition) if isinstance(write, DeleteRequest) else state
+        return PossibleMind(left)
+    return PossibleMind(state.partition) if isinstance(write, DeleteRequest) else state
 
 
-def submit_request(state: Possible, request: Request) -> Possible:
+def submit_request(state: PossibleMind, request: Request) -> PossibleMind:
     """Return the state after a request was submitted, or changed in its place.
 
     It does not come before what the controller has in mind.
@@ -142,7 +146,7 @@ def submit_request(state: Possible, request: Request) -> Possible:
     return state._replace(partition=replace(state.partition, requests=queue))
 
 
-def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
+def remove_request(state: PossibleMind, sequence: int) -> tuple[PossibleMind, ...]:
     """Return the states after a request was removed by somebody who is not the controller."""
     partition = state.partition
     first = 1 if state.withdrawn else 0
@@ -153,11 +157,11 @@ def remove_request(state: Possible, sequence: int) -> tuple[Possible, ...]:
         return (gone,)
     if partition.taken == partition.reassignment:
         # Recorded, and nobody waits for its removal: asking again is another request.
-        gone = Possible(replace(gone.partition, taken=None))
-    return (Possible(gone.partition), Possible(partition, withdrawn=True))
+        gone = PossibleMind(replace(gone.partition, taken=None))
+    return (PossibleMind(gone.partition), PossibleMind(partition, withdrawn=True))
 
 
-def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible, ...]:
+def believe(state: PossibleMind, write: Write, readings: Readings) -> tuple[PossibleMind, ...]:
     """Return what may be the case after a write that no rule allows.
 
     Either its author did not have it in mind at all, or he takes it for the step that it looks
@@ -200,3 +204,30 @@ def believe(state: Possible, write: Write, readings: Readings) -> tuple[Possible
 
 def _completes(flight: Reassignment, leader: int, isr: Iterable[int]) -> bool:
     return leader in flight.target and set(flight.target) <= set(isr)
+
+
+def look_past(partition: Partition, write: Write) -> tuple[Partition, Write]:
+    """Return partition and write with every replica once, and the leader in sync, in both."""
+    state = None if partition.state is None else _mend(partition.state)
+    assigned = None if partition.assigned is None else _once(partition.assigned)
+    mended = replace(partition, assigned=assigned, state=state)
+    match write:
+        case WriteAssigned(new):
+            return mended, WriteAssigned(_once(new))
+        case WriteState(new_state):
+            return mended, WriteState(_mend(new_state))
+        case CreateState(new_state):
+            return mended, CreateState(_mend(new_state))
+        case ChangeIsr(new_state, writer):
+            return mended, ChangeIsr(_mend(new_state), writer)
+        case _:
+            return mended, write
+
+
+def _once(replicas: ReplicaList) -> ReplicaList:
+    return tuple(dict.fromkeys(replicas))
+
+
+def _mend(state: LeaderAndIsr) -> LeaderAndIsr:
+    leader = () if state.leader in (NO_LEADER, *state.isr) else (state.leader,)
+    return replace(state, isr=_once((*state.isr, *leader)))

@@ -8,10 +8,9 @@ time pass, so both can be judged.
 from collections.abc import Iterator
 from typing import Final
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Event, TimePassed, Wrote
-from reassure_judge.monitors import Driven, Monitor, Verdict
-from reassure_model.outcome import Rejected
+from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -54,11 +53,10 @@ class HealingMonitor(Monitor):
             case TimePassed(milliseconds):
                 self._now_ms += milliseconds
             case Wrote(transaction, before) if transaction.error is None:
-                for outcome in self._judge(transaction, before):
-                    yield Verdict(NO_KEY, outcome)
+                yield from self._judge(transaction, before)
 
     @clause("heal.interval", "heal.generate.small-tasks")
-    def _judge(self, transaction: Transaction, before: ClusterView) -> Iterator[str | Rejected]:
+    def _judge(self, transaction: Transaction, before: ClusterView) -> Iterator[Verdict]:
         """Yield the clauses that a transaction keeps, or how it breaks them."""
         for op in transaction.ops:
             for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
@@ -90,7 +88,7 @@ class HealingMonitor(Monitor):
         if broker in live:
             self._missed.pop(broker, None)
 
-    def _judge_task(self, path: str, data: bytes, before: ClusterView) -> Iterator[str | Rejected]:
+    def _judge_task(self, path: str, data: bytes, before: ClusterView) -> Iterator[Verdict]:
         try:
             task = decode_task(path, data)
         except BadZnode:
@@ -99,17 +97,14 @@ class HealingMonitor(Monitor):
             return
         # What an implementation does not say of itself is not put to the test.
         if self._most:
-            count, clause_id = len(task.assignments), "heal.generate.small-tasks"
+            count = len(task.assignments)
             reason = f"{count} partitions, the limit is {self._most}"
-            yield Rejected(clause_id, reason) if count > self._most else clause_id
+            yield decide(NO_KEY, "heal.generate.small-tasks", count <= self._most or reason)
         replaced = _find_replaced(task, before) if self._interval_ms else frozenset()
         for broker in sorted(replaced & self._missed.keys()):
             away_ms = self._now_ms - self._missed[broker]
-            if away_ms < self._interval_ms:
-                reason = f"broker {broker} is away for {away_ms} ms of {self._interval_ms}"
-                yield Rejected("heal.interval", reason)
-            else:
-                yield "heal.interval"
+            reason = f"broker {broker} is away for {away_ms} ms of {self._interval_ms}"
+            yield decide(NO_KEY, "heal.interval", away_ms >= self._interval_ms or reason)
 
 
 def _find_replaced(task: TaskZnode, before: ClusterView) -> frozenset[int]:

@@ -9,10 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reassure_judge.books import NO_KEY
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Ended, Event, Looked, ShutdownAsked, Wrote
-from reassure_judge.monitors import Driven, Monitor, Verdict
-from reassure_model.outcome import Rejected
+from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_model.partition import Partition
 from reassure_model.selectors import select_controlled_shutdown, select_preferred
 from reassure_spec.clauses import clause
@@ -193,13 +192,13 @@ class TopicsMonitor(Monitor):
         moving = next((key for key, p in partitions if p.reassignment is not None), None)
         if moving is not None:
             reason = f"partition {moving[1]} was being reassigned when the topic was removed"
-            yield Verdict(moving, Rejected(WAITS_FOR_MOVES, reason))
+            yield decide(moving, WAITS_FOR_MOVES, reason)
         elif deletion.was_moving:
             yield Verdict(NO_KEY, WAITS_FOR_MOVES)
         away = next((each for each in replicas if each[1] not in deletion.there), None)
         if away is not None:
             reason = f"broker {away[1]} was down all the time; its log is there still"
-            yield Verdict(away[0], Rejected(WAITS_FOR_BROKERS, reason))
+            yield decide(away[0], WAITS_FOR_BROKERS, reason)
         elif deletion.lacked:
             yield Verdict(NO_KEY, WAITS_FOR_BROKERS)
         epoch = before.controller_epoch
@@ -217,11 +216,11 @@ class TopicsMonitor(Monitor):
         partitions = _list_partitions(topic, after)
         if partitions and not deletion.was_gone:
             reason = "the topic is there still, and nobody asks for its deletion any more"
-            yield Verdict(partitions[0][0], Rejected(LAST, reason))
+            yield decide(partitions[0][0], LAST, reason)
             return
         if topic in self._settings:
             reason = "the topic is gone, its settings are there still"
-            yield Verdict(NO_KEY, Rejected(NO_SETTINGS_LEFT, reason))
+            yield decide(NO_KEY, NO_SETTINGS_LEFT, reason)
             return
         kept = (LAST, NO_SETTINGS_LEFT, DELETED) if deletion.known else (UNKNOWN,)
         for clause_id in kept:
@@ -248,7 +247,7 @@ class TopicsMonitor(Monitor):
             now = [told for told in mine if told.controller_epoch == removal.epoch]
             if now and orders[-1] is not now[-1]:
                 reason = f"broker {broker} was told to start its replica after it had deleted it"
-                yield Verdict(key, Rejected(ANSWERED, reason))
+                yield decide(key, ANSWERED, reason)
                 return
             again = again or bool(earlier and now)
             retried = retried or broker in removal.returned
@@ -257,7 +256,7 @@ class TopicsMonitor(Monitor):
                 if broker in removal.returned and not earlier:
                     clause_id = RETRIED
                 reason = f"broker {broker} was not told to delete its log by this controller"
-                yield Verdict(key, Rejected(clause_id, reason))
+                yield decide(key, clause_id, reason)
                 return
         yield Verdict(NO_KEY, ANSWERED)
         if again:
@@ -290,7 +289,7 @@ class TopicsMonitor(Monitor):
         elif before:
             key = min(before)
             reason = "its preferred leader was in sync all the time and was not elected"
-            yield Verdict(key, Rejected(PREFERRED_HELD, reason))
+            yield decide(key, PREFERRED_HELD, reason)
         elif self._wanted:
             yield Verdict(NO_KEY, PREFERRED_HELD)
 
@@ -320,7 +319,7 @@ class TopicsMonitor(Monitor):
             leads = state is not None and state.leader == broker
             what = "leads it still" if leads else "is in sync still"
             reason = f"broker {broker} stopped in good order and {what}"
-            yield Verdict(key, Rejected(HANDED_OVER, reason))
+            yield decide(key, HANDED_OVER, reason)
         elif broker in self._burdened:
             yield Verdict(NO_KEY, HANDED_OVER)
         self._burdened.discard(broker)
@@ -336,17 +335,17 @@ class TopicsMonitor(Monitor):
             if not partitions:
                 clause_id = DELETED if self._asked[topic].known else UNKNOWN
                 what = f"somebody asks for the deletion of {topic}, which is not there"
-                yield Verdict(NO_KEY, Rejected(clause_id, f"the controller rests: {what}"))
+                yield decide(NO_KEY, clause_id, f"the controller rests: {what}")
             elif any(p.reassignment is not None for _, p in partitions):
                 yield Verdict(NO_KEY, WAITS_FOR_MOVES)
             elif not replicas <= view.live:
                 yield Verdict(NO_KEY, WAITS_FOR_BROKERS)
             else:
                 reason = "the controller rests, and nothing hinders the deletion of the topic"
-                yield Verdict(partitions[0][0], Rejected(DELETED, reason))
+                yield decide(partitions[0][0], DELETED, reason)
         if self._preferred is not None:
             reason = f"the controller rests, and {PREFERRED_ELECTION} is there still"
-            yield Verdict(NO_KEY, Rejected(PREFERRED_HELD, reason))
+            yield decide(NO_KEY, PREFERRED_HELD, reason)
 
 
 def _list_partitions(topic: str, view: ClusterView) -> list[tuple[PartitionKey, Partition]]:

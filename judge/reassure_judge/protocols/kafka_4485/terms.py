@@ -10,7 +10,8 @@ order the writers' lines come in.
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from reassure_judge.observed.contents import (
+from reassure_judge.observed.ledger import Evidence, Ledger, Line
+from reassure_judge.protocols.kafka_4485.contents import (
     ENDLESS,
     NOTHING,
     Contents,
@@ -18,7 +19,6 @@ from reassure_judge.observed.contents import (
     count_common,
     resolve,
 )
-from reassure_judge.observed.ledger import Ledger, Line
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Lead, Stored, name_kind
 from reassure_spec.readings import Readings
@@ -27,7 +27,7 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 EMPTY: Final = Contents(0)
 
 
-class Entry(NamedTuple):
+class IsrEntry(NamedTuple):
     """A follower was written into the stored in-sync set."""
 
     line: Line
@@ -72,7 +72,7 @@ class Version(NamedTuple):
 
 
 @dataclass(slots=True)
-class Term:
+class ToldTerm:
     """One leader epoch."""
 
     epoch: int
@@ -87,7 +87,7 @@ class Term:
     first_shown: tuple[int, Line] | None = None
     noted: dict[int, tuple[int, Line]] = field(default_factory=dict)
     """By follower: the largest offset that the leader noted, and where first."""
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[IsrEntry] = field(default_factory=list)
     follows: list[Followed] = field(default_factory=list)
     marks: dict[int, tuple[int, Line]] = field(default_factory=dict)
     """By follower: the largest mark that it took, and where first."""
@@ -133,21 +133,21 @@ class Term:
             self.shown = log
 
 
-class Terms:
+class ToldTerms:
     """All terms of one partition."""
 
     def __init__(self, readings: Readings, ledger: Ledger) -> None:
         self._readings = readings
         self._ledger = ledger
-        self._terms: dict[int, Term] = {}
+        self._terms: dict[int, ToldTerm] = {}
         self._leaders: dict[int, Log] = {}
         """By leader epoch: the log of its leader, as it may grow in the term."""
 
-    def get(self, epoch: int) -> Term:
+    def get(self, epoch: int) -> ToldTerm:
         """Return the term with this leader epoch."""
         term = self._terms.get(epoch)
         if term is None:
-            term = self._terms[epoch] = Term(epoch)
+            term = self._terms[epoch] = ToldTerm(epoch)
         return term
 
     def judge(self) -> None:
@@ -187,58 +187,46 @@ class Terms:
             for claim in others:
                 # A write that ZooKeeper's log shows as well is the same one.
                 alike = set(claim.isr) == set(first.isr)
-                twice = claim.is_write and not isinstance(first.line.said.what, Stored)
-                twice = (
-                    twice and first.is_write and claim.line.said.writer != first.line.said.writer
-                )
-                if alike and not twice:
+                is_stored = isinstance(first.line.said.what, Stored)
+                same = is_stored or claim.line.said.writer == first.line.said.writer
+                if alike and (same or not (claim.is_write and first.is_write)):
                     continue
-                self._ledger.check(
-                    claim.line,
-                    "isr.write.conditional",
-                    f"version {version} of the state is {_tell(first)}",
-                    certain=claim.is_write,
-                    before=f"in-sync set {sorted(first.isr)}, version {version}",
-                    after=f"in-sync set {sorted(claim.isr)}, version {version}",
-                    expected="one write of each version",
+                reason = f"version {version} of the state is {_tell(first)}"
+                evidence = Evidence(
+                    "one write of each version",
+                    f"in-sync set {sorted(first.isr)}, version {version}",
+                    f"in-sync set {sorted(claim.isr)}, version {version}",
                 )
+                rule, certain = "isr.write.conditional", claim.is_write
+                self._ledger.check(claim.line, rule, reason, evidence, certain=certain)
                 self._ledger.close(claim.line)
         return believed
 
     # Leaders
 
     @clause("epoch.one-leader", "log.committed-kept", "election.clean")
-    def _judge_leads(self, term: Term, committed: Log, versions: dict[int, Version]) -> None:
+    def _judge_leads(self, term: ToldTerm, committed: Log, versions: dict[int, Version]) -> None:
         elected = _find_elected(term.epoch, versions)
         brokers = [line.said.broker for line, _, _ in term.leads]
         rightful = elected if elected is not None else brokers[0] if brokers else NO_LEADER
         for line, log, said in term.leads:
-            self._ledger.check(
-                line,
-                "epoch.one-leader",
-                f"{rightful} leads in leader epoch {term.epoch}"
-                if line.said.broker != rightful
-                else None,
-                after=f"{line.said.broker} leads",
-                expected=f"{rightful} alone",
-            )
+            broker, words = line.said.broker, f"{rightful} leads in leader epoch {term.epoch}"
+            evidence = Evidence(f"{rightful} alone", after=f"{broker} leads")
+            self._ledger.check(line, "epoch.one-leader", broker == rightful or words, evidence)
             self._judge_contents(line, resolve(log, self._leaders), committed)
             if said.isr_version is not None and said.isr_version > 0:
                 before = versions.get(said.isr_version - 1)
                 elects = before is not None and before.epoch < term.epoch
                 if before is not None and elects and self._readings.isr_members == "stored":
-                    self._judge_election(line, line.said.broker, before)
+                    self._judge_election(line, broker, before)
             self._ledger.close(line)
         if term.first_shown is not None and self._readings.hw_scope == "across-clean-elections":
             mark, line = term.first_shown
-            self._ledger.check(
-                line,
-                "hw.consumer.monotone",
-                f"{mark} after {committed.end}" if mark < committed.end else None,
-                before=f"{committed.end} shown by leaders before",
-                after=f"{mark} shown",
-                expected=f"at least {committed.end}",
-            )
+            least = committed.end
+            was, now = f"{least} shown by leaders before", f"{mark} shown"
+            kept = mark >= least or f"{mark} after {least}"
+            evidence = Evidence(f"at least {least}", was, now)
+            self._ledger.check(line, "hw.consumer.monotone", kept, evidence)
             self._ledger.close(line)
 
     def _judge_contents(self, line: Line, log: Log, committed: Log) -> None:
@@ -247,72 +235,52 @@ class Terms:
         shared = count_common(log, committed)
         # Of logs whose epochs nobody has told, the shorter lacks something in any case.
         lost = log.end < committed.end if shared is None else shared < committed.end
-        self._ledger.check(
-            line,
-            "log.committed-kept",
-            f"it has {log.end if shared is None else shared} of them"
-            if lost or shared is None
-            else None,
-            certain=lost,
-            before=f"records up to {committed.end} shown",
-            after=f"a leader whose log ends at {log.end}",
-            expected=f"all records up to {committed.end}",
+        reason = f"it has {log.end if shared is None else shared} of them"
+        evidence = Evidence(
+            f"all records up to {committed.end}",
+            f"records up to {committed.end} shown",
+            f"a leader whose log ends at {log.end}",
         )
+        kept = not (lost or shared is None) or reason
+        self._ledger.check(line, "log.committed-kept", kept, evidence, certain=lost)
 
     def _judge_election(self, line: Line, leader: int, before: Version) -> None:
-        self._ledger.check(
-            line,
-            "election.clean",
-            f"{leader} was not in sync" if leader not in before.isr else None,
-            before=f"in-sync set {sorted(before.isr)}",
-            after=f"{leader} leads",
-            expected="a leader from the in-sync set",
-        )
+        was, now = f"in-sync set {sorted(before.isr)}", f"{leader} leads"
+        kept = leader in before.isr or f"{leader} was not in sync"
+        evidence = Evidence("a leader from the in-sync set", was, now)
+        self._ledger.check(line, "election.clean", kept, evidence)
 
     # Followers
 
     @clause("hw.follower.from-leader", "fetch.epoch-fenced")
-    def _judge_followers(self, term: Term, committed: Log) -> None:
+    def _judge_followers(self, term: ToldTerm, committed: Log) -> None:
         check, leader = self._ledger.check, self._leader_of(term)
-        for broker, (mark, line) in sorted(term.marks.items()):
-            beyond = mark > term.top_mark
-            if leader is None:
-                continue
-            check(
-                line,
-                "hw.follower.from-leader",
-                f"{mark}, the leader's was {term.top_mark} at most" if beyond else None,
-                certain=term.tells_mark and not term.ragged & {leader, broker},
-                after=f"high watermark {mark}",
-                expected=f"at most {term.top_mark}",
-            )
+        for broker, (mark, line) in () if leader is None else sorted(term.marks.items()):
+            top = term.top_mark
+            kept = mark <= top or f"{mark}, the leader's was {top} at most"
+            evidence = Evidence(f"at most {top}", after=f"high watermark {mark}")
+            certain = term.tells_mark and not term.ragged & {leader, broker}
+            check(line, "hw.follower.from-leader", kept, evidence, certain=certain)
             self._ledger.close(line)
         for follower, (offset, line) in sorted(term.noted.items()):
             end = term.ends.get(follower)
             if end is None:
                 continue
-            check(
-                line,
-                "fetch.epoch-fenced",
-                f"{follower} never ended at {offset} in leader epoch {term.epoch}"
-                if offset > end
-                else None,
-                certain=follower not in term.ragged,
-                before=f"log end {end} of {follower} at most",
-                after=f"offset {offset} noted",
-                expected=f"at most {end}",
-            )
+            reason = f"{follower} never ended at {offset} in leader epoch {term.epoch}"
+            was, now = f"log end {end} of {follower} at most", f"offset {offset} noted"
+            evidence, certain = Evidence(f"at most {end}", was, now), follower not in term.ragged
+            check(line, "fetch.epoch-fenced", offset <= end or reason, evidence, certain=certain)
             self._ledger.close(line)
         for followed in sorted(term.follows, key=lambda f: _place(f.line)):
             self._judge_truncation(term, followed)
             self._judge_member(term, followed, committed)
             self._ledger.close(followed.line)
 
-    def _leader_of(self, term: Term) -> int | None:
+    def _leader_of(self, term: ToldTerm) -> int | None:
         return term.leads[0][0].said.broker if term.leads else None
 
     @clause("follower.truncation.common-prefix", "follower.truncates-first")
-    def _judge_truncation(self, term: Term, followed: Followed) -> None:
+    def _judge_truncation(self, term: ToldTerm, followed: Followed) -> None:
         """Judge where a follower cut its log, as the reading says."""
         before, after = resolve(followed.before, self._leaders), followed.after
         reading = self._readings.follower_truncation
@@ -332,18 +300,13 @@ class Terms:
         amended = reading == "common-prefix"
         rule = "follower.truncation.common-prefix" if amended else "follower.truncates-first"
         wrong = after != due if amended else after > due
-        self._ledger.check(
-            followed.line,
-            rule,
-            f"cut at {after}" if wrong else None,
-            certain=followed.certain,
-            before=f"log end {before.end}, epochs {_list(before)}; high watermark {followed.mark}",
-            after=f"log end {after}",
-            expected=f"log end {due}",
-        )
+        was = f"log end {before.end}, epochs {_list(before)}; high watermark {followed.mark}"
+        evidence = Evidence(f"log end {due}", was, f"log end {after}")
+        kept, certain = not wrong or f"cut at {after}", followed.certain
+        self._ledger.check(followed.line, rule, kept, evidence, certain=certain)
 
     @clause("isr.stored.holds-committed")
-    def _judge_member(self, term: Term, followed: Followed, committed: Log) -> None:
+    def _judge_member(self, term: ToldTerm, followed: Followed, committed: Log) -> None:
         """Judge whether a member of the stored set still holds what was shown."""
         if not term.leads or committed.end == 0:
             return
@@ -357,31 +320,30 @@ class Terms:
         # Who is written out in this term may have been so before it truncated, or after.
         stays = all(broker in version.isr for _, version in term.versions)
         certain = followed.certain and (had or stays)
-        self._ledger.check(
-            followed.line,
-            "isr.stored.holds-committed",
-            f"{broker} has {kept} of them" if lost or kept is None else None,
-            certain=certain and kept is not None,
-            before=f"records up to {committed.end} shown, {sorted(isr)} in sync",
-            after=f"log end {followed.after}",
-            expected=f"all records up to {committed.end} in each of them",
+        evidence = Evidence(
+            f"all records up to {committed.end} in each of them",
+            f"records up to {committed.end} shown, {sorted(isr)} in sync",
+            f"log end {followed.after}",
         )
+        holds = not (lost or kept is None) or f"{broker} has {kept} of them"
+        rule, certain = "isr.stored.holds-committed", certain and kept is not None
+        self._ledger.check(followed.line, rule, holds, evidence, certain=certain)
 
-    def _judge_entries(self, term: Term, committed: Log) -> None:
+    def _judge_entries(self, term: ToldTerm, committed: Log) -> None:
         """Judge whether who entered the stored set held what leaders before had shown."""
         for entry in term.entries:
             shown = max(committed.end, entry.shown)
             end = term.ends.get(entry.replica)
             lacks = entry.offset < shown
             sure = end is not None and end < shown and entry.replica not in term.ragged
+            evidence = Evidence(
+                f"not before it has all up to {shown}",
+                f"records up to {shown} shown",
+                f"{entry.replica} enters the in-sync set",
+            )
+            kept = not lacks or f"{entry.replica} ended at {entry.offset}"
             self._ledger.check(
-                entry.line,
-                "isr.stored.holds-committed",
-                f"{entry.replica} ended at {entry.offset}" if lacks else None,
-                certain=sure,
-                before=f"records up to {shown} shown",
-                after=f"{entry.replica} enters the in-sync set",
-                expected=f"not before it has all up to {shown}",
+                entry.line, "isr.stored.holds-committed", kept, evidence, certain=sure
             )
             self._ledger.close(entry.line)
 

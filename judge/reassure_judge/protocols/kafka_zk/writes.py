@@ -10,8 +10,8 @@ the leader wrote it by itself before (`ChangeIsr`).
 
 from dataclasses import astuple, replace
 
-from reassure_judge.kafka_leaders import accept_write_state, check_isr
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.leaders import accept_write_state, check_isr
+from reassure_judge.protocols.kafka_zk.partition import (
     ENTRIES,
     LISTS,
     OTHERS_KEPT,
@@ -19,9 +19,9 @@ from reassure_judge.kafka_partition import (
     REFUSED_DEAD,
     TARGET_FIRST,
     AlterIsr,
+    ClauseNames,
     Common,
-    Hosted,
-    Names,
+    Logged,
     Outcome,
     Owes,
     RestoreEntry,
@@ -43,9 +43,7 @@ from reassure_model.protocols.kip_236.assignment_rules import (
     check_assigned_distinct,
     has_duplicates,
 )
-from reassure_model.protocols.kip_236.rules import (
-    check_first_state,
-)
+from reassure_model.protocols.kip_236.rules import check_first_state
 from reassure_model.selectors import select_new
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec.clauses import checks, clause
@@ -55,7 +53,7 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 # The assignment -----------------------------------------------------------------------------------
 
 
-def accept_lists(hosted: Hosted, write: WriteLists, around: Environment) -> Outcome:
+def accept_lists(hosted: Logged, write: WriteLists, around: Environment) -> Outcome:
     """Judge a write of the three lists: another target, or the end of the way to one."""
     old, new = get_assignment(hosted), write.assignment
     sound = judge(check_lists(new))
@@ -87,7 +85,7 @@ def check_lists(new: Assignment) -> Checks:
 
 
 @checks
-def check_recorded(hosted: Hosted, new: Assignment) -> Checks:
+def check_recorded(hosted: Logged, new: Assignment) -> Checks:
     """Check lists that say where the partition is going."""
     isr = () if hosted.state is None else hosted.state.isr
     if isr and not any(r in new.replicas for r in isr):
@@ -98,7 +96,7 @@ def check_recorded(hosted: Hosted, new: Assignment) -> Checks:
 
 
 @checks
-def check_unrecorded(hosted: Hosted, new: Assignment, wanted: Assignment) -> Checks:
+def check_unrecorded(hosted: Logged, new: Assignment, wanted: Assignment) -> Checks:
     """Say what is wrong with an assignment that is not on the way to its target."""
     old = get_assignment(hosted)
     if not new.is_reassigning and set(new.replicas) != set(wanted.replicas):
@@ -118,13 +116,13 @@ def _is_same(one: Assignment, other: Assignment) -> bool:
     return adding and set(one.removing) == set(other.removing)
 
 
-def _write_lists(hosted: Hosted, new: Assignment) -> Hosted:
+def _write_lists(hosted: Logged, new: Assignment) -> Logged:
     after = replace(hosted, assigned=new.replicas, dropped=None)
     return replace(after, adding=new.adding, removing=new.removing)
 
 
 def accept_completion(
-    hosted: Hosted, new: ReplicaList, names: Names, target: ReplicaList, *, cut: bool = True
+    hosted: Logged, new: ReplicaList, names: ClauseNames, target: ReplicaList, *, cut: bool = True
 ) -> Outcome:
     """Judge a write of the target as the assignment; with `cut` the others have left the set."""
     kept = (hosted.entry,) if names == ENTRIES and hosted.entry is not None else ()
@@ -135,7 +133,7 @@ def accept_completion(
 
 @clause(*astuple(LISTS), *astuple(ENTRIES))
 def check_completion(
-    hosted: Hosted, new: ReplicaList, names: Names, target: ReplicaList, *, cut: bool = True
+    hosted: Logged, new: ReplicaList, names: ClauseNames, target: ReplicaList, *, cut: bool = True
 ) -> Checks:
     """Check a write of the target as the assignment."""
     state = hosted.state
@@ -159,7 +157,7 @@ def check_completion(
     yield names.after_stop, right or f"assigned {list(new)}, the target is {list(target)}"
 
 
-def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
+def accept_replicas(hosted: Logged, write: WriteLists, *, cut: bool) -> Outcome:
     """Judge a write of the assigned replicas where only the old znode says what is asked for.
 
     With `cut` the old replicas have left the in-sync set before the target is written.
@@ -177,7 +175,7 @@ def accept_replicas(hosted: Hosted, write: WriteLists, *, cut: bool) -> Outcome:
 
 
 @checks
-def check_asked(hosted: Hosted, new: ReplicaList, *, grown: bool) -> Checks:
+def check_asked(hosted: Logged, new: ReplicaList, *, grown: bool) -> Checks:
     """Check that replicas are what the old znode asks for: the target, or both where `grown`."""
     yield check_assigned_distinct(new)
     if grown:
@@ -190,7 +188,7 @@ def check_asked(hosted: Hosted, new: ReplicaList, *, grown: bool) -> Checks:
 
 
 @checks
-def check_entry_back(hosted: Hosted, write: RestoreEntry) -> Checks:
+def check_entry_back(hosted: Logged, write: RestoreEntry) -> Checks:
     """Say what is wrong with an entry that a controller writes: clients ask, and withdraw."""
     if write.target == hosted.earlier:
         reason = f"the controller wrote back what was withdrawn: {list(write.target)}"
@@ -199,7 +197,7 @@ def check_entry_back(hosted: Hosted, write: RestoreEntry) -> Checks:
 
 
 @clause("shipped.call.supplants-entry")
-def accept_entry_gone(hosted: Hosted, around: Environment) -> Outcome:
+def accept_entry_gone(hosted: Logged, around: Environment) -> Outcome:
     """Judge the removal of an entry from 2.4 on: calls remove it as well, but none in between.
 
     Where it was neither reached nor one that nobody can carry out, a write for a call is due.
@@ -213,7 +211,7 @@ def accept_entry_gone(hosted: Hosted, around: Environment) -> Outcome:
 
 
 @checks
-def check_entry_gone(hosted: Hosted) -> Checks:
+def check_entry_gone(hosted: Logged) -> Checks:
     """Check that an entry that is being carried out is kept until the lists are written."""
     stopping = hosted.completing and len(hosted.removing) > 0
     early = stopping and hosted.entry == get_assignment(hosted).target
@@ -221,7 +219,7 @@ def check_entry_gone(hosted: Hosted) -> Checks:
     yield "shipped.complete.entry-last", not early or reason
 
 
-def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> Outcome:
+def accept_path_gone(hosted: Logged, around: Environment, readings: Readings) -> Outcome:
     """Judge the removal of an entry before 2.4: the target is reached, or was refused.
 
     A controller that takes office may refuse what another one has begun. Those that fence their
@@ -236,7 +234,7 @@ def accept_path_gone(hosted: Hosted, around: Environment, readings: Readings) ->
 
 
 @checks
-def check_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> Checks:
+def check_path_gone(hosted: Logged, around: Environment, readings: Readings) -> Checks:
     """Check why an entry goes, and name what it is refused for."""
     entry, refused = hosted.entry, ""
     assert entry is not None
@@ -268,7 +266,7 @@ def check_path_gone(hosted: Hosted, around: Environment, readings: Readings) -> 
 # What happens without a write, and what is owed ---------------------------------------------------
 
 
-def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
+def fail_over(hosted: Logged, readings: Readings) -> Logged:
     """Return the partition as the next controller finds it.
 
     It tells every leader what is assigned, and has to tell it so that it is heard (finding zk-11).
@@ -278,7 +276,7 @@ def fail_over(hosted: Hosted, readings: Readings) -> Hosted:
 
 
 @checks
-def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> Owes | None:
+def next_obligation(hosted: Logged, around: Environment, readings: Readings) -> Owes | None:
     """Return what the controller has to write next: a first state, a leader, a dead one's end."""
     state, assigned = hosted.state, hosted.assigned
     if assigned is None or around.deleting:
@@ -306,7 +304,7 @@ def next_obligation(hosted: Hosted, around: Environment, readings: Readings) -> 
 
 
 def accept_common(
-    hosted: Hosted, write: Common, around: Environment, readings: Readings, names: Names
+    hosted: Logged, write: Common, around: Environment, readings: Readings, names: ClauseNames
 ) -> Outcome:
     """Judge a write of which the two protocols say the same."""
     match write:
@@ -319,5 +317,5 @@ def accept_common(
             assigned = hosted.assigned or ()
             after = replace(hosted, state=write.state, told=assigned)
             return accept(check_first_state(assigned, write.state, around), after)
-        case RestoreEntry():
+        case RestoreEntry():  # one way: nothing else is written
             return accept(check_entry_back(hosted, write), hosted)

@@ -1,4 +1,4 @@
-"""KIP-236's router for profiles with a book: it tells the cluster what happens to partitions.
+"""KIP-236's router where many partitions are followed at once: it copies to the cluster.
 
 Whoever derives from it adds the znodes of the protocol that stands on top (`kinds`, `_handlers`).
 """
@@ -6,13 +6,18 @@ Whoever derives from it adds the znodes of the protocol that stands on top (`kin
 from math import inf
 from typing import ClassVar
 
-from reassure_judge.books import Copied, QueueWritten, RecordCopied
-from reassure_judge.history import CREATE, AssignedWritten, Event, StateWritten
-from reassure_judge.protocols.kip_236 import ReassignmentWritten, RequestHistory, RequestRouter
+from reassure_judge.cross_partition import Copied, QueueWritten, RecordCopied
+from reassure_judge.history import AssignedWritten, Event, StateWritten
+from reassure_judge.protocols.kip_236.router import (
+    ReassignmentWritten,
+    RequestHistory,
+    RequestRouter,
+)
+from reassure_judge.transaction_reader import CREATE
 from reassure_spec.znodes import RequestZnode
 
 
-class WholeRouter(RequestRouter):
+class CopyingRouter(RequestRouter):
     """Tells the cluster of every write to a partition, and of requests as a whole."""
 
     apart: ClassVar[frozenset[str]] = frozenset()

@@ -1,15 +1,15 @@
 """What one leader says in one term, judged line by line in its own order.
 
-What depends on what others say of the same term waits for them in `Term` (`terms`).
+What depends on what others say of the same term waits for them in `ToldTerm` (`terms`).
 """
 
 from collections import Counter
 from heapq import heappop, heappush
 
-from reassure_judge.observed.contents import Contents
-from reassure_judge.observed.lags import Lags
-from reassure_judge.observed.ledger import Ledger, Line
-from reassure_judge.observed.terms import Entry, Term
+from reassure_judge.observed.ledger import Evidence, Ledger, Line
+from reassure_judge.protocols.kafka_4485.contents import Contents
+from reassure_judge.protocols.kafka_4485.lags import Lags
+from reassure_judge.protocols.kafka_4485.terms import IsrEntry, ToldTerm
 from reassure_model.protocols.kafka_4485 import compute_high_watermark, compute_isr
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
@@ -35,7 +35,7 @@ class Leading:
     """
 
     def __init__(
-        self, readings: Readings, ledger: Ledger, term: Term, broker: int, tells: frozenset[str]
+        self, readings: Readings, ledger: Ledger, term: ToldTerm, broker: int, tells: frozenset[str]
     ) -> None:
         self.whole = False
         """Whether nothing that the leader said since it leads is missing."""
@@ -86,12 +86,7 @@ class Leading:
             self._mark = self._end
         if said.time_ms is not None and said.lag_ms_max is not None:
             self._lags = Lags(
-                self._replicas,
-                self._end,
-                said.time_ms,
-                said.isr,
-                said.lag_ms_max,
-                self._readings,
+                self._replicas, self._end, said.time_ms, said.isr, said.lag_ms_max, self._readings
             )
         self._term.begin(line, log, said)
         self._term.top_mark = max(self._term.top_mark, said.high_watermark)
@@ -111,22 +106,14 @@ class Leading:
         self._term.top_mark = max(self._term.top_mark, mark)
         if not self._check_end(line, mark):
             self._mark = max(before, self._end)
-        elif mark == before:
-            ledger.keep("hw.never-decreases")
-        elif mark < before:
-            self._mark = mark
-            ledger.check(
-                line,
-                "hw.never-decreases",
-                f"{mark} after {before}",
-                before=f"high watermark {before}",
-                after=f"high watermark {mark}",
-                expected=f"at least {before}",
-            )
-        else:
-            ledger.keep("hw.never-decreases")
+            return
+        kept, was, now = mark >= before, f"high watermark {before}", f"high watermark {mark}"
+        evidence = Evidence(f"at least {before}", was, now)
+        ledger.check(line, "hw.never-decreases", kept or f"{mark} after {before}", evidence)
+        if mark > before:
             # A mark that is too high is not gone on from: what follows from it is no news.
-            self._mark = min(mark, self._check_advance(line, mark, pseudo))
+            mark = min(mark, self._check_advance(line, mark, pseudo))
+        self._mark = mark
 
     @clause("hw.minimum-of-pseudo-isr", "hw.over-stored-isr")
     def _check_advance(self, line: Line, mark: int, pseudo: ReplicaList | None) -> int:
@@ -145,15 +132,9 @@ class Leading:
                 self._ledger.keep(name)
                 continue
             ends = {r: end for r, end in zip(self._replicas, offsets, strict=True) if r in members}
-            kept = self._ledger.check(
-                line,
-                name,
-                f"log ends {ends}",
-                certain=certain,
-                before=f"high watermark {self._mark}",
-                after=f"high watermark {mark}",
-                expected=f"at most {allowed}",
-            )
+            was, now = f"high watermark {self._mark}", f"high watermark {mark}"
+            evidence = Evidence(f"at most {allowed}", was, now)
+            kept = self._ledger.check(line, name, f"log ends {ends}", evidence, certain=certain)
             most = most if kept else min(most, allowed)
         return most
 
@@ -166,15 +147,9 @@ class Leading:
         certain = isinstance(line.said.what, Replica | Lead) or self._tells_all("replica")
         if not certain:
             self._end = mark
-        return self._ledger.check(
-            line,
-            "hw.at-most-leader-end",
-            f"{mark} of a log that ends at {end}",
-            certain=certain,
-            before=f"log end {end}",
-            after=f"high watermark {mark}",
-            expected=f"at most {end}",
-        )
+        evidence = Evidence(f"at most {end}", f"log end {end}", f"high watermark {mark}")
+        reason = f"{mark} of a log that ends at {end}"
+        return self._ledger.check(line, "hw.at-most-leader-end", reason, evidence, certain=certain)
 
     def _list_offsets(self) -> tuple[int, ...]:
         """Return the log ends that the leader knows, by its replicas; 0 before a fetch."""
@@ -188,17 +163,13 @@ class Leading:
         if said.log_end_offset is not None:
             self._end = max(self._end, said.log_end_offset)
         sent, epoch = said.follower_epoch, line.said.leader_epoch
-        if sent is not None and sent != epoch:
-            self._ledger.check(
-                line,
-                "fetch.epoch-fenced",
-                f"sent in leader epoch {sent}, it is {epoch}",
-                after=f"fetch of {said.follower} from {said.offset} noted",
-                expected="refused",
-            )
-            return
         if sent is not None:
-            self._ledger.keep("fetch.epoch-fenced")
+            kept = sent == epoch or f"sent in leader epoch {sent}, it is {epoch}"
+            now = f"fetch of {said.follower} from {said.offset} noted"
+            if not self._ledger.check(
+                line, "fetch.epoch-fenced", kept, Evidence("refused", after=now)
+            ):
+                return
         self._offsets[said.follower] = said.offset
         self._heard.add(said.follower)
         self._term.note_fetch(line, said.follower, said.offset)
@@ -212,13 +183,9 @@ class Leading:
     def evaluate(self, line: Line, said: Evaluate) -> None:
         """Judge what the leader concluded."""
         pseudo, now_ms = said.pseudo_isr, said.time_ms
-        self._ledger.check(
-            line,
-            "lag.leader-none",
-            None if self._broker in pseudo else f"{self._broker} leads, and is not in it",
-            after=f"pseudo-ISR {sorted(pseudo)}",
-            expected="the leader among them",
-        )
+        kept = self._broker in pseudo or f"{self._broker} leads, and is not in it"
+        evidence = Evidence("the leader among them", after=f"pseudo-ISR {sorted(pseudo)}")
+        self._ledger.check(line, "lag.leader-none", kept, evidence)
         if self._lags is not None and now_ms is not None:
             certain = self._tells_all("fetch", "replica")
             self._lags.judge_pseudo(self._ledger, line, pseudo, now_ms, certain=certain)
@@ -247,14 +214,11 @@ class Leading:
             ("isr.lagging-leaves", self._due_out & isr, "out of"),
         ):
             if left:
-                self._ledger.check(
-                    line,
-                    name,
-                    f"{sorted(left)} due since the evaluation before",
-                    certain=self._tells_all("evaluate", "isr_write", "isr_read"),
-                    before=f"in-sync set {sorted(isr)}",
-                    expected=f"{sorted(left)} written {words} it before this evaluation",
-                )
+                reason = f"{sorted(left)} due since the evaluation before"
+                expected = f"{sorted(left)} written {words} it before this evaluation"
+                evidence = Evidence(expected, f"in-sync set {sorted(isr)}")
+                certain = self._tells_all("evaluate", "isr_write", "isr_read")
+                self._ledger.check(line, name, reason, evidence, certain=certain)
 
     def _note_due(self, pseudo: ReplicaList, mark: int) -> None:
         if self._isr is None or not self._replicas:
@@ -281,14 +245,9 @@ class Leading:
             ("isr.lagging-leaves", told - due - close),
             ("isr.entry.at-high-watermark", due - told),
         ):
-            self._ledger.check(
-                line,
-                name,
-                f"{sorted(wrong)} at high watermark {said.high_watermark}" if wrong else None,
-                certain=certain,
-                after=f"in-sync set {sorted(told)}",
-                expected=f"{sorted(due)}",
-            )
+            kept = not wrong or f"{sorted(wrong)} at high watermark {said.high_watermark}"
+            evidence = Evidence(f"{sorted(due)}", after=f"in-sync set {sorted(told)}")
+            self._ledger.check(line, name, kept, evidence, certain=certain)
 
     @clause("isr.write.conditional")
     def isr_write(self, line: Line, said: IsrWrite) -> None:
@@ -296,37 +255,32 @@ class Leading:
         self._check_leader_kept(line, said.isr)
         known = self._version
         if known is not None:
-            stale = said.expected_version != known
-            self._ledger.check(
-                line,
-                "isr.write.conditional",
-                f"on top of version {said.expected_version}, it knows {known}" if stale else None,
-                certain=self._tells_all("isr_write", "isr_read"),
-                before=f"in-sync set {_show(self._isr)}, version {known}",
-                after=f"in-sync set {sorted(said.isr)}",
-                expected=f"on top of version {known}, or a read of the state first",
+            on_top = said.expected_version
+            kept = on_top == known or f"on top of version {on_top}, it knows {known}"
+            evidence = Evidence(
+                f"on top of version {known}, or a read of the state first",
+                f"in-sync set {_show(self._isr)}, version {known}",
+                f"in-sync set {sorted(said.isr)}",
             )
+            certain = self._tells_all("isr_write", "isr_read")
+            self._ledger.check(line, "isr.write.conditional", kept, evidence, certain=certain)
         for replica in sorted(set(said.isr) - set(self._isr or said.isr)):
             self._check_entry(line, replica, said.isr_version is not None)
-        self._note_done(line, frozenset(said.isr))
+        self._note_done(frozenset(said.isr))
         if said.isr_version is None:
             return
-        step = said.isr_version - said.expected_version
-        self._ledger.check(
-            line,
-            "isr.write.conditional",
-            f"version {said.isr_version} on top of {said.expected_version}" if step != 1 else None,
-            expected=f"version {said.expected_version + 1}",
-        )
+        due, reason = said.expected_version + 1, f"version {said.isr_version} on top of"
+        kept = said.isr_version == due or f"{reason} {said.expected_version}"
+        self._ledger.check(line, "isr.write.conditional", kept, Evidence(f"version {due}"))
         self._isr, self._version = said.isr, said.isr_version
         self._term.note_version(line, said.isr_version, said.isr, is_write=True)
 
-    def _note_done(self, line: Line, isr: frozenset[int]) -> None:
+    def _note_done(self, isr: frozenset[int]) -> None:
         """Note what was due and is tried now."""
         if self._due_in & isr:
-            self._ledger.check(line, "isr.entry.at-high-watermark", None)
+            self._ledger.keep("isr.entry.at-high-watermark")
         if self._due_out - isr:
-            self._ledger.check(line, "isr.lagging-leaves", None)
+            self._ledger.keep("isr.lagging-leaves")
         self._due_in -= isr
         self._due_out &= isr
 
@@ -336,42 +290,23 @@ class Leading:
         offset, check = self._offsets.get(replica, 0), self._ledger.check
         certain = self._tells_all("fetch", "isr_write", "isr_read")
         was, now = f"in-sync set {_show(self._isr)}", f"{replica} enters it"
-        kept = check(
-            line,
-            "isr.member.at-or-above-hw",
-            f"{replica} ends at {offset}, high watermark {self._mark}"
-            if offset < self._mark
-            else None,
-            certain=certain,
-            expected=f"not before it has all up to {self._mark}",
-            before=was,
-            after=now,
-        )
+        kept = offset >= self._mark or f"{replica} ends at {offset}, high watermark {self._mark}"
+        evidence = Evidence(f"not before it has all up to {self._mark}", was, now)
+        may = check(line, "isr.member.at-or-above-hw", kept, evidence, certain=certain)
         if self._readings.isr_entry == "end-at-election":
-            kept &= check(
-                line,
-                "isr.entry.end-at-election",
-                f"{replica} ends at {offset}, the leader began with {self._start}"
-                if offset < self._start
-                else None,
-                certain=certain,
-                expected=f"not before it has all up to {self._start}",
-                before=was,
-                after=now,
-            )
+            began = f"the leader began with {self._start}"
+            kept = offset >= self._start or f"{replica} ends at {offset}, {began}"
+            evidence = Evidence(f"not before it has all up to {self._start}", was, now)
+            may &= check(line, "isr.entry.end-at-election", kept, evidence, certain=certain)
         if self._pseudo is not None:
             close = replica in self._pseudo or replica in self._heard
-            check(
-                line,
-                "isr.entry.at-high-watermark",
-                None if close and kept else f"{replica} is not close, or not at the mark",
-                certain=certain and self._tells_all("evaluate"),
-                expected="a replica of the pseudo-ISR that has reached the high watermark",
-                before=was,
-                after=now,
-            )
+            kept = (close and may) or f"{replica} is not close, or not at the mark"
+            expected = "a replica of the pseudo-ISR that has reached the high watermark"
+            certain = certain and self._tells_all("evaluate")
+            evidence = Evidence(expected, was, now)
+            check(line, "isr.entry.at-high-watermark", kept, evidence, certain=certain)
         if is_done:
-            self._term.entries.append(Entry(line, replica, offset, self._term.shown.end))
+            self._term.entries.append(IsrEntry(line, replica, offset, self._term.shown.end))
 
     def isr_read(self, line: Line, said: IsrRead) -> None:
         """Take in what the leader has read."""
@@ -379,13 +314,9 @@ class Leading:
         self._term.note_version(line, said.isr_version, said.isr, is_write=False)
 
     def _check_leader_kept(self, line: Line, isr: ReplicaList) -> None:
-        self._ledger.check(
-            line,
-            "isr.change.leader-kept",
-            None if self._broker in isr else f"{self._broker} leads, and is not in sync",
-            after=f"in-sync set {sorted(isr)}",
-            expected=f"{self._broker} in it",
-        )
+        kept = self._broker in isr or f"{self._broker} leads, and is not in sync"
+        evidence = Evidence(f"{self._broker} in it", after=f"in-sync set {sorted(isr)}")
+        self._ledger.check(line, "isr.change.leader-kept", kept, evidence)
 
     # Consumers and producers
 
@@ -394,47 +325,25 @@ class Leading:
         """Judge what consumers are shown."""
         mark, check = said.high_watermark, self._ledger.check
         was, now = f"high watermark {self._mark}", f"{mark} shown"
-        kept = check(
-            line,
-            "hw.served-below",
-            f"{mark} shown, the mark is {self._mark}" if mark > self._mark else None,
-            certain=self._knows_mark,
-            expected=f"at most {self._mark}",
-            before=was,
-            after=now,
-        )
+        kept = mark <= self._mark or f"{mark} shown, the mark is {self._mark}"
+        evidence = Evidence(f"at most {self._mark}", was, now)
+        may = check(line, "hw.served-below", kept, evidence, certain=self._knows_mark)
         if said.offset is not None:
-            kept &= check(
-                line,
-                "hw.served-below",
-                f"records up to {said.offset} handed out, the mark is {mark}"
-                if said.offset > mark
-                else None,
-                expected=f"records below {mark}",
-                before=was,
-                after=now,
-            )
+            reason = f"records up to {said.offset} handed out, the mark is {mark}"
+            evidence = Evidence(f"records below {mark}", was, now)
+            may &= check(line, "hw.served-below", said.offset <= mark or reason, evidence)
         if self._readings.hw_served_from == "end-at-election":
-            check(
-                line,
-                "hw.served-from-end-at-election",
-                f"the leader began with {self._start}" if mark < self._start else None,
-                certain=self.whole,
-                expected=f"nothing before the mark is at {self._start}",
-                before=was,
-                after=now,
-            )
+            kept = mark >= self._start or f"the leader began with {self._start}"
+            evidence = Evidence(f"nothing before the mark is at {self._start}", was, now)
+            rule = "hw.served-from-end-at-election"
+            check(line, rule, kept, evidence, certain=self.whole)
         if self._readings.hw_scope == "across-clean-elections":
             before = self._term.shown.end
+            evidence = Evidence(f"at least {before}", was, now)
             check(
-                line,
-                "hw.consumer.monotone",
-                f"{mark} after {before}" if mark < before else None,
-                expected=f"at least {before}",
-                before=was,
-                after=now,
+                line, "hw.consumer.monotone", mark >= before or f"{mark} after {before}", evidence
             )
-        if kept:
+        if may:
             # What is beyond what it has said of its log, it has written in this term.
             self._term.show(line, log.extend(mark, line.said.leader_epoch).cut(mark), mark)
 
@@ -449,16 +358,15 @@ class Leading:
         """Judge an answer: not before the mark has passed the records."""
         self._waiting[said.offset] -= 1
         if said.error is None:
-            early = said.offset > self._mark
-            self._ledger.check(
-                line,
-                "hw.acks-all.answered",
-                f"records end at {said.offset}, the mark is {self._mark}" if early else None,
-                certain=self._knows_mark,
-                before=f"high watermark {self._mark}",
-                after=f"records up to {said.offset} answered",
-                expected=f"no answer before the mark is at {said.offset}",
+            offset, mark = said.offset, self._mark
+            evidence = Evidence(
+                f"no answer before the mark is at {offset}",
+                f"high watermark {mark}",
+                f"records up to {offset} answered",
             )
+            kept = offset <= mark or f"records end at {offset}, the mark is {mark}"
+            certain = self._knows_mark
+            self._ledger.check(line, "hw.acks-all.answered", kept, evidence, certain=certain)
 
     def _check_answered(self, line: Line, passed: int) -> None:
         """Judge at an evaluation whether the mark before it left a producer without an answer."""
@@ -469,14 +377,11 @@ class Leading:
                 self._waiting[offset] -= 1
                 late.append(offset)
         if late:
-            self._ledger.check(
-                line,
-                "hw.acks-all.answered",
-                f"records up to {late[0]} are not answered, and the mark was {passed}",
-                certain=self._tells_all("produce", "answer"),
-                before=f"high watermark {passed}",
-                expected=f"an answer for the records up to {late[0]} before this evaluation",
-            )
+            reason = f"records up to {late[0]} are not answered, and the mark was {passed}"
+            expected = f"an answer for the records up to {late[0]} before this evaluation"
+            evidence = Evidence(expected, f"high watermark {passed}")
+            certain = self._tells_all("produce", "answer")
+            self._ledger.check(line, "hw.acks-all.answered", reason, evidence, certain=certain)
 
 
 def _show(isr: ReplicaList | None) -> str:

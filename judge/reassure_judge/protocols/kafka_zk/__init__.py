@@ -2,17 +2,23 @@
 
 from typing import Final
 
-from reassure_judge.kafka import (
-    KafkaHistory,
-    KafkaRouter,
+from reassure_judge.protocols.kafka_zk.partition import (
+    LISTS,
+    DropEntry,
+    Logged,
+    Outcome,
+    WriteLists,
+    Written,
+)
+from reassure_judge.protocols.kafka_zk.router import KafkaHistory, KafkaRouter
+from reassure_judge.protocols.kafka_zk.rules import (
     KafkaRules,
     find_dropped,
     find_entry_left,
     find_nobody_electable,
     make_invariants,
 )
-from reassure_judge.kafka_partition import LISTS, Hosted, Outcome, RemoveEntry, WriteLists, Written
-from reassure_judge.kafka_writes import (
+from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_entry_gone,
     accept_lists,
@@ -20,17 +26,18 @@ from reassure_judge.kafka_writes import (
     next_obligation,
 )
 from reassure_judge.rules import Sign, Signs
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.invariants import Invariant
 from reassure_model.machine import Judgement
 from reassure_model.partition import Environment
 from reassure_spec.readings import Readings
 
 
-def accept(hosted: Hosted, write: Written, around: Environment, readings: Readings) -> Outcome:
+def accept(hosted: Logged, write: Written, around: Environment, readings: Readings) -> Outcome:
     """Judge any write to a partition."""
     if isinstance(write, WriteLists):
         return accept_lists(hosted, write, around)
-    if isinstance(write, RemoveEntry):
+    if isinstance(write, DropEntry):
         return accept_entry_gone(hosted, around)
     return accept_common(hosted, write, around, readings, LISTS)
 
@@ -40,11 +47,9 @@ class ListsRouter(KafkaRouter):
 
     calls_elect = True
 
-    def _on_topic(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
+    def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Note a topic that a broker wrote without lists; tools without them stay in use."""
-        super()._on_topic(cluster, path, data, topic, second)
+        super()._on_topic(cluster, at, data)
         brokers = cluster.brokers_of_session.get(self._now[2])
         if data is None or not self._written or self._given:
             return
@@ -68,7 +73,7 @@ class ListsRules(KafkaRules):
         return Sign(1, words, {})
 
     judgement = Judgement(
-        Hosted(),
+        Logged(),
         accept,
         fail_over,
         next_obligation,

@@ -6,60 +6,20 @@ of one process share one session, so it is the leader epoch that tells whose wri
 controller raises it.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple
 
-from reassure_judge.alike import BROKERS, LISTS, NAMES, RECORD, Names
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
-from reassure_judge.doubt import GRACE_MS, Change
-from reassure_judge.history import (
-    AssignedWritten,
-    ClusterHistory,
-    Forbidden,
-    Handled,
-    Observation,
-    Router,
-    StateWritten,
-)
-from reassure_judge.kafka_partition import (
-    AlterIsr,
-    Hosted,
-    RemoveEntry,
-    RestoreEntry,
-    WriteLists,
-    Written,
-    get_assignment,
-    list_targets,
-)
-from reassure_judge.rules import Fault, Possible, Rules, list_repeated, show_state
+from reassure_judge.doubt import GRACE_MS, ChangeTime
+from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
+from reassure_judge.router import Router
+from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
-from reassure_model.invariants import (
-    Invariant,
-    find_empty_isr,
-    find_leader_out_of_sync,
-)
-from reassure_model.machine import Due
-from reassure_model.partition import (
-    Environment,
-    LeaderAndIsr,
-    Partition,
-    Reassignment,
-    from_znode,
-)
+from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_model.protocols.kafka_zk import Assignment
-from reassure_model.protocols.kafka_zk.machine import find_unelectable
-from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import (
-    NO_LEADER,
-    AssignmentZnode,
-    BadZnode,
-    PartitionKey,
-    ReplicaList,
-)
+from reassure_spec.znodes import NO_LEADER, AssignmentZnode, BadZnode, PartitionKey, ReplicaList
 
 
 class ListsWritten(NamedTuple):
@@ -105,10 +65,10 @@ class KafkaHistory(ClusterHistory):
         though it was to stay assigned."""
         self.joined: dict[PartitionKey, dict[int, int]] = {}
         """By partition and in-sync replica: the transaction by which its leader let it join."""
-        self.odd: dict[PartitionKey, Change] = {}
+        self.odd: dict[PartitionKey, ChangeTime] = {}
         """Partitions that no controller leaves so at the end of an event, and the last transaction
         to do with each: it took them out of the old znode, or the in-sync set is too wide."""
-        self.waiting: dict[PartitionKey, Change] = {}
+        self.waiting: dict[PartitionKey, ChangeTime] = {}
         """The same of those that the old znode names."""
         self.born: dict[PartitionKey, int] = {}
         """By partition without a state: the transaction that made it."""
@@ -203,25 +163,24 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.joined[key] = left
 
     @clause("shipped.assignment.lists-within")
-    def _on_topic(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
+    def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        topic = at.first
         before = cluster.lists.get(topic, {})
         self._written = {}
         try:
-            written = {} if data is None else znodes.decode_topic_lists(path, data)
+            written = {} if data is None else znodes.decode_topic_lists(at.path, data)
             self._written = {number: _get_lists(each) for number, each in written.items()}
         except BadZnode as error:
             # Where the replicas themselves are readable, the lists are what is wrong.
             try:
-                znodes.decode_topic(path, data or b"")
+                znodes.decode_topic(at.path, data or b"")
             except BadZnode:
                 pass
             else:
                 broken = Forbidden("shipped.assignment.lists-within", error.reason)
-                self._emit(cluster, topic, min(before, default=0), path, broken)
+                self._emit(cluster, topic, min(before, default=0), at.path, broken)
                 self._written = before
-        super()._on_topic(cluster, path, data, topic, second)
+        super()._on_topic(cluster, at, data)
 
     def _emit_assigned(
         self,
@@ -248,9 +207,9 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.odd.pop(key, None)
         cluster.waiting.pop(key, None)
         if key in cluster.entries:
-            cluster.waiting[key] = Change(*self._now[:2])
+            cluster.waiting[key] = ChangeTime(*self._now[:2])
         elif removed or cluster.is_wide(key):
-            cluster.odd[key] = Change(*self._now[:2])
+            cluster.odd[key] = ChangeTime(*self._now[:2])
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
@@ -279,20 +238,20 @@ class KafkaRouter(Router[KafkaHistory]):
         if began:
             self._tell(cluster, cluster.waiting, answered)
 
-    def _tell(self, cluster: KafkaHistory, odd: dict[PartitionKey, Change], answered: int) -> None:
+    def _tell(
+        self, cluster: KafkaHistory, odd: dict[PartitionKey, ChangeTime], answered: int
+    ) -> None:
         """Tell those of which nothing was written since, and not again before something is."""
         for key in [key for key, since in odd.items() if since.zxid < answered]:
             self._emit(cluster, *key, znodes.state_path(*key), Handled(odd.pop(key)))
 
-    def _on_state(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, topic: str, second: str
-    ) -> None:
-        key = topic, int(second)
+    def _on_state(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        key = at.first, int(at.second)
         out = self._out if cluster.shown else cluster.kept_back
         if data is not None and not self._given and self._decides(cluster):
-            self._tell_handled(cluster, key, _read_state(path, data))
+            self._tell_handled(cluster, key, _read_state(at.path, data))
         told = len(out)
-        super()._on_state(cluster, path, data, topic, second)
+        super()._on_state(cluster, at, data)
         before, state = cluster.states.pop(key, None), self._state
         cluster.is_marked |= self._recovering is not None
         if state is None:
@@ -316,8 +275,8 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.gone[key] = left
 
     def _add_hidden(
-        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: Observation
-    ) -> Observation:
+        self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: SeenWrite
+    ) -> SeenWrite:
         """Return what was seen with what no znode shows, and may have made its author write it."""
         state = self._state
         disks = cluster.list_dead_disks(key, self._now[1], self.grace_ms)
@@ -347,10 +306,8 @@ class KafkaRouter(Router[KafkaHistory]):
             elif not raised and broker in {*after.isr} - {*before.isr}:
                 del disks[broker]
 
-    def _on_broker(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
-        broker = int(first)
+    def _on_broker(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
+        broker = int(at.first)
         for disks in cluster.disks.values():
             disks.pop(broker, None)
         if data is None:
@@ -358,7 +315,7 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.lost.pop(broker, None)
             if broker not in cluster.cut:
                 cluster.lost[broker] = self._now[0]
-        super()._on_broker(cluster, path, data, first, second)
+        super()._on_broker(cluster, at, data)
         if data is None:
             cluster.cut.pop(broker, None)
 
@@ -367,30 +324,24 @@ class KafkaRouter(Router[KafkaHistory]):
             if broker in state.isr:
                 cluster.gone[key] = cluster.gone.get(key, frozenset()) | {broker}
 
-    def _on_epoch(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_epoch(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Forget who is back: a controller that takes office does not know that they were gone."""
         cluster.gone = {key: gone - cluster.live for key, gone in cluster.gone.items()}
         cluster.acted, cluster.won_ms = None, self._now[1]
-        super()._on_epoch(cluster, path, data, first, second)
+        super()._on_epoch(cluster, at, data)
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def _on_preferred(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_preferred(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Judge who removes what asks for preferred leaders; a client may withdraw it."""
-        if data is None and not self._given and not self._is_clients(cluster):
-            author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
+        author = self._get_author(cluster)
+        if data is None and not self._given and not author.is_client:
             for broken in author.broken:
-                self._forbid(cluster, "", -1, path, broken)
-        super()._on_preferred(cluster, path, data, first, second)
+                self._forbid(cluster, "", -1, at.path, broken)
+        super()._on_preferred(cluster, at, data)
 
-    def _on_entries(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_entries(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         try:
-            entries = () if data is None else znodes.decode_reassign_partitions(path, data)
+            entries = () if data is None else znodes.decode_reassign_partitions(at.path, data)
         except BadZnode:
             entries = ()  # a client's mistake, which asks for nothing
         before, after = cluster.entries, {entry.key: entry.target for entry in entries}
@@ -398,18 +349,11 @@ class KafkaRouter(Router[KafkaHistory]):
         for topic, number in {**before, **after}:
             target = after.get((topic, number))
             if target != before.get((topic, number)):
-                self._emit(cluster, topic, number, path, EntryWritten(target))
-                removed = target is None and not self._is_clients(cluster)
+                self._emit(cluster, topic, number, at.path, EntryWritten(target))
+                removed = target is None and not self._get_author(cluster).is_client
                 self._note_odd(cluster, (topic, number), removed=removed)
 
-    def _is_clients(self, cluster: KafkaHistory) -> bool:
-        """Whether the write at hand is that of a plain client."""
-        author = cluster.get_author(self._now[2], fenced=cluster.chroot in self._fenced)
-        return author.is_client and not author.fenced
-
-    def _on_log_dir(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_log_dir(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Take every replica of a broker that lost a disk for one that may be offline.
 
         Which ones are, the broker tells the controller by a request.
@@ -420,9 +364,7 @@ class KafkaRouter(Router[KafkaHistory]):
                 if broker in state.isr:
                     cluster.disks.setdefault(key, {})[broker] = Disk(self._now[1])
 
-    def _on_notification(
-        self, cluster: KafkaHistory, path: str, data: bytes | None, first: str, second: str
-    ) -> None:
+    def _on_notification(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Pass over what only says that something else was written."""
 
 
@@ -435,250 +377,3 @@ def _read_state(path: str, data: bytes) -> LeaderAndIsr | None:
 
 def _get_lists(found: AssignmentZnode) -> Assignment:
     return Assignment(found.replicas, found.adding, found.removing)
-
-
-# The rules ----------------------------------------------------------------------------------------
-
-
-@clause("isr.never-empty")
-def find_emptied(hosted: Hosted) -> str | None:
-    """Say so when nobody is in sync, and not because the topic is deleted."""
-    return None if hosted.emptied else find_empty_isr(hosted)
-
-
-@clause("shipped.isr.within-assigned", "move.isr.within-assigned")
-def find_outside(hosted: Hosted) -> str | None:
-    """Say so when leader or in-sync set lie outside the assignment."""
-    state, assigned = hosted.state, hosted.assigned
-    if state is None or assigned is None:
-        return None
-    outside = [r for r in (*state.isr, state.leader) if r not in (*assigned, NO_LEADER)]
-    return f"in sync or leading, and not assigned: {outside}" if outside else None
-
-
-@clause("shipped.entry.not-for-ever")
-def find_entry_left(hosted: Hosted) -> str | None:
-    """Say so when the old znode names a partition with which nothing is under way."""
-    moving = hosted.adding or hosted.removing
-    return f"target {list(hosted.entry)}" if hosted.entry is not None and not moving else None
-
-
-@clause("shipped.complete.entry-last")
-def find_dropped(hosted: Hosted) -> str | None:
-    """Say so when an entry was removed, and nothing was done for it or for a call in its place."""
-    if hosted.dropped is None:
-        return None
-    return f"the entry {list(hosted.dropped)} was removed, and nothing was done instead"
-
-
-@clause("shipped.isr.electable")
-def find_nobody_electable(hosted: Hosted) -> str | None:
-    """Say so when nobody leads and, of those in sync, nobody is assigned."""
-    state = hosted.state
-    if state is None:
-        return None
-    return find_unelectable(state.leader, state.isr, hosted.assigned or ())
-
-
-def make_invariants(within: str) -> tuple[Invariant[Hosted], ...]:
-    """Return what is always true, and what is true at rest by the clause named."""
-    return (
-        Invariant("leader.in-isr", find_leader_out_of_sync),
-        Invariant("isr.never-empty", find_emptied),
-        Invariant(within, find_outside, at_rest=True),
-    )
-
-
-class KafkaRules(Rules[Possible, Written]):
-    """What holds of every version."""
-
-    router = KafkaRouter
-    leaders = (ChangeIsr,)
-    names: ClassVar[Names] = {
-        **NAMES,
-        Assignment: {"replicas": BROKERS, "adding": BROKERS, "removing": BROKERS},
-        Hosted: {
-            "assigned": BROKERS,
-            "adding": BROKERS,
-            "removing": BROKERS,
-            "entry": BROKERS,
-            "asked": LISTS,
-            "earlier": BROKERS,
-            "dropped": BROKERS,
-            "told": BROKERS,
-            "state": RECORD,
-        },
-        ListsWritten: {"assignment": RECORD},
-        EntryWritten: {"target": BROKERS},
-    }
-    flights: ClassVar[tuple[type, ...]] = (ListsWritten,)
-    shape_first = True
-    suspects_first = True
-    kept_at_rest = ("controller.epoch.kept", "znode.roots-kept", "topic.settings-kept")
-
-    def begin(self) -> Possible:
-        """Return a partition that does not exist."""
-        return Possible(Hosted())
-
-    def find_write(self, state: Possible, seen: Observation) -> Written | None:
-        """Say which write this is: only a controller raises the leader epoch."""
-        before: Hosted = state.partition
-        match seen.event:
-            case StateWritten(new, writer) if new is not None and before.assigned is not None:
-                if before.state is None:
-                    return CreateState(new)
-                if new.leader_epoch != before.state.leader_epoch:
-                    return WriteState(new)
-                return AlterIsr(new) if seen.author.fenced else ChangeIsr(new, writer)
-            case ListsWritten(assignment) if assignment is not None and before.assigned is not None:
-                return WriteLists(assignment)
-            case EntryWritten(target) if not (seen.author.is_client and not seen.author.fenced):
-                if target is not None:
-                    return RestoreEntry(target)
-                return RemoveEntry() if before.entry is not None else None
-        return None
-
-    def take_over(self, state: Possible, seen: Observation) -> Iterable[Possible]:
-        """Take over what clients write, and what is given."""
-        before: Hosted = state.partition
-        match seen.event:
-            case StateWritten(new, _):
-                told = before.assigned or ()
-                return (Possible(replace(before, state=new, told=told)),)
-            case ListsWritten(None) | AssignedWritten(None):
-                gone = Hosted(entry=before.entry, asked=before.asked, earlier=before.earlier)
-                return (Possible(gone),)
-            case ListsWritten(assignment) if assignment is not None:
-                return (Possible(_take_lists(before, assignment)),)
-            case EntryWritten(None):
-                return (Possible(replace(before, entry=None, earlier=before.entry)),)
-            case EntryWritten(target) if target is not None:
-                # What another target takes the place of may be written back as well.
-                earlier = before.earlier if before.entry is None else before.entry
-                after = replace(before, earlier=earlier, done=before.done and bool(before.entry))
-                return (Possible(self.take_entry(after, target)),)
-        return (state,)
-
-    def take_entry(self, before: Hosted, target: ReplicaList) -> Hosted:
-        """Return the partition once the old znode names a target."""
-        return replace(before, entry=target)
-
-    def list_named(self, state: Possible, write: Written | None) -> frozenset[int]:
-        """Return the brokers that matter to a partition, or to a write to it."""
-        hosted: Hosted = state.partition
-        named = [*(hosted.assigned or ()), *(r for t in list_targets(hosted) for r in t)]
-        states = [hosted.state, getattr(write, "state", None)]
-        for each in states:
-            named += [] if each is None else [each.leader, *each.isr]
-        return frozenset(named) - {NO_LEADER}
-
-    def list_stopping(
-        self, state: Possible, write: Written, around: Environment
-    ) -> Iterator[frozenset[int]]:
-        """Yield the live brokers that leave the in-sync set or lead no more; then any passed over.
-
-        A controller that completes a move elects past a leader that stops, which stays in sync.
-        """
-        old = state.partition.state
-        if not isinstance(write, WriteState) or old is None:
-            return
-        new, members = write.state, around.live.intersection(old.isr)
-        elected = new.leader not in (old.leader, NO_LEADER)
-        out = members.difference(new.isr) | (members & {old.leader} if elected else frozenset())
-        if out:
-            yield out
-        passed = members - {new.leader} if elected else out
-        if passed > out:
-            yield passed
-
-    def adopt(self, partition: Hosted, write: Written) -> Hosted:
-        """Return the partition with what was written."""
-        match write:
-            case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
-                return replace(partition, state=state)
-            case WriteLists(assignment):
-                return replace(_take_lists(partition, assignment), done=True)
-            case RemoveEntry():
-                return replace(partition, entry=None)
-            case RestoreEntry(target):
-                return self.take_entry(partition, target)
-
-    def believe(self, state: Possible, write: Written) -> tuple[Possible, ...]:
-        """Return what the author may have in mind: that it completes, or not."""
-        after = self.adopt(state.partition, write)
-        return tuple(dict.fromkeys((Possible(after), Possible(replace(after, completing=True)))))
-
-    def list_faults(self, partition: Hosted) -> frozenset[Fault]:
-        """Return what is wrong with a partition as it stands, replicas standing twice included."""
-        return super().list_faults(partition) | list_repeated(partition.assigned, partition.state)
-
-    def list_kept(self, partition: Hosted) -> Iterable[str]:
-        """Return the clauses that a partition puts to the test by being there."""
-        kept = ("topic.removed-when-asked",) if partition.assigned is not None else ()
-        return (*kept, *(("partition.state-kept",) if partition.state is not None else ()))
-
-    def tells_flight(self, event: object) -> bool | None:
-        """Whether the lists say that something is under way."""
-        if not isinstance(event, ListsWritten):
-            return None
-        return event.assignment is not None and event.assignment.is_reassigning
-
-    def find_target(self, event: object) -> ReplicaList | None:
-        """Return the target that the lists tell of, where something is added or removed."""
-        lists = event.assignment if isinstance(event, ListsWritten) else None
-        return lists.target if lists is not None and lists.is_reassigning else None
-
-    def find_route(self, event: object) -> str:
-        """Return that it is the lists in the topic's znode."""
-        return "lists"
-
-    def show(self, partition: Hosted) -> Partition | None:
-        """Return the partition, in flight where the old znode names it."""
-        if partition.assigned is None and partition.entry is None:
-            return None
-        flight = None
-        if partition.entry is not None:
-            flight = Reassignment(partition.entry, len(partition.assigned or ()), legacy=True)
-        shown = Partition(partition.assigned, partition.state, flight)
-        return replace(shown, completing=partition.completing)
-
-    def describe(self, write: Written) -> str:
-        """Return the content that a write leaves."""
-        match write:
-            case CreateState(state) | WriteState(state) | ChangeIsr(state, _) | AlterIsr(state):
-                return show_state(state)
-            case WriteLists(assignment):
-                return _show_lists(assignment)
-            case RemoveEntry():
-                return "the entry of the old znode removed"
-            case RestoreEntry(target):
-                return f"target {list(target)}"
-
-    def describe_before(self, partition: Hosted, event: object) -> str:
-        """Return what an event changed."""
-        match event:
-            case StateWritten():
-                return show_state(partition.state)
-            case ListsWritten():
-                return _show_lists(get_assignment(partition)) if partition.assigned else ""
-            case EntryWritten():
-                return "" if partition.entry is None else f"target {list(partition.entry)}"
-        return ""
-
-    def describe_resting(
-        self, partition: Hosted, topic: str, number: int, owed: Due[Written] | None
-    ) -> tuple[str, str]:
-        """Return the partition's state, which is what is owed."""
-        return znodes.state_path(topic, number), show_state(partition.state)
-
-
-def _take_lists(before: Hosted, lists: Assignment) -> Hosted:
-    after = replace(before, assigned=lists.replicas, adding=lists.adding, removing=lists.removing)
-    return replace(after, told=before.told or lists.replicas)
-
-
-def _show_lists(lists: Assignment) -> str:
-    text = f"assigned {list(lists.replicas)}"
-    if lists.is_reassigning:
-        text += f", adding {list(lists.adding)}, removing {list(lists.removing)}"
-    return text

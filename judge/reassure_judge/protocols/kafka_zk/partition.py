@@ -5,15 +5,13 @@ from typing import Final
 
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
-from reassure_model.protocols.kafka_zk import (
-    Assignment,
-)
+from reassure_model.protocols.kafka_zk import Assignment
 from reassure_model.writes import ChangeIsr, CreateState, WriteState
 from reassure_spec.znodes import ReplicaList
 
 
 @dataclass(frozen=True, slots=True)
-class Hosted:
+class Logged:
     """One partition of a Kafka cluster."""
 
     assigned: ReplicaList | None = None
@@ -57,7 +55,7 @@ class WriteLists:
 
 
 @dataclass(frozen=True, slots=True)
-class RemoveEntry:
+class DropEntry:
     """The controller removes the partition from the old znode."""
 
 
@@ -78,12 +76,12 @@ class Owes:
 
 Common = CreateState | WriteState | ChangeIsr | AlterIsr | RestoreEntry
 """The writes of which both protocols say the same."""
-Written = Common | WriteLists | RemoveEntry
-Outcome = Accepted[Hosted] | Rejected
+Written = Common | WriteLists | DropEntry
+Outcome = Accepted[Logged] | Rejected
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class ClauseNames:
     """The clauses by which the two protocols say the same of a reassignment."""
 
     target_in_sync: str
@@ -102,22 +100,24 @@ OTHERS_KEPT: Final = "move.path.others-kept"
 REFUSED_DEAD: Final = "move.listener.refuse-dead"
 
 
-LISTS: Final = Names(
+LISTS: Final = ClauseNames(
     "shipped.complete.target-in-sync",
     "shipped.complete.leader-first",
     "shipped.complete.assignment-after-stop",
 )
-ENTRIES: Final = Names("move.step.wait-in-sync", "move.step.elect", "move.step.write-assigned")
+ENTRIES: Final = ClauseNames(
+    "move.step.wait-in-sync", "move.step.elect", "move.step.write-assigned"
+)
 
 
-def list_targets(hosted: Hosted) -> tuple[ReplicaList, ...]:
+def list_targets(hosted: Logged) -> tuple[ReplicaList, ...]:
     """Return where the partition may be going: by its lists, else by the old znode."""
     if hosted.adding or hosted.removing:
         return (get_assignment(hosted).target,)
     return hosted.asked
 
 
-def get_assignment(hosted: Hosted) -> Assignment:
+def get_assignment(hosted: Logged) -> Assignment:
     """Return the three lists."""
     return Assignment(hosted.assigned or (), hosted.adding, hosted.removing)
 
@@ -127,7 +127,7 @@ def is_within(replicas: ReplicaList, others: ReplicaList) -> bool:
     return all(replica in others for replica in replicas)
 
 
-def is_reached(hosted: Hosted, target: ReplicaList) -> bool:
+def is_reached(hosted: Logged, target: ReplicaList) -> bool:
     """Whether the old replicas may be stopped: the target is in sync, or was when that began."""
     state = hosted.state
     return hosted.completing or (state is not None and is_within(target, state.isr))

@@ -7,7 +7,7 @@ log moved, as far back as the limit: what the definition of replica lag asks for
 
 from collections import deque
 
-from reassure_judge.observed.ledger import Ledger, Line
+from reassure_judge.observed.ledger import Evidence, Ledger, Line
 from reassure_model.protocols.kafka_4485 import (
     Follower,
     compute_pseudo_isr,
@@ -94,17 +94,14 @@ class Lags:
         if given == due:
             ledger.keep(self._name_rule(before, after, given, now))
         elif given is not None:
-            ledger.check(
-                line,
-                self._name_rule(before, after, given, now),
-                f"counted as caught up at {given} ms",
-                certain=certain,
-                before=f"fetch from {before.offset} at {before.last_fetch_ms} ms, the leader "
-                f"ending at {before.last_fetch_leader_end}; caught up at "
-                f"{before.last_caught_up_ms} ms",
-                after=f"fetch from {fetch.offset} at {now} ms, the leader ending at {end}",
-                expected=f"counted as caught up at {due} ms",
+            evidence = Evidence(
+                f"counted as caught up at {due} ms",
+                f"fetch from {before.offset} at {before.last_fetch_ms} ms, the leader ending at "
+                f"{before.last_fetch_leader_end}; caught up at {before.last_caught_up_ms} ms",
+                f"fetch from {fetch.offset} at {now} ms, the leader ending at {end}",
             )
+            rule, reason = self._name_rule(before, after, given, now), f"at {given} ms"
+            ledger.check(line, rule, f"counted as caught up {reason}", evidence, certain=certain)
             after = Follower(after.offset, now, end, given)
         self._check_clock(ledger, line, end, now)
         self._notes[fetch.follower] = after
@@ -126,17 +123,9 @@ class Lags:
         if self._readings.lag_clock_read != "before-end":
             return
         past = self.past.end_before(now_ms)
-        if end >= past:
-            ledger.keep("lag.clock-before-end")
-            return
-        ledger.check(
-            line,
-            "lag.clock-before-end",
-            f"ended at {past} before {now_ms} ms, and {end} was noted",
-            before=f"log end {past} before {now_ms} ms",
-            after=f"log end {end} noted for {now_ms} ms",
-            expected=f"at least {past}",
-        )
+        kept = end >= past or f"ended at {past} before {now_ms} ms, and {end} was noted"
+        was, now = f"log end {past} before {now_ms} ms", f"log end {end} noted for {now_ms} ms"
+        ledger.check(line, "lag.clock-before-end", kept, Evidence(f"at least {past}", was, now))
 
     @clause("isr.pseudo.by-lag", "lag.leader-none", "isr.pseudo.close-follower")
     def judge_pseudo(
@@ -149,27 +138,19 @@ class Lags:
         told = set(pseudo) - {leader}
         wrong = sorted(told ^ (set(due) - {leader}))
         shown = ", ".join(f"{r} lags {lag} ms" for r, lag in zip(self._replicas, lags, strict=True))
-        ledger.check(
-            line,
-            "isr.pseudo.by-lag",
-            f"at a limit of {self._limit} ms: {shown}" if wrong else None,
-            certain=certain,
-            after=f"pseudo-ISR {sorted(pseudo)}",
-            expected=f"pseudo-ISR {sorted(due)}",
-        )
+        kept = not wrong or f"at a limit of {self._limit} ms: {shown}"
+        now = f"pseudo-ISR {sorted(pseudo)}"
+        evidence = Evidence(f"pseudo-ISR {sorted(due)}", after=now)
+        ledger.check(line, "isr.pseudo.by-lag", kept, evidence, certain=certain)
         if not self.past.reaches(now_ms):
             return
         then = self.past.end_a_limit_ago(now_ms)
         for follower in followers:
             if follower in self._fetched and self._notes[follower].offset >= then:
-                ledger.check(
-                    line,
-                    "isr.pseudo.close-follower",
-                    None if follower in told else f"{follower} has all up to {then}",
-                    certain=certain,
-                    after=f"pseudo-ISR {sorted(pseudo)}",
-                    expected=f"{follower} in the pseudo-ISR: it lags {self._limit} ms at most",
-                )
+                kept = follower in told or f"{follower} has all up to {then}"
+                expected = f"{follower} in the pseudo-ISR: it lags {self._limit} ms at most"
+                evidence = Evidence(expected, after=now)
+                ledger.check(line, "isr.pseudo.close-follower", kept, evidence, certain=certain)
 
     @clause("lag.evaluated-in-time", "hw.stall-bounded")
     def judge_pace(
@@ -177,21 +158,13 @@ class Lags:
     ) -> None:
         """Judge when a leader evaluates, and how far its mark may stay behind."""
         gap = now_ms - self._evaluated_ms
-        ledger.check(
-            line,
-            "lag.evaluated-in-time",
-            f"{gap} ms after the evaluation before" if 2 * gap > self._limit else None,
-            certain=certain,
-            expected=f"at most {self._limit // 2} ms",
-        )
+        kept = 2 * gap <= self._limit or f"{gap} ms after the evaluation before"
+        evidence = Evidence(f"at most {self._limit // 2} ms")
+        ledger.check(line, "lag.evaluated-in-time", kept, evidence, certain=certain)
         self._evaluated_ms = now_ms
         waits = self._readings.hw_over_stored_isr == "yes"  # for whoever was not written out yet
         if not waits and self.past.reaches(now_ms):
             then = self.past.end_a_limit_ago(now_ms, of_ms="start")
-            ledger.check(
-                line,
-                "hw.stall-bounded",
-                f"the leader ended at {then} {self._limit} ms ago" if mark < then else None,
-                after=f"high watermark {mark}",
-                expected=f"at least {then}",
-            )
+            kept = mark >= then or f"the leader ended at {then} {self._limit} ms ago"
+            evidence = Evidence(f"at least {then}", after=f"high watermark {mark}")
+            ledger.check(line, "hw.stall-bounded", kept, evidence)

@@ -2,10 +2,10 @@
 
 A znode that is about many partitions at once (the old znode, a task of healing) cannot be judged
 one partition at a time. For a profile that has such znodes the router tells the cluster of every
-write to a partition as well (`Copied`), and a `Book` follows them all: what ZooKeeper holds of each
-partition, and what the protocol keeps beside.
+write to a partition as well (`Copied`), and a tracker follows them all: what ZooKeeper holds of
+each partition, and what the protocol keeps beside.
 
-Books have a doubt of their own: what was in a znode until lately may be what its reader has in mind
+It has a doubt of its own: what was in a znode until lately may be what its reader has in mind
 (`Earlier`).
 """
 
@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 from typing import Generic, NamedTuple, TypeVar
 
-from reassure_judge.history import AssignedWritten, Observation, StateWritten
-from reassure_judge.verdicts import Place, Tally, Violation
+from reassure_judge.history import AssignedWritten, Event, SeenWrite, StateWritten
+from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, Reassignment, Request
 from reassure_spec.clauses import clause
@@ -82,7 +82,7 @@ class Earlier(Generic[Name, Value]):
         self._values.clear()
 
 
-class Book(ABC):
+class CrossPartitionTracker(ABC):
     """Follows one cluster as a whole."""
 
     def __init__(self, readings: Readings, tally: Tally) -> None:
@@ -92,33 +92,38 @@ class Book(ABC):
         """What ZooKeeper holds; nothing of what a controller has in mind."""
         self.requests: dict[int, tuple[PartitionKey, ...]] = {}
         """Requests that wait, and the partitions that each names."""
+        self.seen: SeenWrite
+        """What is judged at the moment."""
+        self.shown = ("", "")
+        """What it changed, before and after, in words."""
         self.epoch: int | None = None
         self._reported: set[tuple[str, str]] = set()
         """Clause and subject of what was owed at the last rest, and was reported."""
         self._found: list[_Found] = []
         """What the write at hand breaks."""
 
-    def feed(self, seen: Observation) -> None:
+    def feed(self, seen: SeenWrite) -> None:
         """Judge one observation of the cluster, and take it over."""
-        epoch = seen.around.controller_epoch
-        if epoch != self.epoch:
-            if self.epoch is not None:
-                self.begin_term()
-            self.epoch = epoch
+        self.seen, self.shown = seen, ("", "")
+        self._note_term(seen.around)
         event = seen.event
         if isinstance(event, Copied):
             before = self.get(event.key)
             after = _copy(before, event.event)
-            self.follow(seen, event.key, before, after)
+            self.follow(event.key, before, after)
             self.partitions[event.key] = after
-        elif isinstance(event, QueueWritten):
-            self.judge(seen)
-            self.take_queue(seen, event)
         else:
-            self.judge(seen)
+            self.judge(event)
+            if isinstance(event, QueueWritten):
+                self.take_queue(event)
         self._tell()
 
-    def take_queue(self, seen: Observation, event: QueueWritten) -> None:
+    def _note_term(self, around: Environment) -> None:
+        if around.controller_epoch != self.epoch is not None:
+            self.begin_term()
+        self.epoch = around.controller_epoch
+
+    def take_queue(self, event: QueueWritten) -> None:
         """Take over what became of a request."""
         for key in self.requests.pop(event.sequence, ()):
             partition = self.get(key)
@@ -136,16 +141,14 @@ class Book(ABC):
         return self.partitions.get(key, Partition())
 
     @abstractmethod
-    def judge(self, seen: Observation) -> None:
+    def judge(self, event: Event) -> None:
         """Judge a write to what the protocol keeps, or to the request queue, and take it over."""
 
     @abstractmethod
-    def follow(
-        self, seen: Observation, key: PartitionKey, before: Partition, after: Partition
-    ) -> None:
+    def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Look at a write to a partition, which is taken over next."""
 
-    def begin_term(self) -> None:  # noqa: B027 - not every book has anything in mind
+    def begin_term(self) -> None:  # noqa: B027 - not every tracker has anything in mind
         """Note that another controller acts, who remembers nothing."""
 
     @abstractmethod
@@ -154,14 +157,12 @@ class Book(ABC):
 
     def rest(self, chroot: str, zxid: int, around: Environment, time_ms: int) -> None:
         """Judge what must be when the controller has nothing left to do."""
-        if around.controller_epoch != self.epoch and self.epoch is not None:
-            self.begin_term()
-            self.epoch = around.controller_epoch
+        self._note_term(around)
         debts = self.find_debts(around)
         self._tell()
         for (topic, number), path, owed in debts:
             if (owed.clause, path) not in self._reported:
-                place = Place(zxid, chroot, topic, number, path)
+                place = Location(zxid, chroot, topic, number, path)
                 broken = Rejected(owed.clause, f"the controller rests: {owed.reason}")
                 self.tally.violations.append(
                     Violation.unwritten(place, broken, "see the clause", time_ms=time_ms)
@@ -174,46 +175,40 @@ class Book(ABC):
         """Count what was put to the test, and kept."""
         self.tally.count(tuple(clauses))
 
-    def leave_open(self, seen: Observation, key: PartitionKey, clause_id: str) -> None:
+    def leave_open(self, key: PartitionKey, clause_id: str) -> None:
         """Note that nobody can say whether a clause was kept."""
-        self.tally.leave_open((clause_id,), Place(seen.zxid, seen.chroot, *key, seen.path))
+        self.tally.leave_open(
+            (clause_id,), Location(self.seen.zxid, self.seen.chroot, *key, self.seen.path)
+        )
 
-    def settle(
-        self,
-        seen: Observation,
-        key: PartitionKey,
-        views: Sequence[tuple[str, ...] | Rejected],
-        shown: tuple[str, str],
-    ) -> bool:
+    def settle(self, key: PartitionKey, views: Sequence[tuple[str, ...] | Rejected]) -> bool:
         """Take the verdicts on one write in the views that its author may have had.
 
         The first is how things are. What is broken in every view is a violation. Answers whether
-        it was allowed as things are. `shown` is what there was before and after.
+        it was allowed as things are.
         """
         first = views[0]
         if not isinstance(first, Rejected):
             self.count(first)
             return True
         if any(not isinstance(view, Rejected) for view in views[1:]):
-            self.leave_open(seen, key, first.clause)
+            self.leave_open(key, first.clause)
         else:
-            self.violate(seen, key, first, shown)
+            self.violate(key, first)
         return False
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def blame(self, seen: Observation, key: PartitionKey, shown: tuple[str, str]) -> None:
+    def blame(self, key: PartitionKey) -> None:
         """Judge a controller's write by who made it."""
-        author = seen.author
+        author = self.seen.author
         self.count(author.tested)
         for clause_id in author.undecided:
-            self.leave_open(seen, key, clause_id)
-        self._found += [_Found(seen, key, each, shown, blamed=True) for each in author.broken]
+            self.leave_open(key, clause_id)
+        self._found += [_Found(self.seen, key, b, self.shown, blamed=True) for b in author.broken]
 
-    def violate(
-        self, seen: Observation, key: PartitionKey, broken: Rejected, shown: tuple[str, str]
-    ) -> None:
+    def violate(self, key: PartitionKey, broken: Rejected) -> None:
         """Note what a write breaks."""
-        self._found.append(_Found(seen, key, broken, shown, blamed=False))
+        self._found.append(_Found(self.seen, key, broken, self.shown, blamed=False))
 
     def _tell(self) -> None:
         """Report what was broken: one violation for each partition, the worst first.
@@ -236,7 +231,7 @@ class Book(ABC):
 class _Found(NamedTuple):
     """One thing that a write breaks."""
 
-    seen: Observation
+    seen: SeenWrite
     key: PartitionKey
     broken: Rejected
     shown: tuple[str, str]
@@ -246,28 +241,9 @@ class _Found(NamedTuple):
 
     def as_violation(self, besides: tuple[str, ...]) -> Violation:
         """Return what is reported; `besides` are the clauses that the same write broke as well."""
-        seen = self.seen
-        return Violation(
-            zxid=seen.zxid,
-            chroot=seen.chroot,
-            topic=self.key[0],
-            partition=self.key[1],
-            clause=self.broken.clause,
-            path=seen.path,
-            session=seen.session,
-            before=self.shown[0],
-            after=self.shown[1],
-            reason=self.broken.reason,
-            expected="see the clause",
-            author=seen.author.describe(),
-            time_ms=seen.time_ms,
-            besides=besides,
-        )
-
-
-def is_by_client(seen: Observation) -> bool:
-    """Whether a write is one that a client may make, and no controller's."""
-    return seen.author.is_client and not seen.author.fenced
+        topic, partition = self.key
+        seen = self.seen._replace(topic=topic, partition=partition)
+        return seen.violate(self.broken, *self.shown, besides=besides)
 
 
 def _copy(partition: Partition, event: AssignedWritten | StateWritten | RecordCopied) -> Partition:
@@ -278,5 +254,5 @@ def _copy(partition: Partition, event: AssignedWritten | StateWritten | RecordCo
             return replace(partition, assigned=assigned)
         case StateWritten(state, _):
             return replace(partition, state=state)
-        case RecordCopied(record):
+        case RecordCopied(record):  # one way: nothing else is copied
             return replace(partition, reassignment=record)

@@ -1,9 +1,9 @@
 """One partition: each of its replicas in the order of its own lines, and the terms they share."""
 
-from reassure_judge.observed.contents import Contents, tell
-from reassure_judge.observed.leading import Leading
-from reassure_judge.observed.ledger import Ledger, Line
-from reassure_judge.observed.terms import Followed, Term, Terms
+from reassure_judge.observed.ledger import Evidence, Ledger, Line
+from reassure_judge.protocols.kafka_4485.contents import Contents, tell
+from reassure_judge.protocols.kafka_4485.leading import Leading
+from reassure_judge.protocols.kafka_4485.terms import Followed, ToldTerm, ToldTerms
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
     NOBODY,
@@ -28,7 +28,7 @@ from reassure_spec.readings import Readings
 class ReplicaHistory:
     """What one broker says of its replica."""
 
-    def __init__(self, readings: Readings, ledger: Ledger, terms: Terms, broker: int) -> None:
+    def __init__(self, readings: Readings, ledger: Ledger, terms: ToldTerms, broker: int) -> None:
         self._readings = readings
         self._ledger = ledger
         self._terms = terms
@@ -93,17 +93,15 @@ class ReplicaHistory:
         """Judge whether the replica acts upon an older order than before; then ignore the line."""
         said, before = line.said, self._order
         controller_epoch, epoch = said.controller_epoch, said.leader_epoch
-        if controller_epoch < before[0] or epoch < before[1]:
-            self._ledger.check(
-                line,
-                "epoch.replica.never-back",
-                "it has acted upon a later order",
-                before=f"controller epoch {before[0]}, leader epoch {before[1]}",
-                after=f"controller epoch {controller_epoch}, leader epoch {epoch}",
-                expected="an order of these epochs or later ones",
-            )
+        late = controller_epoch < before[0] or epoch < before[1]
+        evidence = Evidence(
+            "an order of these epochs or later ones",
+            f"controller epoch {before[0]}, leader epoch {before[1]}",
+            f"controller epoch {controller_epoch}, leader epoch {epoch}",
+        )
+        kept = not late or "it has acted upon a later order"
+        if not self._ledger.check(line, "epoch.replica.never-back", kept, evidence):
             return False
-        self._ledger.keep("epoch.replica.never-back")
         if epoch != before[1]:
             self._followed, self._leading = False, None
         self._order = controller_epoch, epoch
@@ -121,13 +119,10 @@ class ReplicaHistory:
             self._check_empty(line, what.log_end_offset, self._stopped)
             self._stopped = None
         else:
-            self._ledger.check(
-                line,
-                "replica.stopped.silent",
-                f"a line of kind {name_kind(what)}",
-                before="deleted" if self._stopped.deleted else "stopped",
-                expected="nothing before a line of kind follow or lead",
-            )
+            was = "deleted" if self._stopped.deleted else "stopped"
+            evidence = Evidence("nothing before a line of kind follow or lead", was)
+            reason = f"a line of kind {name_kind(what)}"
+            self._ledger.check(line, "replica.stopped.silent", reason, evidence)
 
     def _stop(self, said: Stopped) -> None:
         self._stopped, self._followed, self._leading = said, False, None
@@ -136,14 +131,9 @@ class ReplicaHistory:
     def _check_empty(self, line: Line, end: int, said: Stopped) -> None:
         """Judge whether a replica that was deleted begins again."""
         if said.deleted:
-            self._ledger.check(
-                line,
-                "replica.deleted.empty",
-                f"it has records up to {end}" if end else None,
-                before="deleted",
-                after=f"log end {end}",
-                expected="log end 0",
-            )
+            kept = end == 0 or f"it has records up to {end}"
+            evidence = Evidence("log end 0", "deleted", f"log end {end}")
+            self._ledger.check(line, "replica.deleted.empty", kept, evidence)
 
     def _restore(self, line: Line, said: Restored, run: int) -> None:
         """Take in what a replica begins with; `run` is the one of its line before."""
@@ -182,15 +172,11 @@ class ReplicaHistory:
         epoch, grown = line.said.leader_epoch, said.log_end_offset > self._log.end
         term = self._terms.get(epoch)
         if grown:
-            self._ledger.check(
-                line,
-                "follower.truncates-first",
-                None if self._followed else f"nothing was truncated in leader epoch {epoch}",
-                certain=self._whole and {"follow", "lead"} <= tells,
-                before=f"log end {self._log.end}",
-                after=f"log end {said.log_end_offset}",
-                expected="a line of kind follow first",
-            )
+            kept = self._followed or f"nothing was truncated in leader epoch {epoch}"
+            was, now = f"log end {self._log.end}", f"log end {said.log_end_offset}"
+            evidence = Evidence("a line of kind follow first", was, now)
+            certain = self._whole and {"follow", "lead"} <= tells
+            self._ledger.check(line, "follower.truncates-first", kept, evidence, certain=certain)
         self._log = self._log.extend(said.log_end_offset, epoch).cut(said.log_end_offset)
         if said.high_watermark > self._mark:
             term.take_mark(line, self._broker, said.high_watermark)
@@ -198,24 +184,16 @@ class ReplicaHistory:
         self._check_mark(line, said.high_watermark, said.log_end_offset)
         self._note_end(term, said.log_end_offset, tells)
 
-    def _note_end(self, term: Term, end: int, tells: frozenset[str]) -> None:
+    def _note_end(self, term: ToldTerm, end: int, tells: frozenset[str]) -> None:
         """Note where the log ended in a term, of a broker that tells it every time."""
         if {"replica", "follow"} <= tells:
             term.ends[self._broker] = max(term.ends.get(self._broker, 0), end)
 
     @clause("hw.follower.from-leader")
     def _check_mark(self, line: Line, mark: int, end: int) -> None:
-        if mark <= end:
-            self._ledger.keep("hw.follower.from-leader")
-            return
-        self._ledger.check(
-            line,
-            "hw.follower.from-leader",
-            f"{mark} of a log that ends at {end}",
-            before=f"log end {end}",
-            after=f"high watermark {mark}",
-            expected=f"at most {end}",
-        )
+        kept = mark <= end or f"{mark} of a log that ends at {end}"
+        evidence = Evidence(f"at most {end}", f"log end {end}", f"high watermark {mark}")
+        self._ledger.check(line, "hw.follower.from-leader", kept, evidence)
 
     # Leading
 
@@ -261,7 +239,7 @@ class ReplicaHistory:
                 leading.serve(line, said, self._log)
             case Produce():
                 leading.produce(said)
-            case Answer():
+            case Answer():  # one way: a leader says nothing else
                 leading.answer(line, said)
 
 
@@ -271,7 +249,7 @@ class PartitionHistory:
     def __init__(self, readings: Readings, ledger: Ledger) -> None:
         self._readings = readings
         self._ledger = ledger
-        self._terms = Terms(readings, ledger)
+        self._terms = ToldTerms(readings, ledger)
         self._replicas: dict[int, ReplicaHistory] = {}
 
     def feed(self, line: Line, tells: frozenset[str], *, is_torn: bool) -> None:

@@ -6,7 +6,7 @@ the one that leads: a partition may be without a leader for one epoch though a s
 
 from dataclasses import replace
 
-from reassure_judge.kafka_partition import (
+from reassure_judge.protocols.kafka_zk.partition import (
     BY_LEADER,
     CONDITIONAL,
     ENTRIES,
@@ -14,8 +14,8 @@ from reassure_judge.kafka_partition import (
     LISTS,
     REMOVED_WHEN_DUE,
     AlterIsr,
-    Hosted,
-    Names,
+    ClauseNames,
+    Logged,
     Outcome,
     get_serving,
     is_reached,
@@ -43,7 +43,7 @@ from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 @checks
 def check_isr(
-    hosted: Hosted, write: ChangeIsr | AlterIsr, around: Environment, readings: Readings
+    hosted: Logged, write: ChangeIsr | AlterIsr, around: Environment, readings: Readings
 ) -> Checks:
     """Check a change of the in-sync set that keeps the leader epoch."""
     old, new = hosted.state, write.state
@@ -84,7 +84,7 @@ def check_isr(
 
 
 def accept_write_state(
-    hosted: Hosted, write: WriteState, around: Environment, readings: Readings, names: Names
+    hosted: Logged, write: WriteState, around: Environment, readings: Readings, names: ClauseNames
 ) -> Outcome:
     """Judge a controller's write of leader and in-sync set, for whatever reason."""
     new = write.state
@@ -98,7 +98,7 @@ def accept_write_state(
 
 @checks
 def check_state(
-    hosted: Hosted, new: LeaderAndIsr, around: Environment, readings: Readings, names: Names
+    hosted: Logged, new: LeaderAndIsr, around: Environment, readings: Readings, names: ClauseNames
 ) -> Checks:
     """Check leader and in-sync set, and who is in neither any more."""
     old = hosted.state
@@ -124,7 +124,9 @@ def check_state(
 
 @clause(LISTS.target_in_sync, LISTS.leader_first, ENTRIES.target_in_sync, ENTRIES.leader_first)
 @checks
-def check_removal(hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names) -> Checks:
+def check_removal(
+    hosted: Logged, new: LeaderAndIsr, around: Environment, names: ClauseNames
+) -> Checks:
     """Check who joined, and who left the in-sync set without being dead, stopped or unneeded."""
     old = hosted.state
     assert old is not None
@@ -150,7 +152,7 @@ def check_removal(hosted: Hosted, new: LeaderAndIsr, around: Environment, names:
 
 @checks
 def check_kept_leader(
-    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
+    hosted: Logged, new: LeaderAndIsr, around: Environment, names: ClauseNames
 ) -> Checks:
     """Check a write that leaves the leader: a removal, or a new epoch alone."""
     old = hosted.state
@@ -173,7 +175,7 @@ def check_kept_leader(
 
 @checks
 def check_lost_leader(
-    hosted: Hosted, new: LeaderAndIsr, around: Environment, names: Names
+    hosted: Logged, new: LeaderAndIsr, around: Environment, names: ClauseNames
 ) -> Checks:
     """Check a write that leaves no leader: the old one died or is stopped, and leaves the set."""
     old = hosted.state
@@ -189,7 +191,7 @@ def check_lost_leader(
 
 @checks
 def check_election(
-    hosted: Hosted, new: LeaderAndIsr, around: Environment, readings: Readings, names: Names
+    hosted: Logged, new: LeaderAndIsr, around: Environment, readings: Readings, names: ClauseNames
 ) -> Checks:
     """Check a write by which somebody else leads."""
     old, assigned = hosted.state, hosted.assigned
@@ -223,7 +225,7 @@ def check_election(
     yield "election.assignment-order", first or f"{new.leader} leads; expected {firsts[:1]}"
 
 
-def is_moved(hosted: Hosted, new: LeaderAndIsr, serving: frozenset[int], *, led: bool) -> bool:
+def is_moved(hosted: Logged, new: LeaderAndIsr, serving: frozenset[int], *, led: bool) -> bool:
     """Whether the first live in-sync replica of a target that is in sync takes over."""
     old = hosted.state
     assert old is not None

@@ -4,7 +4,7 @@ from typing import Final
 
 import pytest
 
-from reassure_judge.observed.shown import Witness
+from reassure_judge.observed.witness import Witness
 from reassure_judge.verdicts import Tally
 
 KEY: Final = ("t", 0)

@@ -17,7 +17,7 @@ from reassure_spec.observations import LARGEST_OFFSET, Spans
 ENDLESS: Final = LARGEST_OFFSET + 1
 
 
-class Piece(NamedTuple):
+class LogPiece(NamedTuple):
     """A part of a log, up to the next one."""
 
     start: int
@@ -31,7 +31,7 @@ class Contents(NamedTuple):
 
     end: int
     """Log end offset."""
-    pieces: tuple[Piece, ...] | None = ()
+    pieces: tuple[LogPiece, ...] | None = ()
     """None where nobody has said what is in it."""
 
     def extend(self, end: int, epoch: int) -> "Contents":
@@ -40,7 +40,7 @@ class Contents(NamedTuple):
         >>> Contents(2, (Piece(0, 0),)).extend(3, 4)[1]
         (Piece(start=0, epoch=0, is_told=False), Piece(start=2, epoch=4, is_told=False))
         """
-        piece = Piece(self.end, epoch)
+        piece = LogPiece(self.end, epoch)
         if end <= self.end or self.pieces is None:
             return Contents(max(end, self.end), self.pieces)
         if self.pieces and self.pieces[-1][1:] == piece[1:]:
@@ -62,7 +62,7 @@ class Contents(NamedTuple):
 
 def tell(end: int, epochs: Spans) -> Contents:
     """Return a log whose epochs somebody has told."""
-    return Contents(end, tuple(Piece(start, epoch, True) for epoch, start in epochs))
+    return Contents(end, tuple(LogPiece(start, epoch, True) for epoch, start in epochs))
 
 
 class Log(NamedTuple):
