@@ -55,7 +55,6 @@ from reassure_pipeline.resuming import (
     write_plan,
 )
 from reassure_spec.readings import Readings
-from reassure_zookeeper.codec import decode
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail, is_next
@@ -343,8 +342,7 @@ class _LocalAudit:
     ) -> None:
         reading = self._reading
         file = open_piece(piece)
-        # Where judging is to begin anew nobody can say yet what will not matter then.
-        file.decode = decode if self._passes.coming else self._passes.routing.make_decoder()
+        file.decode = self._passes.make_decoder()
         if reading.offset:
             file.offset, file.last_zxid = reading.offset, reading.last
         for batch in file.batches():

@@ -52,9 +52,6 @@ _AGAIN_S: Final = 2.0
 _COST: Final = 20
 """How many times longer than looking took the last time."""
 
-Stretch = tuple[Path, int, int, list[Transaction]]
-"""A file, the first byte of some transactions in it and the one behind them, and these."""
-
 
 class TakenBack(DamagedLog):
     """What was read of a log, and judged, does not stand there any more."""
@@ -138,11 +135,7 @@ class Follower:
         return restart
 
     def read(self) -> Iterator[list[Transaction]]:
-        """Yield what was added since the last call, some at a time (`read_stretches`)."""
-        return (batch for *_, batch in self.read_stretches())
-
-    def read_stretches(self) -> Iterator[Stretch]:
-        """Yield what was added since the last call, some at a time, each with where it stands.
+        """Yield what was added since the last call, some at a time.
 
         Whoever stops between two of these has taken the first and not the second. Raises
         `TakenBack`, and `DamagedLog` for zxids that go back.
@@ -185,7 +178,7 @@ class Follower:
         self._given_up, self._still = False, None
         return self._file
 
-    def _read_file(self, file: LogFile, *, is_last: bool) -> Iterator[Stretch]:
+    def _read_file(self, file: LogFile, *, is_last: bool) -> Iterator[list[Transaction]]:
         try:
             if is_last and not self._has_grown(file):
                 return
@@ -198,7 +191,7 @@ class Follower:
             self.damaged.append(damage)
             self._given_up = True
 
-    def _read_on(self, file: LogFile, *, growing: bool) -> Iterator[Stretch]:
+    def _read_on(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
         try:
             yield from self._join(file, growing=growing)
         except TakenBack:
@@ -210,17 +203,17 @@ class Follower:
                 raise
             yield from self._join(file, growing=True)
 
-    def _join(self, file: LogFile, *, growing: bool) -> Iterator[Stretch]:
+    def _join(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
         """Yield what a file holds from where it stands on, and see how it goes on from the last."""
-        start, last = file.offset, file.last_zxid
+        last = file.last_zxid
         for batch in file.batches(growing=growing):
             if self._first < 0:
                 self._first = batch[0].zxid
                 self._check_joint(file.path, self._first)
             elif not is_next(last, batch[0].zxid):
                 self.holes.append(Hole(last, batch[0].zxid))
-            yield file.path, start, file.offset, batch
-            start, last = file.offset, batch[-1].zxid
+            yield batch
+            last = batch[-1].zxid
 
     def _check_joint(self, path: Path, first_zxid: int) -> None:
         before = self._before

@@ -414,6 +414,11 @@ class Passes:
         if batch:
             yield batch
 
+    def make_decoder(self) -> Callable[[bytes], Transaction]:
+        """Return what makes of a record what is to be judged: no more than this share needs."""
+        # Where judging is to begin anew nobody can say yet what will not matter then.
+        return decode if self.coming else self.routing.make_decoder()
+
     def reach(self, zxid: int) -> None:
         """Begin the chapters that a transaction lies in or behind."""
         while self.coming and zxid > self.coming[0].base.zxid:

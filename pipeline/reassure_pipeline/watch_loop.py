@@ -24,6 +24,7 @@ from reassure_pipeline.archive_report import ArchiveReport
 from reassure_pipeline.fleet_sums import Present
 from reassure_pipeline.growing import Follower, TakenBack
 from reassure_pipeline.same_history import SameHistories
+from reassure_pipeline.watch_spark import SpreadWatched
 from reassure_pipeline.watch_state import Journal
 from reassure_pipeline.watched import (
     NOTHING,
@@ -48,6 +49,9 @@ _RATE_S: Final = 5.0
 
 
 Note = Callable[[Sequence[Transaction]], None]
+
+
+AnyWatched = Watched | SpreadWatched
 
 
 def _note_nothing(batch: Sequence[Transaction]) -> None:
@@ -88,10 +92,13 @@ class Status(NamedTuple):
 class ArchiveWatch:
     """One archive as it grows."""
 
-    def __init__(self, path: Path, rules: Rules[Any, Any], options: Options) -> None:
+    def __init__(
+        self, path: Path, rules: Rules[Any, Any], options: Options, shares: int = 0
+    ) -> None:
+        """Begin; where there are shares of the topics, they are judged side by side on Spark."""
         self.name = str(path)
         self.follower = Follower(path)
-        self.watched: Watched | None = None
+        self.watched: AnyWatched | None = None
         """None until there is a transaction."""
         self.lost: TakenBack | None = None
         """Why this archive is not followed any more."""
@@ -100,6 +107,7 @@ class ArchiveWatch:
         self.extent = NOTHING
         self._rules = rules
         self._options = options
+        self._shares = shares
         self._after = -1
         """Transactions up to this one are in what the history begins from."""
 
@@ -123,28 +131,33 @@ class ArchiveWatch:
                 told = self._tell_missing(watched)
                 restart = self.follower.look_for_restart(max(self._after, self.extent.last_zxid))
                 if restart is not None:
-                    watched.passes.coming.append(restart)
+                    watched.begin_anew(restart)
                 fresh = self._take(batch, watched)
                 yield told + watched.judge(fresh)
         except TakenBack as lost:
             self.lost = lost
             self.damaged += 1
             yield [tell_damage(self.name, self.extent.last_zxid, lost)]
-        told = self._tell_missing(watched)
+        told = self._tell_missing(watched) + watched.judge_rest()
         if told:
             yield told
 
-    def _begin(self) -> Watched | None:
+    def judge_rest(self) -> list[Alert]:
+        """Judge what was read and not judged, and answer what there is to tell of it."""
+        return [] if self.watched is None else self.watched.judge_rest()
+
+    def _begin(self) -> AnyWatched | None:
         if self.watched is None:
             base = self.follower.begin()
             archive = self.follower.archive
             if archive is None:
                 return None
             self._after = -1 if base is None else base.zxid
-            self.watched = Watched(archive, base, self._rules, self._options)
+            given = archive, base, self._rules, self._options
+            self.watched = SpreadWatched(*given, self._shares) if self._shares else Watched(*given)
         return self.watched
 
-    def _take(self, batch: list[Transaction], watched: Watched) -> list[Transaction]:
+    def _take(self, batch: list[Transaction], watched: AnyWatched) -> list[Transaction]:
         if batch[0].zxid <= self._after:
             batch = [each for each in batch if each.zxid > self._after]
         if batch:
@@ -152,7 +165,7 @@ class ArchiveWatch:
             watched.times_ms = self.extent.times_ms
         return batch
 
-    def _tell_missing(self, watched: Watched) -> list[Alert]:
+    def _tell_missing(self, watched: AnyWatched) -> list[Alert]:
         """Answer what could not be read since this was asked last."""
         damaged, holes = self.follower.damaged, self.follower.holes
         told = [tell_damage(self.name, self.extent.last_zxid, damage) for damage in damaged]
@@ -174,7 +187,7 @@ class ArchiveWatch:
             self.name,
             state,
             self.extent.transactions,
-            0 if watched is None else watched.passes.count_partitions(),
+            0 if watched is None else watched.count_partitions(),
             self.extent.last_zxid,
             max(0.0, behind_s),
             self.damaged + (0 if watched is None else len(watched.holes)),
@@ -194,8 +207,7 @@ class ArchiveWatch:
         if self.watched is None or archive is None:
             return None
         total = self.watched.sum_up()
-        found = archive, self.extent, self.watched.holes, self.watched.passes.beginnings, total
-        return report_archive(*found), total
+        return report_archive(archive, self.extent, self.watched.holes, total), total
 
 
 class Teller:
@@ -301,6 +313,8 @@ class Watch:
                 break
             pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
             self._ending.wait(pause)
+        for archive in self.archives:
+            self._teller.tell(archive.judge_rest())
         # Not where it was broken off: what was judged by then may not have been told.
         self._keep(now=True)
         lost = [archive.lost for archive in self.archives if archive.lost is not None]
@@ -350,7 +364,7 @@ class Watch:
             if archive.watched is not None:
                 for (kind, clause, _), times in archive.watched.findings.times.items():
                     found[kind, clause] += times
-                exercised |= archive.watched.passes.list_exercised()
+                exercised |= archive.watched.list_exercised()
         rate = self._rate.measure(now, transactions)
         archives = tuple(archive.find_status() for archive in self.archives)
         return Status(now - self._begun, rate, archives, found, len(exercised))

@@ -26,7 +26,7 @@ from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, 
 from reassure_pipeline.archive import Archive, Beginning
 from reassure_pipeline.archive_report import ArchiveReport
 from reassure_pipeline.audit_report import AuditReport, report_audit
-from reassure_pipeline.bases import Base, find_open
+from reassure_pipeline.bases import Base, Restart, find_open
 from reassure_pipeline.first_findings import Findings
 from reassure_pipeline.fleet import Facts
 from reassure_pipeline.fleet_sums import Present, Sums
@@ -106,13 +106,8 @@ class Watched:
         self.name = archive.name
         self.findings = FirstOfEach()
         self.holes: tuple[Hole, ...] = ()
-        self.gone: tuple[Hole, ...] = ()
-        """Those of them that nobody else keeps: of transactions that were found and are gone."""
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
-        self.calm: tuple[int | None, ...] = ()
-        """Of each chapter that begins from a snapshot, where others look for it: the first
-        transaction that no news of before can excuse."""
         self._strict = options.strict
         self.facts = Facts(archive.name, rules) if options.facts else None
         self.passes = Passes(
@@ -127,8 +122,10 @@ class Watched:
             },
             self.facts,
         )
-        self._uncalm = 0 if base is not None else 1
-        """How many chapters begin from none."""
+
+    def begin_anew(self, restart: Restart) -> None:
+        """Judge anew from there, once it has come to that."""
+        self.passes.coming.append(restart)
 
     def judge(self, batch: Sequence[Transaction]) -> list[Alert]:
         """Judge the transactions that come next, and answer what there is to tell of them."""
@@ -144,10 +141,20 @@ class Watched:
                     found.clear()
         return told
 
+    def judge_rest(self) -> list[Alert]:
+        """Judge what was taken and not judged, of which there is nothing here."""
+        return []
+
+    def count_partitions(self) -> int:
+        """Return how many partitions were met."""
+        return self.passes.count_partitions()
+
+    def list_exercised(self) -> set[str]:
+        """Return the clauses that were put to the test."""
+        return self.passes.list_exercised()
+
     def _tell(self, zxid: int, found: Iterable[Violation]) -> Iterator[Alert]:
         known, beginnings = self.passes.routing.take_stock(), self.passes.beginnings
-        if self.calm and len(beginnings) > self._uncalm:
-            known.calm_zxid = self.calm[len(beginnings) - 1 - self._uncalm]
         holes = find_open(self.holes, beginnings[-1].snapshot)
         sorted_out = [(self._sort(violation, known, holes), violation) for violation in found]
         for kind, violation in sorted_out:
@@ -179,6 +186,7 @@ class Watched:
             total.follow_ups,
             self.findings,
             total.facts,
+            tuple(self.passes.beginnings),
         )
 
 
@@ -193,6 +201,8 @@ class Sum:
     findings: FirstOfEach
     facts: Sums | None
     """What is told beyond verdicts, where that was asked for."""
+    beginnings: tuple[Beginning, ...]
+    """Where each chapter begins that was judged."""
 
     def add(self, other: "Sum") -> None:
         """Take in what other shares came to; this is the first one's."""
@@ -247,7 +257,6 @@ def report_archive(
     archive: Archive,
     extent: Extent,
     holes: tuple[Hole, ...],
-    beginnings: Sequence[Beginning],
     total: Sum,
 ) -> ArchiveReport:
     """Put together what one archive has come to; of findings it has the first of each clause."""
@@ -272,7 +281,7 @@ def report_archive(
         holes=holes,
         torn_tail=None,
         facts=total.facts,
-        beginnings=tuple(beginnings),
+        beginnings=total.beginnings,
         exercised=any(total.tally.exercised.values()),
     )
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_zookeeper.codec import decode, decode_head, decode_unless, encode
+from reassure_zookeeper.codec import decode, decode_unless, encode
 from reassure_zookeeper.jute import READ_ACL, Malformed
 from reassure_zookeeper.transactions import (
     CREATE2,
@@ -85,14 +85,6 @@ def test_what_others_look_at_is_left_out_and_nothing_else(transaction: Transacti
     if found != transaction:
         assert found == replace(transaction, ops=())
         assert _list_written(transaction) <= SHARED
-
-
-def test_head_tells_who_when_and_which() -> None:
-    """Without its ops a record tells what all records tell; one that is shorter is malformed."""
-    transaction = multi(Check("/e", 1), Delete("/a"), **WHEN)
-    assert decode_head(encode(transaction)) == replace(transaction, ops=())
-    with pytest.raises(Malformed):
-        decode_head(encode(transaction)[:20])
 
 
 def test_writes_of_controllers_and_leaders_are_left_out() -> None:

@@ -7,12 +7,11 @@ clause, and counts all.
 import json
 import tempfile
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from reassure_conformance.answers.auditing import find_place, refuse_foreign, refuse_several
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
@@ -20,7 +19,7 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
 from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.archive import find_archives
+from reassure_pipeline.gateway import open_spark
 from reassure_pipeline.observed import sort_paths
 from reassure_pipeline.recognising import Recogniser
 from reassure_pipeline.watch_loop import (
@@ -31,18 +30,12 @@ from reassure_pipeline.watch_loop import (
     Teller,
     Watch,
 )
+from reassure_pipeline.watch_spark import choose_shares
 from reassure_pipeline.watch_state import JOURNAL, Checkpoint, Journal
-from reassure_pipeline.watched import FirstOfEach, Options, Outcome, report_watch
+from reassure_pipeline.watched import Options, Outcome, report_watch
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of
-
-if TYPE_CHECKING:
-    from reassure_pipeline.archive_report import ArchiveReport
-    from reassure_pipeline.watched import Sum
-
-STREAM: Final = "spark"
-"""Where in a checkpoint Spark keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,12 +89,8 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
             "engine": "plain" if asked.spark is None else "spark",
             **asked.options._asdict(),
         }
-        kept, rules = _Kept(asked, checkpoint, identity), make_rules(profile, chosen)
-        engine: _Engine
-        if asked.spark is None:
-            engine = _Plain(asked, places, rules, kept)
-        else:
-            engine = _Streamed(asked, places, rules, kept, folder / STREAM)
+        rules = make_rules(profile, chosen)
+        engine = _Engine(asked, places, rules, checkpoint, identity)
         journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
         engine.run(Teller(journal, outlet.tell, start=engine.told), outlet)
     body = _make_body(asked, profile, engine, found)
@@ -158,148 +147,61 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
         ending.wait(LONGEST_PAUSE_S)
 
 
-class _Engine(ABC):
+class _Engine:
     """What judges the archives, from their beginning or from a checkpoint."""
-
-    told = 0
-    """How large the journal was when the state was kept that it goes on from."""
-
-    @abstractmethod
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        """Judge until it is to end."""
-
-    @abstractmethod
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        """Return what each archive has come to, of which there was something."""
-
-    @abstractmethod
-    def stand(self) -> list[Outcome]:
-        """Return what is told of the archives beside."""
-
-
-class _Kept:
-    """The state of one watch in its checkpoint."""
-
-    def __init__(self, asked: Asked, checkpoint: Checkpoint, identity: Mapping[str, Any]) -> None:
-        self._checkpoint = checkpoint
-        self._identity = identity
-        self._is_kept = asked.checkpoint is not None
-
-    def load(self) -> tuple[Any, int] | None:
-        """Return the state, and how large the journal was then; None where there is none."""
-        return self._checkpoint.load(self._identity)
-
-    def save(self, state: Any, journal: int) -> None:
-        """Keep a state, where anything is kept."""
-        if self._is_kept:
-            self._checkpoint.save(self._identity, state, journal)
-
-
-class _Plain(_Engine):
-    """The process itself."""
-
-    def __init__(
-        self, asked: Asked, places: Sequence[Path], rules: Rules[Any, Any], kept: _Kept
-    ) -> None:
-        self._asked = asked
-        self._kept = kept
-        self._archives: list[ArchiveWatch]
-        before = kept.load()
-        if before is None:
-            self._archives = [ArchiveWatch(place, rules, asked.options) for place in places]
-            kept.save(self._archives, 0)
-        else:
-            self._archives, self.told = before
-            for archive, place in zip(self._archives, places, strict=True):
-                archive.follower.path = place
-
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        Watch(
-            self._archives,
-            teller,
-            ending=self._asked.ending,
-            save=lambda archives: self._kept.save(archives, teller.size),
-            show=outlet.show,
-        ).run()
-
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        every = [archive.report() for archive in self._archives]
-        return [each for each in every if each is not None]
-
-    def stand(self) -> list[Outcome]:
-        return [archive.stand() for archive in self._archives]
-
-
-class _Streamed(_Engine):
-    """Spark's workers."""
 
     def __init__(
         self,
         asked: Asked,
         places: Sequence[Path],
         rules: Rules[Any, Any],
-        kept: _Kept,
-        folder: Path,
+        checkpoint: Checkpoint,
+        identity: Mapping[str, Any],
     ) -> None:
-        from reassure_pipeline.watch_spark import begin_standing
-
         self._asked = asked
-        self._places = places
-        self._kept = kept
-        self._folder = folder
-        before = kept.load()
+        self._checkpoint = checkpoint
+        self._identity = identity
+        before = checkpoint.load(identity)
         if before is not None:
-            (self._plan, self._standing), self.told = before
+            self.archives: list[ArchiveWatch]
+            self.archives, self.told = before
+            for archive, place in zip(self.archives, places, strict=True):
+                archive.follower.path = place
             return
-        self._plan = self._await_plan(rules)
-        self._standing = None if self._plan is None else begin_standing(self._plan)
-        if self._plan is not None:
-            self._save(self._standing)
+        self.told = 0
+        """How large the journal was when the state was kept that it goes on from."""
+        shares = 0 if asked.spark is None else choose_shares(asked.spark)
+        self.archives = [ArchiveWatch(place, rules, asked.options, shares) for place in places]
+        self._save(0)
 
-    def _await_plan(self, rules: Rules[Any, Any]) -> Any:
-        from reassure_pipeline.watch_spark import begin_plan
-
-        asked, ending = self._asked, self._asked.ending
-        while True:
-            plan = begin_plan(self._places, rules, asked.options, str(asked.spark))
-            if plan is not None or ending.is_over():
-                return plan
-            if ending.when_caught_up:
-                find_archives(self._places)  # says what is missing
-            ending.wait(LONGEST_PAUSE_S)
-
-    def _save(self, standing: Any) -> None:
-        self._kept.save((self._plan, standing), standing.journal)
+    def _save(self, journal: int) -> None:
+        """Keep the state, where anything is kept."""
+        if self._asked.checkpoint is not None:
+            self._checkpoint.save(self._identity, self.archives, journal)
 
     def run(self, teller: Teller, outlet: Outlet) -> None:
-        from reassure_pipeline.watch_spark import run_stream
-
-        if self._plan is not None:
-            ending, master = self._asked.ending, str(self._asked.spark)
-            given = self._plan, self._folder, master, self._standing
-            self._standing = run_stream(*given, teller, ending, self._save, outlet.show)
-
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        from reassure_pipeline.watch_spark import report_stream
-
-        return [] if self._plan is None else report_stream(self._plan, self._standing)
-
-    def stand(self) -> list[Outcome]:
-        from reassure_pipeline.watch_spark import list_outcomes
-
-        if self._plan is not None:
-            return list_outcomes(self._plan, self._standing)
-        return [Outcome(str(p), "waiting", FirstOfEach(), 0, 0, "") for p in self._places]
+        """Judge until it is to end, on Spark where that was asked for."""
+        master = self._asked.spark
+        watching = Watch(
+            self.archives,
+            teller,
+            ending=self._asked.ending,
+            save=lambda _: self._save(teller.size),
+            show=outlet.show,
+        )
+        with nullcontext() if master is None else open_spark(master, "reassure audit --follow"):
+            watching.run()
 
 
 def _make_body(
     asked: Asked, profile: str, engine: _Engine, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
-    report = report_watch(profile, engine.report(), strict=asked.options.strict)
+    found_there = [each for each in (a.report() for a in engine.archives) if each is not None]
+    report = report_watch(profile, found_there, strict=asked.options.strict)
     if not asked.named and found is None:
         refuse_foreign(report, profile)
-    outcomes = engine.stand()
+    outcomes = [archive.stand() for archive in engine.archives]
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts
     needs = [*_list_needs(outcomes), *body["needs"]]
