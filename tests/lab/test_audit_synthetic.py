@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from reassure_conformance.cli import run_command
 from reassure_lab.protocols.kip_236.distortions import AUTHORSHIPS, DISTORTIONS, GARBAGE, JUMP
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory, write_archive
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.report import AuditReport
 from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
 from reassure_zookeeper.server import Server

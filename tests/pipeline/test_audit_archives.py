@@ -8,8 +8,8 @@ import pytest
 
 from reassure_lab.archives.planted import NEW, OLD, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.archive import find_archives
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.archives.archive import find_archives
+from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing

@@ -16,12 +16,12 @@ from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline import bases
-from reassure_pipeline.archive import Since, find_archives, read_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.bases import lies_behind
-from reassure_pipeline.budget import Budget
+from reassure_pipeline.archives import beginnings as bases
+from reassure_pipeline.archives.archive import Since, find_archives, read_archive
+from reassure_pipeline.archives.beginnings import lies_behind
+from reassure_pipeline.audit.budget import Budget
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole
@@ -279,7 +279,7 @@ def test_a_span_that_never_ends_is_noticed(
     holed: Path, audit: Audit, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were the holes of before still counted, the violation behind the snapshot would be lost."""
-    monkeypatch.setattr("reassure_pipeline.passes.find_open", lambda holes, _: tuple(holes))
+    monkeypatch.setattr("reassure_pipeline.audit.passes.find_open", lambda holes, _: tuple(holes))
     assert _list(audit(holed))[0] == [story.before]
 
 
@@ -288,7 +288,7 @@ def test_a_span_that_ends_too_early_is_noticed(
 ) -> None:
     """Were a snapshot of before the hole taken for one behind it, the innocent would be accused."""
     monkeypatch.setattr(bases, "lies_behind", lambda *_: True)
-    monkeypatch.setattr("reassure_pipeline.archive_report.lies_behind", lambda *_: True)
+    monkeypatch.setattr("reassure_pipeline.audit.archive_report.lies_behind", lambda *_: True)
     assert _list(audit(holed))[0] != [story.before, story.behind]
 
 

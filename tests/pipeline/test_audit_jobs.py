@@ -9,10 +9,10 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.archive import BEGINNING
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.passes import Judging, Routing, Share
+from reassure_pipeline.archives.archive import BEGINNING
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Judging, Routing, Share
+from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Transaction

@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
 from observed_walks import Telling, tell_walk
 
 from reassure_conformance.cli import run_command
-from reassure_pipeline.observed import is_observations, read_observations, sort_paths
+from reassure_pipeline.audit.observed import is_observations, read_observations, sort_paths
 from reassure_spec.observations import (
     KINDS,
     NOBODY,

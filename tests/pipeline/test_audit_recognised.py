@@ -13,9 +13,9 @@ from reassure_conformance.cli import run_command
 from reassure_judge.recognise import Gatherer, Recognised, recognise
 from reassure_judge.verdicts import BY_CHANGE, Violation
 from reassure_lab.archives.sample import write_sample
-from reassure_pipeline.archive import BEGINNING
-from reassure_pipeline.passes import Known, is_settled
-from reassure_pipeline.recognising import recognise_logs
+from reassure_pipeline.archives.archive import BEGINNING
+from reassure_pipeline.audit.passes import Known, is_settled
+from reassure_pipeline.audit.recogniser import recognise_logs
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import (
     Check,

@@ -19,17 +19,17 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.archive import find_archives
-from reassure_pipeline.archive_report import VACUOUS, ArchiveReport
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.bases import load_base
-from reassure_pipeline.budget import Budget
-from reassure_pipeline.first_findings import Findings
-from reassure_pipeline.keeping import KeptElsewhere, own_directory
-from reassure_pipeline.kept_shares import SHARES_PER_CORE, Kept, KeptShares
-from reassure_pipeline.spark import audit_spark, is_for_good, list_tasks, sum_up
-from reassure_pipeline.spark_tasks import PartResult, Plan, judge_share, read_part
+from reassure_pipeline.archives.archive import find_archives
+from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
+from reassure_pipeline.audit.budget import Budget
+from reassure_pipeline.audit.findings import Findings
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.report import AuditReport
+from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
+from reassure_pipeline.checkpoints.shares import SHARES_PER_CORE, Kept, KeptShares
+from reassure_pipeline.spark.audit import audit_spark, is_for_good, list_tasks, sum_up
+from reassure_pipeline.spark.tasks import PartResult, Plan, judge_share, read_part
 from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"
@@ -144,7 +144,7 @@ def _clear(archive: ArchiveReport) -> ArchiveReport:
 INTERRUPTED = """
 import os, signal, sys, threading
 from reassure_conformance.cli import run_command
-from reassure_pipeline.kept_shares import KeptShares
+from reassure_pipeline.checkpoints.shares import KeptShares
 
 keep = KeptShares.keep
 

@@ -6,7 +6,7 @@ from multiprocessing.process import BaseProcess
 
 import pytest
 
-from reassure_pipeline.jobs import start_processes
+from reassure_pipeline.audit.processes import start_processes
 
 FOR_EVER_S = 3600.0
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.gateway import open_spark
+from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.txnlog_source import (
     NAME,
     TransactionLogFollower,

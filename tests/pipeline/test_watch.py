@@ -15,13 +15,13 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
-from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.growing import TakenBack
-from reassure_pipeline.same_history import SameHistory
-from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
-from reassure_pipeline.watch_state import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
-from reassure_pipeline.watched import Options
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
+from reassure_pipeline.watch.follower import TakenBack
+from reassure_pipeline.watch.judge import Options
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Teller, Watch
+from reassure_pipeline.watch.same_history import SameHistory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Transaction
@@ -183,8 +183,8 @@ def test_certainty_comes_back_once_a_snapshot_is_whole(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch is certain again from where it stands when a snapshot is finished, not before."""
-    monkeypatch.setattr("reassure_pipeline.growing._AGAIN_S", 0.0)
-    monkeypatch.setattr("reassure_pipeline.growing._COST", 0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._AGAIN_S", 0.0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._COST", 0)
     cluster = SampleCluster()
     cluster.create_topic("orders", {0: (1, 2), 1: (2, 3)})
     log = GrowingLog(folder)
@@ -291,7 +291,7 @@ HEAD = ("kind", "id", "archive", "seen_at")
 
 def test_strict_lets_advice_bind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With it what is not followed is told as a violation, as an audit counts it."""
-    monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: "isr" not in name)
+    monkeypatch.setattr("reassure_pipeline.watch.judge.binds", lambda name: "isr" not in name)
     cluster = SampleCluster()
     plant_all(cluster)
     GrowingLog(folder).append(*cluster.transactions)
@@ -366,7 +366,7 @@ def test_a_torn_end_is_not_searched_again_and_again(
     folder: Path, follow: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Zeros in advance may be many, so they are read once while nothing is written."""
-    monkeypatch.setattr("reassure_pipeline.growing._STILL_S", -1.0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._STILL_S", -1.0)
     history, _ = make_history(faults=0)
     log = GrowingLog(folder)
     log.append(*history[:200])
@@ -558,7 +558,7 @@ def test_a_checkpoint_of_other_code_is_refused(
     folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Another version may keep other things in mind."""
-    monkeypatch.setattr("reassure_pipeline.keeping.digest_code", lambda: "other")
+    monkeypatch.setattr("reassure_pipeline.checkpoints.files.digest_code", lambda: "other")
     with pytest.raises(CheckpointRefused, match="another version of reassure"):
         watch(folder.parent, checkpoint=kept)
 
@@ -587,7 +587,7 @@ def test_what_others_may_write_is_not_trusted(folder: Path, kept: Path) -> None:
 
 def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
     """Two would tell everything twice."""
-    from reassure_pipeline.watch_state import Checkpoint
+    from reassure_pipeline.watch.checkpoint import Checkpoint
 
     with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another process"):
         watch(folder.parent, checkpoint=kept)

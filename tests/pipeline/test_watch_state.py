@@ -12,8 +12,8 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline.archive import BEGINNING, MIDDLE
-from reassure_pipeline.passes import ALL, Judging, Routing, Share
+from reassure_pipeline.archives.archive import BEGINNING, MIDDLE
+from reassure_pipeline.audit.passes import ALL, Judging, Routing, Share
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 

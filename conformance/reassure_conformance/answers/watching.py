@@ -18,11 +18,13 @@ from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
 from reassure_judge.protocols import make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
-from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.gateway import open_spark
-from reassure_pipeline.observed import sort_paths
-from reassure_pipeline.recognising import Recogniser
-from reassure_pipeline.watch_loop import (
+from reassure_pipeline.audit.observed import sort_paths
+from reassure_pipeline.audit.recogniser import Recogniser
+from reassure_pipeline.spark.gateway import open_spark
+from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.watch.checkpoint import JOURNAL, Checkpoint, Journal
+from reassure_pipeline.watch.judge import Options, Outcome, report_watch
+from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
     Ending,
@@ -30,9 +32,7 @@ from reassure_pipeline.watch_loop import (
     Teller,
     Watch,
 )
-from reassure_pipeline.watch_spark import choose_shares
-from reassure_pipeline.watch_state import JOURNAL, Checkpoint, Journal
-from reassure_pipeline.watched import Options, Outcome, report_watch
+from reassure_pipeline.watch.on_spark import choose_shares
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of

@@ -30,8 +30,8 @@ def follow(
     """
     from reassure_conformance.answers.auditing import render_audit
     from reassure_conformance.answers.watching import Asked, watch_document
-    from reassure_pipeline.watch_loop import Ending
-    from reassure_pipeline.watched import Options
+    from reassure_pipeline.watch.judge import Options
+    from reassure_pipeline.watch.loop import Ending
 
     for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s

@@ -1,0 +1,466 @@
+"""What an audit tells beyond violations: moves, replication, elections, controllers, over time.
+
+`Facts` takes the observations of some partitions of one archive, those of one partition in order,
+beside the judge and whatever the judge says of them. What it keeps while it goes is little for each
+partition and each cluster; what remains in the end is bounded, and is the same sum however the
+history was spread (`fleet.aggregates`). What is told of single partitions, moves, terms
+or elections is told of the first `LISTED` by a rule that stands beside each in `_Rules`; counts are
+always whole.
+
+**What counts.** A partition is *offline* while it has no leader; *under-replicated* while fewer of
+its assigned replicas are in sync than are assigned, which is told apart for the time in which a
+reassignment is under way (*moving*). A leader is elected *unclean* if it was not in the in-sync set
+before. A reassignment begins when it is recorded (by KIP-236), when the topic's znode says that
+something is added or removed (Kafka from 2.4), or when the old znode names the partition (before);
+it ends when that is gone. What began before the history has no beginning here: it counts from the
+first transaction on for what lasts, and has no duration.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from reassure_judge.history import (
+    AssignedWritten,
+    ControllerGone,
+    ElectionSeen,
+    Observation,
+    StateWritten,
+)
+from reassure_judge.kafka import ListsWritten
+from reassure_judge.rules import Rules
+from reassure_pipeline.fleet.totals import (
+    COMPLETED,
+    GIVEN_UP,
+    KINDS,
+    MOVING,
+    OFFLINE,
+    TAKEN_BACK,
+    UNDER,
+    UNDER_WAY,
+    Behind,
+    Churn,
+    Gap,
+    Lag,
+    Move,
+    Present,
+    Sums,
+    Term,
+    Unclean,
+)
+from reassure_spec.znodes import NO_LEADER, ReplicaList
+
+_LISTED_STEPS: Final = 100
+"""How many leaders, and drops, are told of one reassignment."""
+
+
+@dataclass(slots=True)
+class _Flight:
+    """A reassignment under way."""
+
+    route: str
+    zxid: int | None
+    started_ms: int | None
+    before: ReplicaList
+    first_target: ReplicaList
+    target: ReplicaList
+    epoch: int
+    leaders: list[int]
+    changes: int = 0
+    drops: int = 0
+    dropped: list[ReplicaList] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Partition:
+    """What is kept of a partition while the history is read."""
+
+    assigned: ReplicaList | None = None
+    leader: int = NO_LEADER
+    isr: ReplicaList | None = None
+    flight: _Flight | None = None
+    kind: str = ""
+    since_ms: int | None = None
+    """Since when it is of that kind, None for since the beginning."""
+    lag: Counter[str] = field(default_factory=Counter)
+    joined: int = 0
+    left: int = 0
+    epoch: int = 0
+    """The controller epoch when something was written of it last."""
+
+
+@dataclass(slots=True)
+class _Cluster:
+    """What is kept of a cluster while the history is read."""
+
+    term: Term | None = None
+    lost: tuple[int, int, int] | None = None
+    """zxid, time and broker of the end of the last term, where nobody was elected since."""
+
+
+class Facts:
+    """Takes the facts of some partitions of one archive, as its observations come.
+
+    `tell`, where given, is told of every reassignment, at its end or at the end of the history.
+    """
+
+    def __init__(
+        self, archive: str, rules: Rules[Any, Any], tell: Callable[[Move], None] | None = None
+    ) -> None:
+        self._archive = archive
+        self._find_target = rules.find_target
+        self._find_route = rules.find_route
+        self._tell = tell
+        self._sums = Sums()
+        self._partitions: dict[tuple[str, str, int], _Partition] = {}
+        self._clusters: dict[str, _Cluster] = {}
+        self._from_start: list[tuple[_Partition, str, int]] = []
+        """Partitions that were of a kind since the beginning, and until when."""
+        self._is_anew = False
+        """Whether what is taken is what stands in a snapshot behind a hole."""
+        self._handlers: dict[type, Callable[[Observation], None]] = {
+            StateWritten: self._on_state,
+            AssignedWritten: self._on_assigned,
+            ListsWritten: self._on_assigned,
+            ElectionSeen: self._on_election,
+            ControllerGone: self._on_gone,
+        }
+        self._flights = rules.flights
+        for event in rules.flights:
+            self._handlers[event] = self._on_flight
+
+    def observe(self, seen: Observation) -> None:
+        """Take one observation."""
+        handler = self._handlers.get(type(seen.event))
+        if handler is not None:
+            handler(seen)
+
+    def begin_anew(self, given: Iterable[Observation], time_ms: int) -> None:
+        """Take what stands in a snapshot behind a hole, by this time.
+
+        What lasted before and still does counts on. What ended meanwhile, or began, did so at a
+        time that nobody knows, and how often is not counted.
+        """
+        self._is_anew = True
+        for one in self._partitions.values():
+            one.assigned, one.isr, one.leader = None, None, NO_LEADER
+        moving, led = set[tuple[str, str, int]](), set[str]()
+        for seen in given:
+            if type(seen.event) is ElectionSeen:
+                if seen.event.broker is not None:
+                    led.add(seen.chroot)
+            elif type(seen.event) in self._flights and self._find_target(seen.event) is not None:
+                moving.add(seen[:3])
+            self.observe(seen._replace(time_ms=time_ms))
+        for key, one in self._partitions.items():
+            if one.flight is not None and key not in moving:
+                self._end(key, one, one.flight, (None, None), time_ms)
+            self._weigh(one, time_ms)
+        for chroot, cluster in self._clusters.items():
+            if chroot not in led:
+                self._end_term(cluster, time_ms, is_over=True)
+        self._is_anew = False
+
+    # Partitions -----------------------------------------------------------------------------------
+
+    def _get(self, seen: Observation) -> _Partition:
+        key = seen.chroot, seen.topic, seen.partition
+        found = self._partitions.get(key)
+        if found is None:
+            found = self._partitions[key] = _Partition()
+        found.epoch = seen.around.controller_epoch
+        return found
+
+    def _on_state(self, seen: Observation) -> None:
+        one, state = self._get(seen), seen.event.state  # type: ignore[attr-defined]
+        if state is None:
+            one.isr, one.leader = None, NO_LEADER
+        else:
+            if one.isr is not None and not seen.given:
+                self._compare(seen, one, state.leader, state.isr)
+            one.isr, one.leader = state.isr, state.leader
+            flight = one.flight
+            if flight is not None and state.leader != NO_LEADER:
+                led = flight.leaders
+                if (not led or led[-1] != state.leader) and len(led) < _LISTED_STEPS:
+                    led.append(state.leader)
+        self._weigh(one, self._find_since(seen))
+
+    def _compare(self, seen: Observation, one: _Partition, leader: int, isr: ReplicaList) -> None:
+        """Count what a state changes of the one before."""
+        before, sums, time_ms = one.isr or (), self._sums, seen.time_ms
+        if leader != one.leader:
+            kind = "lost" if leader == NO_LEADER else "clean" if leader in before else "unclean"
+            sums.elections[kind] += 1
+            sums.bins.add(f"elections.{kind}", time_ms)
+            if kind == "unclean":
+                place = self._archive, seen.chroot, seen.topic, seen.partition
+                sums.unclean.add(Unclean(*place, seen.zxid, time_ms, leader, before))
+        if isr == before:
+            return
+        joined, left = {*isr}.difference(before), {*before}.difference(isr)
+        if not joined and not left:
+            return
+        one.joined += len(joined)
+        one.left += len(left)
+        sums.churn["writes"] += 1
+        for name, brokers, counts in (("joined", joined, (1, 0)), ("left", left, (0, 1))):
+            if brokers:
+                sums.churn[name] += len(brokers)
+                sums.bins.add(f"in_sync.{name}", time_ms, len(brokers))
+            for broker in brokers:
+                key = self._archive, seen.chroot, broker
+                had = sums.brokers.get(key, (0, 0))
+                sums.brokers[key] = had[0] + counts[0], had[1] + counts[1]
+
+    def _on_assigned(self, seen: Observation) -> None:
+        one = self._get(seen)
+        self._assign(one, _find_assigned(seen.event))
+        self._weigh(one, self._find_since(seen))
+
+    def _assign(self, one: _Partition, assigned: ReplicaList | None) -> None:
+        flight, before = one.flight, one.assigned or ()
+        one.assigned = assigned
+        if flight is None or assigned is None:
+            return
+        gone = tuple(replica for replica in before if replica not in assigned)
+        if gone and {*assigned} != {*flight.target}:
+            flight.drops += 1
+            self._sums.moves["dropped"] += len(gone)
+            if len(flight.dropped) < _LISTED_STEPS:
+                flight.dropped.append(gone)
+
+    def _on_flight(self, seen: Observation) -> None:
+        one, target, now = self._get(seen), self._find_target(seen.event), seen.time_ms
+        before = one.assigned or ()
+        flight = one.flight
+        if target is not None and flight is None:
+            led = [] if one.leader == NO_LEADER else [one.leader]
+            zxid, since = (None, None) if seen.given else (seen.zxid, now)
+            route = self._find_route(seen.event)
+            one.flight = _Flight(route, zxid, since, before, target, target, one.epoch, led)
+            if not seen.given:
+                self._sums.moves["started"] += 1
+                self._sums.bins.add("reassignments.started", now)
+        elif target is not None and flight is not None and target != flight.target:
+            flight.target = target
+            flight.changes += 1
+        if type(seen.event) is ListsWritten:
+            self._assign(one, _find_assigned(seen.event))
+        if target is None and flight is not None:
+            end = (None, None) if self._is_anew else (seen.zxid, now)
+            self._end(seen[:3], one, flight, end, now)
+        self._weigh(one, self._find_since(seen))
+
+    def _end(
+        self,
+        place: tuple[str, str, int],
+        one: _Partition,
+        flight: _Flight,
+        end: tuple[int | None, int | None],
+        now_ms: int,
+    ) -> None:
+        after = one.assigned or ()
+        if {*after} == {*flight.target}:
+            outcome = COMPLETED
+        else:
+            outcome = TAKEN_BACK if {*after} == {*flight.before} else GIVEN_UP
+        one.flight = None
+        move = self._make_move(place, one, flight, outcome, end)
+        self._sums.bins.add("reassignments.ended", now_ms)
+        if move.duration_ms is not None:
+            self._sums.durations.add(move.duration_ms)
+            self._sums.longest.add(move)
+        self._count_move(move)
+
+    def _make_move(
+        self,
+        place: tuple[str, str, int],
+        one: _Partition,
+        flight: _Flight,
+        outcome: str,
+        end: tuple[int | None, int | None],
+    ) -> Move:
+        return Move(
+            self._archive,
+            *place,
+            flight.route,
+            flight.zxid,
+            end[0],
+            flight.started_ms,
+            end[1],
+            outcome,
+            flight.changes,
+            flight.before,
+            flight.first_target,
+            flight.target,
+            one.assigned or (),
+            flight.drops,
+            tuple(flight.dropped),
+            tuple(flight.leaders),
+            flight.epoch,
+            one.epoch,
+        )
+
+    def _count_move(self, move: Move) -> None:
+        moves = self._sums.moves
+        for name, value in (
+            (move.outcome, 1),
+            ("changes", move.changes),
+            ("moved", move.moved),
+            ("drops", move.drops),
+        ):
+            moves[name] += value
+        if self._tell is not None:
+            self._tell(move)
+
+    def _find_since(self, seen: Observation) -> int | None:
+        """Return since when it is as is seen, None for since the beginning."""
+        return None if seen.given and not self._is_anew else seen.time_ms
+
+    def _weigh(self, one: _Partition, since_ms: int | None) -> None:
+        """Note of what kind a partition is from now on, or since the beginning (None)."""
+        kind = _find_kind(one)
+        if kind == one.kind:
+            return
+        if since_ms is not None:
+            self._settle(one, since_ms)
+        one.kind, one.since_ms = kind, since_ms
+
+    def _settle(self, one: _Partition, until_ms: int) -> None:
+        if not one.kind:
+            return
+        if one.since_ms is None:
+            self._from_start.append((one, one.kind, until_ms))
+        else:
+            self._lasted(one, one.kind, one.since_ms, until_ms)
+
+    def _lasted(self, one: _Partition, kind: str, since_ms: int, until_ms: int) -> None:
+        lasted = max(0, until_ms - since_ms)
+        if lasted:
+            one.lag[kind] += lasted
+            self._sums.lag[kind] += lasted
+            self._sums.bins.spread(f"replication.{kind}", since_ms, until_ms)
+
+    # Clusters -------------------------------------------------------------------------------------
+
+    def _on_election(self, seen: Observation) -> None:
+        cluster = self._clusters.setdefault(seen.chroot, _Cluster())
+        event: ElectionSeen = seen.event  # type: ignore[assignment]
+        broker, epoch = event.broker, event.epoch
+        term = cluster.term
+        if self._is_anew and term is not None and (term.broker, term.epoch) == (broker, epoch):
+            return
+        if broker is None:
+            # Before Kafka 2.1 the epoch is raised by itself, after the election.
+            if cluster.term is not None:
+                cluster.term = cluster.term._replace(epoch=epoch)
+            return
+        self._end_term(cluster, seen.time_ms, is_over=True)
+        if cluster.lost is not None and not seen.given:
+            self._lacked(seen.chroot, cluster.lost, seen.time_ms, broker)
+        cluster.lost = None
+        zxid, since = (0, None) if seen.given else (seen.zxid, seen.time_ms)
+        place = self._archive, seen.chroot
+        cluster.term = Term(*place, broker, epoch, zxid, since, 0, is_over=False)
+        if not seen.given:
+            self._sums.bins.add("controllers.elected", seen.time_ms)
+
+    def _on_gone(self, seen: Observation) -> None:
+        cluster = self._clusters.setdefault(seen.chroot, _Cluster())
+        if cluster.term is not None:
+            cluster.lost = seen.zxid, seen.time_ms, cluster.term.broker
+        self._end_term(cluster, seen.time_ms, is_over=True)
+
+    def _end_term(self, cluster: _Cluster, time_ms: int, *, is_over: bool) -> None:
+        if cluster.term is not None:
+            self._sums.terms.add(cluster.term._replace(to_ms=time_ms, is_over=is_over))
+        cluster.term = None
+
+    def _lacked(
+        self, chroot: str, lost: tuple[int, int, int], until_ms: int, after: int | None
+    ) -> None:
+        zxid, since_ms, before = lost
+        if until_ms <= since_ms:
+            return
+        self._sums.without_ms += until_ms - since_ms
+        self._sums.bins.spread("controllers.without", since_ms, until_ms)
+        gap = Gap(self._archive, chroot, zxid, since_ms, until_ms, before, after)
+        self._sums.gaps.add(gap)
+
+    # The end --------------------------------------------------------------------------------------
+
+    def look(self, now_ms: int) -> Present:
+        """Return how things stand at a time; more can be taken after that."""
+        present = Present()
+        for key, one in self._partitions.items():
+            if one.flight is not None:
+                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
+                present.under_way.add(move)
+            if one.kind:
+                present.kinds[one.kind] += 1
+                sets = one.assigned or (), one.isr or ()
+                place = self._archive, *key
+                present.behind.add(Behind(*place, one.kind, one.since_ms, one.leader, *sets))
+        for cluster in self._clusters.values():
+            if cluster.term is not None:
+                present.in_office.add(cluster.term._replace(to_ms=now_ms))
+        return present
+
+    def finish(self, times_ms: tuple[int, int] | None) -> Sums:
+        """Return what it all comes to; nothing can be taken after that.
+
+        `times_ms` are those of the first and the last transaction of the archive that is judged.
+        """
+        self._sums.present = self.look(0 if times_ms is None else times_ms[1])
+        if times_ms is not None:
+            first_ms, last_ms = times_ms
+            for time_ms in times_ms:
+                self._sums.bins.reach(time_ms)
+            for one in self._partitions.values():
+                self._settle(one, last_ms)
+            for one, kind, until_ms in self._from_start:
+                self._lasted(one, kind, first_ms, until_ms)
+            for chroot, cluster in self._clusters.items():
+                self._end_term(cluster, last_ms, is_over=False)
+                if cluster.lost is not None:
+                    self._lacked(chroot, cluster.lost, last_ms, None)
+        self._sum_up(sorted(self._partitions.items()))
+        self._partitions.clear()
+        return self._sums
+
+    def _sum_up(self, partitions: Iterable[tuple[tuple[str, str, int], _Partition]]) -> None:
+        topics: dict[tuple[str, str], Counter[str]] = {}
+        for key, one in partitions:
+            if one.flight is not None:
+                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
+                self._count_move(move)
+            if one.joined or one.left:
+                self._sums.restless.add(Churn(self._archive, *key, one.joined, one.left))
+            if one.lag:
+                self._sums.partitions.add(self._make_lag(key, one.lag))
+                topics.setdefault(key[:2], Counter()).update(one.lag)
+        for (chroot, topic), lag in topics.items():
+            self._sums.topics.add(self._make_lag((chroot, topic, -1), lag))
+
+    def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
+        return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
+
+
+def _find_assigned(event: object) -> ReplicaList | None:
+    """Return what an event says is assigned, None where the partition is gone."""
+    if isinstance(event, ListsWritten):
+        return None if event.assignment is None else event.assignment.replicas
+    return event.assigned  # type: ignore[attr-defined, no-any-return]
+
+
+def _find_kind(one: _Partition) -> str:
+    """Return of what kind a partition is now, "" for one that is as it should be, or unknown."""
+    if one.isr is None or one.assigned is None:
+        return ""
+    if one.leader == NO_LEADER:
+        return OFFLINE
+    if {*one.assigned}.issubset(one.isr):
+        return ""
+    return UNDER if one.flight is None else MOVING

@@ -1,0 +1,161 @@
+"""What a watch keeps on disk, so that it goes on where it was, whatever ended it.
+
+In the directory of a checkpoint:
+
+* `alerts.ndjson`, the journal: a line for each alert, written and synchronised before anybody else
+  is told. Each alert stands there *exactly once*, however often the watch was killed.
+* `state`: what was judged so far and where reading stands, replaced as a whole from time to time.
+
+What was told after the state was written is found again when the watch goes on from that state: it
+is the same history, so these are the same alerts with the same ids, and the journal has them
+already. A line that was torn when the process or the machine ended is cut off: nobody was told.
+
+The state is kept as everything that is put aside is (`checkpoints.files`): a directory that
+others may write to is refused.
+"""
+
+import json
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Final, Self
+
+from reassure_pipeline.checkpoints.files import (
+    Garbled,
+    Identity,
+    KeptElsewhere,
+    NotKept,
+    keep,
+    own_directory,
+    read_identity,
+    read_note,
+    take_up,
+)
+from reassure_pipeline.watch.alerts import Alert
+from reassure_spec.errors import BadConfiguration, BadData
+
+JOURNAL: Final = "alerts.ndjson"
+STATE: Final = "state"
+
+
+class CheckpointRefused(BadConfiguration):
+    """A checkpoint that a watch cannot go on from."""
+
+
+class BadCheckpoint(BadData):
+    """A file of a checkpoint is not what was written there."""
+
+
+class Journal:
+    """The alerts, each once, in the order in which they were found."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._file = path.open("ab")
+        _cut_torn_line(self._file, path)
+        self.size = self._file.tell()
+        """Up to which byte it is written."""
+
+    def list_ids(self, start: int) -> Iterator[str]:
+        """Yield the ids of the alerts from a byte on. Raises BadCheckpoint."""
+        with self.path.open("rb") as file:
+            file.seek(start)
+            for line in file:
+                try:
+                    yield str(json.loads(line)["id"])
+                except (ValueError, TypeError, KeyError):
+                    raise BadCheckpoint(
+                        f"{self.path}: a line that begins with {line[:40]!r} is no alert; name a "
+                        "new directory for the checkpoint, and keep this one for what was told"
+                    ) from None
+
+    def append(self, alerts: Iterable[Alert]) -> None:
+        """Write alerts so that they stay there whatever happens next."""
+        self._file.write(b"".join(alert.as_line().encode() + b"\n" for alert in alerts))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.size = self._file.tell()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _cut_torn_line(file: IO[bytes], path: Path) -> None:
+    """Cut off a last line that was not finished."""
+    whole = file.tell()
+    with path.open("rb") as written:
+        while whole:
+            start = max(0, whole - 65536)
+            written.seek(start)
+            found = written.read(whole - start).rfind(b"\n")
+            if found >= 0:
+                whole = start + found + 1
+                break
+            whole = start
+    file.truncate(whole)
+    file.seek(whole)
+
+
+class Checkpoint:
+    """The directory of one watch, which nobody else uses meanwhile; a context manager.
+
+    Raises CheckpointRefused where another watch uses it, or others than its owner may write there.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self._own = ExitStack()
+        try:
+            self._own.enter_context(own_directory(directory))
+        except KeptElsewhere as problem:
+            raise CheckpointRefused(str(problem)) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._own.close()
+
+    @property
+    def _state(self) -> Path:
+        return self.directory / STATE
+
+    def read_identity(self) -> dict[str, Any] | None:
+        """Return what the state is of; None where there is no state. Raises CheckpointRefused."""
+        try:
+            found = read_identity(self._state)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        if found is None and (self.directory / JOURNAL).is_file():
+            raise CheckpointRefused(
+                f"{self.directory} has a journal and no state to go on from: name a new directory"
+            )
+        return found
+
+    def load(self, identity: Identity) -> tuple[Any, int] | None:
+        """Return the state, and how large the journal was; None where there is no state.
+
+        Raises CheckpointRefused for a state of something else, and BadCheckpoint.
+        """
+        if self.read_identity() is None:
+            return None
+        try:
+            journal = read_note(self._state, identity)
+            return take_up(self._state, identity), int(journal or 0)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        except NotKept as other:
+            raise CheckpointRefused(
+                f"{self.directory} is the checkpoint of another watch: {other}; go on as that "
+                "one, or name a new directory, in which judging begins anew"
+            ) from None
+
+    def save(self, identity: Identity, state: Any, journal: int) -> None:
+        """Replace the state as a whole; `journal` is how large the journal is by now."""
+        keep(self._state, identity, state, journal)
+
+
+def _call_bad(problem: Garbled) -> BadCheckpoint:
+    return BadCheckpoint(f"{problem}; name a new directory for the checkpoint")

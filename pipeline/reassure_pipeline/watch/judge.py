@@ -1,0 +1,299 @@
+"""Both passes of an audit over one archive that grows, transaction by transaction.
+
+A `Watched` judges one archive, or one share of its topics, and answers what there is to tell. It
+can be put aside between two transactions (pickled) and goes on elsewhere, as if nothing had been.
+
+**When a finding is told.** As soon as the transaction is read that shows it. Whether the history
+before it is known well enough to call it a violation is settled by then, with one exception: where
+a cluster turns out later to have been of an earlier version at that time (`Rules.earlier`), an
+audit of the whole calls unsettled what was told as a violation.
+
+What a controller owes at rest is not judged: nobody says of a log that grows when it rests. What
+may yet turn out either way is undecided so far.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.doubt import GRACE_MS
+from reassure_judge.rules import Rules
+from reassure_judge.trees import gather
+from reassure_judge.verdicts import Tally, Violation, binds
+from reassure_pipeline.archives.archive import Archive, Beginning
+from reassure_pipeline.archives.beginnings import Base, Restart, find_open
+from reassure_pipeline.audit.archive_report import ArchiveReport
+from reassure_pipeline.audit.findings import Findings
+from reassure_pipeline.audit.passes import ALL, Judged, Known, Passes, Share, is_settled
+from reassure_pipeline.audit.report import AuditReport, report_audit
+from reassure_pipeline.fleet.aggregates import TimeBins
+from reassure_pipeline.fleet.facts import Facts
+from reassure_pipeline.fleet.totals import Present, Sums
+from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
+from reassure_zookeeper.ensemble import Hole
+from reassure_zookeeper.transactions import Transaction
+
+
+class Options(NamedTuple):
+    """How it is judged."""
+
+    strict: bool = False
+    min_insync_replicas: int = 1
+    grace_ms: int = GRACE_MS
+    facts: bool = False
+    """Whether facts are taken beside (`fleet.facts`)."""
+
+
+@dataclass(slots=True)
+class FirstOfEach:
+    """How often and when what was found; of each kind, clause by clause, the first is kept."""
+
+    firsts: dict[tuple[str, str, tuple[str, ...]], Violation] = field(default_factory=dict)
+    """By kind, clause, and what the same write broke besides."""
+    times: Counter[tuple[str, str, tuple[str, ...]]] = field(default_factory=Counter)
+    bins: dict[str, TimeBins] = field(default_factory=dict)
+    """By kind: how many there were of each clause, by time."""
+
+    def note(self, kind: str, violation: Violation) -> None:
+        """Count one finding."""
+        key = kind, violation.clause, violation.besides
+        self.times[key] += 1
+        self.firsts[key] = min(violation, self.firsts.get(key, violation))
+        if violation.time_ms:
+            self.bins.setdefault(kind, TimeBins()).add(violation.clause, violation.time_ms)
+
+    def add(self, other: "FirstOfEach") -> None:
+        """Take in what was found elsewhere."""
+        self.times.update(other.times)
+        for key, violation in other.firsts.items():
+            self.firsts[key] = min(violation, self.firsts.get(key, violation))
+        for kind, bins in other.bins.items():
+            self.bins.setdefault(kind, TimeBins()).take_in(bins)
+
+    def count(self, kind: str) -> int:
+        """Return how many of a kind there were."""
+        return sum(times for key, times in self.times.items() if key[0] == kind)
+
+    def by_clause(self, kind: str) -> Counter[str]:
+        """Return how many of a kind there were, by clause."""
+        found: Counter[str] = Counter()
+        for (each, clause, _), times in self.times.items():
+            found[clause] += times if each == kind else 0
+        return +found
+
+    def gather(self, *kinds: str) -> Findings:
+        """Return the first of each of some kinds, in order, and when all of them were."""
+        findings = Findings.gather(first for key, first in self.firsts.items() if key[0] in kinds)
+        findings.bins = TimeBins()
+        for kind in kinds:
+            findings.bins.take_in(self.bins.get(kind, TimeBins()))
+        return findings
+
+
+class Watched:
+    """Both passes over one archive, or over the topics of one share of it."""
+
+    def __init__(
+        self,
+        archive: Archive,
+        base: Base | None,
+        rules: Rules[Any, Any],
+        options: Options,
+        share: Share = ALL,
+    ) -> None:
+        self.name = archive.name
+        self.findings = FirstOfEach()
+        self.holes: tuple[Hole, ...] = ()
+        self.times_ms: tuple[int, int] | None = None
+        """When the first and the last transaction of the archive was that is judged."""
+        self._strict = options.strict
+        self.facts = Facts(archive.name, rules) if options.facts else None
+        self.passes = Passes(
+            archive,
+            base,
+            rules,
+            {
+                "keep_keys": False,
+                "min_insync_replicas": options.min_insync_replicas,
+                "grace_ms": options.grace_ms,
+                "share": share,
+            },
+            self.facts,
+        )
+
+    def begin_anew(self, restart: Restart) -> None:
+        """Judge anew from there, once it has come to that."""
+        self.passes.coming.append(restart)
+
+    def judge(self, batch: Sequence[Transaction]) -> list[Alert]:
+        """Judge the transactions that come next, and answer what there is to tell of them."""
+        told: list[Alert] = []
+        for part in self.passes.cut(batch, attrgetter("zxid")):
+            feed, observe = self.passes.routing.feed, self.passes.judging.observe
+            found = self.passes.judging.tally.violations
+            for transaction in part:
+                for seen in feed(transaction):
+                    observe(seen)
+                if found:
+                    told += self._tell(transaction.zxid, found)
+                    found.clear()
+        return told
+
+    def judge_rest(self) -> list[Alert]:
+        """Judge what was taken and not judged, of which there is nothing here."""
+        return []
+
+    def count_partitions(self) -> int:
+        """Return how many partitions were met."""
+        return self.passes.count_partitions()
+
+    def list_exercised(self) -> set[str]:
+        """Return the clauses that were put to the test."""
+        return self.passes.list_exercised()
+
+    def _tell(self, zxid: int, found: Iterable[Violation]) -> Iterator[Alert]:
+        known, beginnings = self.passes.routing.take_stock(), self.passes.beginnings
+        holes = find_open(self.holes, beginnings[-1].snapshot)
+        sorted_out = [(self._sort(violation, known, holes), violation) for violation in found]
+        for kind, violation in sorted_out:
+            self.findings.note(kind, violation)
+        return tell_findings(self.name, zxid, sorted_out)
+
+    def _sort(self, violation: Violation, known: Known, holes: tuple[Hole, ...]) -> str:
+        """Return what kind of finding it is."""
+        if not is_settled(violation, known, holes):
+            return UNSETTLED
+        return VIOLATION if self._strict or binds(violation.clause) else NOT_FOLLOWED
+
+    def look(self) -> Present | None:
+        """Return how partitions and controllers stand so far, where facts are taken."""
+        if self.facts is None or self.times_ms is None:
+            return None
+        return self.facts.look(self.times_ms[1])
+
+    def sum_up(self) -> "Sum":
+        """Return what it has come to so far; where facts are taken, nothing is judged after it."""
+        self.passes.judging.end(self.times_ms)
+        chapters, total = self.passes.list_chapters(), Judged()
+        for _, _, judged in chapters:
+            total.add(judged)
+        return Sum(
+            Known.join([known for _, known, _ in chapters]),
+            total.tally,
+            self.passes.count_partitions(),
+            total.follow_ups,
+            self.findings,
+            total.facts,
+            tuple(self.passes.beginnings),
+        )
+
+
+@dataclass(slots=True)
+class Sum:
+    """What judging an archive, or a share of it, has come to; sums of these are the same again."""
+
+    known: Known
+    tally: Tally
+    partitions: int
+    follow_ups: int
+    findings: FirstOfEach
+    facts: Sums | None
+    """What is told beyond verdicts, where that was asked for."""
+    beginnings: tuple[Beginning, ...]
+    """Where each chapter begins that was judged."""
+
+    def add(self, other: "Sum") -> None:
+        """Take in what other shares came to; this is the first one's."""
+        if self.facts is not None and other.facts is not None:
+            self.facts.take_in(other.facts)
+        self.known.add(other.known)
+        self.tally.add(other.tally)
+        self.partitions += other.partitions
+        self.follow_ups += other.follow_ups
+        self.findings.add(other.findings)
+
+
+class Outcome(NamedTuple):
+    """What is told of an archive beside its report."""
+
+    name: str
+    state: str
+    """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
+    findings: FirstOfEach
+    holes: int
+    damaged: int
+    """How many files could not be read to their end."""
+    lost: str
+    """Why it is not followed any more, "" where it is."""
+
+
+class Extent(NamedTuple):
+    """How much of an archive was judged."""
+
+    transactions: int
+    """Refused ones included; those before a snapshot are not."""
+    first_zxid: int
+    last_zxid: int
+    times_ms: tuple[int, int] | None = None
+    """When the first and the last of these was, by the server's clock."""
+
+    def reach(self, batch: Sequence[Transaction]) -> "Extent":
+        """Return the extent with the transactions that come next, of which there are some."""
+        first, last = batch[0], batch[-1]
+        return Extent(
+            self.transactions + len(batch),
+            first.zxid if self.first_zxid < 0 else self.first_zxid,
+            last.zxid,
+            (first.time_ms if self.times_ms is None else self.times_ms[0], last.time_ms),
+        )
+
+
+NOTHING: Final = Extent(0, -1, -1)
+
+
+def report_archive(
+    archive: Archive,
+    extent: Extent,
+    holes: tuple[Hole, ...],
+    total: Sum,
+) -> ArchiveReport:
+    """Put together what one archive has come to; of findings it has the first of each clause."""
+    known = total.known
+    return ArchiveReport(
+        archive=archive,
+        transactions=extent.transactions,
+        partitions=total.partitions,
+        first_zxid=extent.first_zxid,
+        last_zxid=extent.last_zxid,
+        partial=known.unborn or bool(holes),
+        settled=total.findings.gather(VIOLATION, NOT_FOLLOWED),
+        open=total.findings.gather(UNSETTLED),
+        undecided=dict(sorted(total.tally.first_undecided.items())),
+        hidden=total.tally.facts,
+        explained=total.tally.explained,
+        follow_ups=total.follow_ups,
+        clusters=tuple(sorted(known.clusters)),
+        unjudged=gather(known.unjudged, known.clusters),
+        silent=known.silent,
+        earlier=known.earlier,
+        holes=holes,
+        torn_tail=None,
+        facts=total.facts,
+        beginnings=total.beginnings,
+        exercised=any(total.tally.exercised.values()),
+    )
+
+
+def report_watch(
+    profile: str, archives: Sequence[tuple[ArchiveReport, Sum]], *, strict: bool
+) -> AuditReport:
+    """Put together what a watch has come to; findings count however few of them are kept."""
+    tally = Tally()
+    for _, total in archives:
+        tally.add(total.tally)
+        for (_, clause, _), times in total.findings.times.items():
+            tally.exercised[clause] += times - 1
+    report = report_audit(profile, tally, [archive for archive, _ in archives])
+    return report.strictly() if strict else report
