@@ -5,9 +5,9 @@
     spark.readStream.format("zookeeper-txnlog").load("/var/lib/zookeeper")
 
 A path is a data directory, its `version-2`, or one log file; several may be named. A task reads one
-file. There is a row for each operation, those of a multi under one zxid (`SCHEMA`), and where
-a part of the file is damaged one row that says so in `damage`; what can be read behind it is. The
-torn last record of a server that was killed is told in the same way. Option `pieces` names parts of
+file. There is a row for each operation, those of a multi under one zxid (`spark.columns`); where a
+part of the file is damaged one row says so in `damage`, and what can be read behind it is. The torn
+last record of a server that was killed is told in the same way. Option `pieces` names parts of
 files instead: a list in JSON of path, first byte, and the byte behind the last one or null.
 
 As a stream it follows a server that writes: a row comes once its record is whole, and where reading
@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from reassure_pipeline.spark.columns import TABLES
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import (
@@ -49,29 +50,15 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 NAME: Final = "zookeeper-txnlog"
-_COLUMNS: Final = (
-    ("file", "string", pyarrow.string()),
-    ("offset", "bigint", pyarrow.int64()),
-    ("zxid", "bigint", pyarrow.int64()),
-    ("session", "bigint", pyarrow.int64()),
-    ("cxid", "int", pyarrow.int32()),
-    ("time_ms", "bigint", pyarrow.int64()),
-    ("type", "int", pyarrow.int32()),
-    ("error", "int", pyarrow.int32()),
-    ("op", "int", pyarrow.int32()),
-    ("kind", "string", pyarrow.string()),
-    ("path", "string", pyarrow.string()),
-    ("data", "binary", pyarrow.binary()),
-    ("version", "int", pyarrow.int32()),
-    ("ephemeral", "boolean", pyarrow.bool_()),
-    ("damage", "string", pyarrow.string()),
-)
-SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind, _ in _COLUMNS)
-"""File and byte of the record; place in the order, session, number of the request in it, server's
-clock, request code, and error code of what was refused; then the operation: its number in the
-transaction, kind, path, content, the data version that it leaves (or checked), whether the node
-goes with its session; and what is damaged at this byte."""
-_ARROW: Final = pyarrow.schema([(name, kind) for name, _, kind in _COLUMNS])
+SCHEMA: Final = TABLES["transactions"].ddl
+_TYPES: Final = {
+    "string": pyarrow.string(),
+    "bigint": pyarrow.int64(),
+    "int": pyarrow.int32(),
+    "binary": pyarrow.binary(),
+    "boolean": pyarrow.bool_(),
+}
+_ARROW: Final = pyarrow.schema([(c.name, _TYPES[c.kind]) for c in TABLES["transactions"].columns])
 _KINDS: Final = {
     CREATE: "create",
     DELETE: "delete",
@@ -232,7 +219,7 @@ def _make_rows(file: str, offset: int, seen: Transaction) -> Iterator[tuple[Any,
     """Yield a row for each operation, or one for none; a refused multi tells what it asked for."""
     head = file, offset, seen.zxid, seen.session_id, seen.cxid, seen.time_ms, seen.type, seen.error
     if not seen.ops:
-        yield (*head, *(None,) * (len(_COLUMNS) - len(head)))
+        yield (*head, *(None,) * (len(_ARROW) - len(head)))
     for number, op in enumerate(seen.attempted or seen.ops):
         yield (*head, number, _KINDS[op.kind], *_describe(op), None)
         if isinstance(paths := getattr(op, "paths", None), tuple):
@@ -263,5 +250,5 @@ def _make_damage(file: LogFile, offset: int, reason: str) -> "RecordBatch":
 
 def _make_batch(rows: list[tuple[Any, ...]]) -> "RecordBatch":
     columns = zip(*rows, strict=True) if rows else ((),) * len(_ARROW)
-    arrays = [pyarrow.array(c, kind) for c, (_, _, kind) in zip(columns, _COLUMNS, strict=True)]
+    arrays = [pyarrow.array(c, kind) for c, kind in zip(columns, _ARROW.types, strict=True)]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=_ARROW)

@@ -19,8 +19,8 @@ from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline.archives import beginnings as bases
 from reassure_pipeline.archives.archive import Since, find_archives, read_archive
 from reassure_pipeline.archives.beginnings import lies_behind
-from reassure_pipeline.audit.budget import Budget
 from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.processes import Budget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path

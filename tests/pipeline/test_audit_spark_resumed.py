@@ -22,9 +22,9 @@ from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import find_archives
 from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
-from reassure_pipeline.audit.budget import Budget
 from reassure_pipeline.audit.findings import Findings
 from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.processes import Budget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.checkpoints.shares import SHARES_PER_CORE, Kept, KeptShares

@@ -16,6 +16,7 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watch.follower import TakenBack
@@ -581,15 +582,13 @@ def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
 def test_what_others_may_write_is_not_trusted(folder: Path, kept: Path) -> None:
     """What is read from a checkpoint can do anything."""
     kept.chmod(0o777)
-    with pytest.raises(CheckpointRefused, match="others"):
+    with pytest.raises(KeptElsewhere, match="others"):
         watch(folder.parent, checkpoint=kept)
 
 
 def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
     """Two would tell everything twice."""
-    from reassure_pipeline.watch.checkpoint import Checkpoint
-
-    with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another process"):
+    with own_directory(kept), pytest.raises(KeptElsewhere, match="used by another process"):
         watch(folder.parent, checkpoint=kept)
 
 

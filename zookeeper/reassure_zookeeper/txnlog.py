@@ -58,7 +58,8 @@ _FRAME_SIZE: Final = FRAME.size
 # What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30 that
 # is not zero, for logs have megabytes of zeros.
 _FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\x00-\x3f])", re.DOTALL)
-_LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)(?:\.(?:gz|zip))?")
+_LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
+_ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 _LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd"}
@@ -428,8 +429,8 @@ def _is_log(file: Path) -> bool:
 
 
 def get_zxid_in_name(path: Path) -> int:
-    """Return the zxid that a log file is named by, 0 for any other name."""
-    named = _LOG_NAME.fullmatch(path.name)
+    """Return the zxid that a log file or a snapshot is named by, 0 for any other name."""
+    named = _ZXID_IN_NAME.match(path.name)
     return int(named[1], 16) if named else 0
 
 

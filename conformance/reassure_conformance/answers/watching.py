@@ -20,10 +20,11 @@ from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
 from reassure_pipeline.audit.observed import sort_paths
 from reassure_pipeline.audit.recogniser import Recogniser
+from reassure_pipeline.checkpoints.files import own_directory
 from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, Checkpoint, Journal
-from reassure_pipeline.watch.judge import Options, Outcome, report_watch
+from reassure_pipeline.watch.judge import Options, report_watch
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
@@ -69,8 +70,8 @@ class Outlet:
 def watch_document(asked: Asked, outlet: Outlet) -> Document:
     """Watch until it is to end, and return the document of what it came to.
 
-    Raises BadUsage for files that are judged by an audit only, NoRules, CheckpointRefused, and what
-    reading logs raises.
+    Raises BadUsage for files that are judged by an audit only, NoRules, KeptElsewhere,
+    CheckpointRefused, and what reading logs raises.
     """
     start = time.monotonic()
     places = [find_place(path) for path in asked.paths]
@@ -80,7 +81,8 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         if folder is None:
             # What is told stands in a journal, whether anybody keeps that or not.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
-        checkpoint = stack.enter_context(Checkpoint(folder))
+        stack.enter_context(own_directory(folder))
+        checkpoint = Checkpoint(folder)
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
         identity = {
             "profile": profile,
@@ -201,24 +203,24 @@ def _make_body(
     report = report_watch(profile, found_there, strict=asked.options.strict)
     if not asked.named and found is None:
         refuse_foreign(report, profile)
-    outcomes = [archive.stand() for archive in engine.archives]
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts
-    needs = [*_list_needs(outcomes), *body["needs"]]
+    needs = [*_list_needs(engine.archives), *body["needs"]]
     kinds = {"violations": VIOLATION, "not_followed": NOT_FOLLOWED, "unsettled": UNSETTLED}
+    findings = {archive.name: archive.findings for archive in engine.archives}
     counts = {
         "transactions": body["counts"]["transactions"],
         "partitions": body["counts"]["partitions"],
-        **{name: sum(o.findings.count(kind) for o in outcomes) for name, kind in kinds.items()},
-        "holes": sum(each.holes for each in outcomes),
-        "damaged": sum(each.damaged for each in outcomes),
+        **{n: sum(each.count(kind) for each in findings.values()) for n, kind in kinds.items()},
+        "holes": sum(len(each.follower.holes) for each in engine.archives),
+        "damaged": sum(each.damaged for each in engine.archives),
     }
-    told = {each.name: each for each in outcomes}
+    told = {each.name: each for each in engine.archives}
     for record in body["archives"]:
-        outcome = told[record["path"]]
-        record["state"] = outcome.state
-        record |= {name: outcome.findings.count(kind) for name, kind in kinds.items()}
-        if record["verdict"] == HOLDS and (outcome.lost or outcome.damaged):
+        archive = told[record["path"]]
+        record["state"] = archive.state
+        record |= {name: findings[archive.name].count(kind) for name, kind in kinds.items()}
+        if record["verdict"] == HOLDS and (archive.lost or archive.damaged):
             record["verdict"] = UNKNOWN
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
@@ -229,8 +231,8 @@ def _make_body(
     }
 
 
-def _list_needs(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    for each in outcomes:
+def _list_needs(archives: Sequence[ArchiveWatch]) -> Iterator[str]:
+    for each in archives:
         if each.state == "waiting":
             yield f"{each.name}: no transaction so far"
         if each.lost:

@@ -42,13 +42,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from reassure_pipeline.archives.servers import Server, find_families, find_servers, get_zxid_in_name
+from reassure_pipeline.archives.servers import Server, find_families, find_servers
 from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, is_next
+from reassure_zookeeper.txnlog import (
+    FILE_HEADER,
+    LogFile,
+    TornTail,
+    get_zxid_in_name,
+    is_next,
+)
 
 T = TypeVar("T")
 
@@ -197,7 +203,7 @@ def find_archives(
 
 def _make_archive(server: Server) -> Archive:
     """Return an archive of one server, taken as whole."""
-    pieces = tuple(Piece(file, first=get_zxid_in_name(file.name)) for file in server.files)
+    pieces = tuple(Piece(file, first=get_zxid_in_name(file)) for file in server.files)
     first = _find_first(pieces)
     if first is None:
         raise _miss_logs(server)
@@ -214,7 +220,7 @@ def _survey_archive(servers: Sequence[Server], *, decodes: bool) -> Archive:
             Member.of(
                 server.name,
                 [survey_log(file, decodes=decodes) for file in server.files],
-                [get_zxid_in_name(file.name) for file in _list_snapshots([server])],
+                [get_zxid_in_name(file) for file in _list_snapshots([server])],
             )
             for server in servers
         ]
@@ -256,14 +262,14 @@ def _list_snapshots(servers: Sequence[Server]) -> tuple[Path, ...]:
     """Return the snapshots of all these servers, oldest first."""
     folders = [server.place for server in servers if server.place.is_dir()]
     found = [file for folder in folders for file in snapshot_files(folder)]
-    return tuple(sorted(found, key=lambda file: get_zxid_in_name(file.name)))
+    return tuple(sorted(found, key=get_zxid_in_name))
 
 
 def _leave_out_diverged(
     snapshots: Iterable[Path], divergences: Sequence[Divergence]
 ) -> tuple[Path, ...]:
     """Return the snapshots that do not end in what is no part of the history."""
-    zxids = {each: get_zxid_in_name(each.name) for each in snapshots}
+    zxids = {each: get_zxid_in_name(each) for each in snapshots}
     return tuple(
         each
         for each, zxid in zxids.items()
@@ -283,7 +289,7 @@ def _find_beginning(first: int, snapshots: Sequence[Path]) -> tuple[str, Path | 
 
 def _is_followed(snapshot: Path, first: int) -> bool:
     """Whether a history that begins with this zxid goes on from a snapshot."""
-    zxid = get_zxid_in_name(snapshot.name)
+    zxid = get_zxid_in_name(snapshot)
     return first <= zxid or is_next(zxid, first)
 
 
@@ -297,11 +303,11 @@ def _begin_at(archive: Archive, since: Since) -> Archive:
     earlier, pieces = archive.pieces[:number], archive.pieces[number:]
     taken = None
     for snapshot in archive.snapshots:
-        if get_zxid_in_name(snapshot.name) < zxid and _is_followed(snapshot, first):
+        if get_zxid_in_name(snapshot) < zxid and _is_followed(snapshot, first):
             taken = snapshot
     begins = SNAPSHOT if taken is not None or archive.begins == BEGINNING else MIDDLE
     begun = zxid - 1 if begins == MIDDLE else 0
-    begun = begun if taken is None else get_zxid_in_name(taken.name)
+    begun = begun if taken is None else get_zxid_in_name(taken)
     holes = tuple(each for each in archive.holes if each.before < 0 or each.before > begun)
     return replace(
         archive,
@@ -399,15 +405,3 @@ def check_joint(before: FileFacts | None, path: Path, first_zxid: int) -> Hole |
 def is_relevant(path: str) -> bool:
     """Whether a path may concern the judge; quick, and rather too often yes."""
     return any(part in path for part in _RELEVANT)
-
-
-def matters(transaction: Transaction) -> bool:
-    """Whether a transaction may concern the judge: it took effect, on a relevant path."""
-    if transaction.error is not None:
-        return False
-    for op in transaction.ops:
-        path = getattr(op, "path", None)
-        # The end of a session takes ephemeral nodes with it and need not name them.
-        if path is None or is_relevant(path):
-            return True
-    return False

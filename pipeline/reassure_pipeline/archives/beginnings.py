@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reassure_pipeline.archives.archive import SNAPSHOT, Archive, is_relevant, read_archive
-from reassure_pipeline.archives.servers import get_zxid_in_name
 from reassure_spec import znodes
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile, ReplayError
 from reassure_zookeeper.snapshot import Node, Snapshot, read_snapshot
 from reassure_zookeeper.tree import Tree
+from reassure_zookeeper.txnlog import get_zxid_in_name
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def lies_behind(snapshot: Path, hole: Hole) -> bool:
     >>> lies_behind(Path("snapshot.f"), Hole(7, 16)), lies_behind(Path("snapshot.e"), Hole(7, 16))
     (True, False)
     """
-    zxid = get_zxid_in_name(snapshot.name)
+    zxid = get_zxid_in_name(snapshot)
     return zxid > hole.after and zxid >= hole.before - 1
 
 

@@ -10,13 +10,12 @@ from typing import Final, NamedTuple
 from reassure_pipeline.archives.restored_logs import is_decoding, restore
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import LogFile, log_files, unread_files
+from reassure_zookeeper.txnlog import LogFile, get_zxid_in_name, log_files, unread_files
 
 _ENOUGH: Final = 2_000
 """How many transactions two servers have to have logged alike to pass for members of one ensemble,
 where they have so many."""
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
-_ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 
 
 class Server(NamedTuple):
@@ -50,7 +49,7 @@ def find_servers(paths: Sequence[Path]) -> list[Server]:
             for file in log_files(path):
                 files.setdefault(file.resolve(), file)
         name = named[0] if len(named) == 1 or not named[0].is_file() else named[0].parent
-        ordered = sorted(files.values(), key=lambda file: get_zxid_in_name(file.name))
+        ordered = sorted(files.values(), key=get_zxid_in_name)
         servers.append(Server(str(name), place, tuple(ordered), tuple(unread_files(named[0]))))
     return servers
 
@@ -119,7 +118,7 @@ def _list_first_batches(files: Sequence[Path]) -> Iterator[list[Transaction]]:
 def _find_batch(files: Sequence[Path], zxid: int) -> list[Transaction]:
     """Return some transactions from a zxid on, as far as they are found before any damage."""
     for file in reversed(files):
-        if get_zxid_in_name(file.name) <= zxid:
+        if get_zxid_in_name(file) <= zxid:
             if file == files[-1] and _find_last_zxid(file, file.stat().st_mtime_ns) < zxid:
                 return []
             try:
@@ -142,9 +141,3 @@ def _find_last_zxid(file: Path, written_ns: int) -> int:
         for _ in log.batches():
             pass
     return log.last_zxid
-
-
-def get_zxid_in_name(name: str) -> int:
-    """Return the zxid that a log file or a snapshot is named by; 0 where it is not."""
-    match = _ZXID_IN_NAME.match(name)
-    return int(match[1], 16) if match else 0

@@ -1,9 +1,9 @@
 """What an audit found in one archive."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import (
@@ -21,6 +21,7 @@ from reassure_pipeline.audit.passes import Judged, Known
 from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.ensemble import Divergence, Hole
+from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail, is_next
 
 GO_ON: Final = "go on with --resume, or with a larger --budget"
@@ -302,31 +303,47 @@ def find_known_gaps(archive: Archive) -> tuple[Hole, ...]:
     return tuple(sorted(hole for hole in {*joints, *archive.holes} if hole.before >= 0))
 
 
+class Extent(NamedTuple):
+    """How much of an archive was judged."""
+
+    transactions: int
+    """Refused ones included; those before a snapshot are not."""
+    first_zxid: int
+    last_zxid: int
+    times_ms: tuple[int, int] | None = None
+    """When the first and the last of these was, by the server's clock."""
+
+    def reach(self, batch: Sequence[Transaction]) -> "Extent":
+        """Return the extent with the transactions that come next, of which there are some."""
+        first, last = batch[0], batch[-1]
+        return Extent(
+            self.transactions + len(batch),
+            first.zxid if self.first_zxid < 0 else self.first_zxid,
+            last.zxid,
+            (first.time_ms if self.times_ms is None else self.times_ms[0], last.time_ms),
+        )
+
+
 def report_archive(
     archive: Archive,
-    files: list[FileFacts],
+    extent: Extent,
     known: Known,
     judged: Judged,
     beginnings: Iterable[Beginning],
-    before: Iterable[Hole] = (),
+    holes: tuple[Hole, ...],
+    tail: TornTail | None = None,
     judged_to: int | None = None,
 ) -> ArchiveReport:
     """Put together what one archive came to; what was found is settled by then.
 
-    `beginnings` are those of all chapters, `before` the holes before what was judged, and
-    `judged_to` is the last zxid where that is not all.
+    `beginnings` are those of all chapters, and `judged_to` is the last zxid where that is not all.
     """
-    holes = find_gaps(archive, files, before)
-    filled = [facts for facts in files if facts.first_zxid >= 0]
-    unjudged = known.unjudged.copy()
-    for facts in files:
-        unjudged.update(facts.unjudged)
     return ArchiveReport(
         archive=archive,
-        transactions=sum(facts.judged for facts in files),
+        transactions=extent.transactions,
         partitions=judged.partitions,
-        first_zxid=filled[0].first_zxid if filled else -1,
-        last_zxid=filled[-1].last_zxid if filled else -1,
+        first_zxid=extent.first_zxid,
+        last_zxid=extent.last_zxid,
         judged_to=judged_to,
         partial=known.unborn or bool(holes),
         settled=judged.settled,
@@ -336,12 +353,35 @@ def report_archive(
         explained=judged.tally.explained,
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
-        unjudged=gather(unjudged, known.clusters),
+        unjudged=gather(known.unjudged, known.clusters),
         silent=known.silent,
         earlier=known.earlier,
         holes=holes,
-        torn_tail=archive.tail or files[-1].tail,
+        torn_tail=tail,
         facts=judged.facts,
         beginnings=tuple(beginnings),
         exercised=any(judged.tally.exercised.values()),
     )
+
+
+def report_files(
+    archive: Archive,
+    files: list[FileFacts],
+    known: Known,
+    judged: Judged,
+    beginnings: Iterable[Beginning],
+    before: Iterable[Hole] = (),
+    judged_to: int | None = None,
+) -> ArchiveReport:
+    """Put together what one archive came to whose files these are.
+
+    `before` are the holes before what was judged.
+    """
+    filled = [facts for facts in files if facts.first_zxid >= 0]
+    first, last = (filled[0].first_zxid, filled[-1].last_zxid) if filled else (-1, -1)
+    extent = Extent(sum(facts.judged for facts in files), first, last)
+    known = replace(known, unjudged=known.unjudged.copy())
+    for facts in files:
+        known.unjudged.update(facts.unjudged)
+    holes, tail = find_gaps(archive, files, before), archive.tail or files[-1].tail
+    return report_archive(archive, extent, known, judged, beginnings, holes, tail, judged_to)

@@ -33,13 +33,19 @@ from reassure_pipeline.audit.archive_report import (
     ArchiveReport,
     find_gaps_amid,
     join_facts,
-    report_archive,
+    report_files,
 )
-from reassure_pipeline.audit.budget import NO_BUDGET, Budget, Limits
-from reassure_pipeline.audit.collections import rare_collections
 from reassure_pipeline.audit.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.audit.passes import Judged, Known, Passes, Share, settle_chapters
-from reassure_pipeline.audit.processes import Progress, choose_jobs, start_processes
+from reassure_pipeline.audit.processes import (
+    NO_BUDGET,
+    Budget,
+    Limits,
+    Progress,
+    choose_jobs,
+    rare_collections,
+    start_processes,
+)
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import (
     Keeper,
@@ -104,9 +110,11 @@ def audit_local(
         if resume is not None:
             stack.enter_context(own_directory(resume))
         plan = read_plan(resume) if resume is not None else None
-        if plan is not None and jobs not in (None, plan.jobs):
-            say(f"all is judged anew: what was kept is of {plan.jobs} processes instead of {jobs}")
-        jobs = jobs or (plan.jobs if plan is not None else choose_jobs(paths))
+        if plan is not None and jobs not in (None, plan.shares):
+            say(
+                f"all is judged anew: what was kept is of {plan.shares} processes instead of {jobs}"
+            )
+        jobs = jobs or (plan.shares if plan is not None else choose_jobs(paths))
 
         def work(archives: Sequence[Archive]) -> AuditReport:
             keepers: list[Keeper | None] = [None] * jobs
@@ -435,7 +443,7 @@ class _LocalAudit:
         """Report what judging the archive came to, all shares together."""
         judged_to, beginnings = self._after if self._stopped else None, self._passes.beginnings
         found = self.archive, self._list_files(), self.known, judged, beginnings
-        return report_archive(*found, self._base_holes, judged_to)
+        return report_files(*found, self._base_holes, judged_to)
 
 
 @dataclass(slots=True)

@@ -28,7 +28,6 @@ from reassure_judge.verdicts import Place, Tally, Violation
 from reassure_pipeline.archives.archive import RECOGNISED, Archive, contain, read_archive
 from reassure_pipeline.archives.restored_logs import list_logs
 from reassure_spec.clauses import clauses_of_profile
-from reassure_spec.errors import BadData
 from reassure_spec.observations import (
     NOBODY,
     BadObservation,
@@ -54,10 +53,6 @@ _STATE: Final = re.compile(r"(.*)/brokers/topics/([^/]+)/partitions/([0-9]+)/sta
 _SHOWN: Final = 20
 
 StateKey = tuple[str, str, int]
-
-
-class ObservationsMissing(BadData):
-    """A profile is judged by observations alone, and there are none."""
 
 
 # Files ------------------------------------------------------------------------------------------

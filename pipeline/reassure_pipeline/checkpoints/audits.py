@@ -25,7 +25,6 @@ from reassure_pipeline.checkpoints.files import (
     NotKept,
     keep,
     own_directory,
-    read_note,
     take_up,
 )
 from reassure_zookeeper.ensemble import Hole, Piece
@@ -37,7 +36,7 @@ _REST_S: Final = 10.0
 _COST: Final = 20
 """How many times longer to judge than putting it aside took last."""
 _LOOKED_AT: Final = 64 * 1024
-_PLAN: Final = "plan.json"
+PLAN: Final = "plan.json"
 _RECOGNISED: Final = "recognised"
 
 Say = Callable[[str], None]
@@ -123,25 +122,26 @@ def _has_more(piece: Piece, offset: int) -> bool:
 
 
 class Plan(NamedTuple):
-    """How an audit was done that is kept in a directory."""
+    """How an audit is done that is kept in a directory."""
 
-    jobs: int
+    shares: int
+    """Into how many the topics are cut."""
     damaged: bool
     """Whether the logs have to be surveyed, as they are damaged."""
 
 
-def read_plan(directory: Path) -> Plan | None:
+def read_plan(directory: Path, name: str = PLAN) -> Plan | None:
     """Return how the audit was done that is kept in a directory, None where there is none."""
     try:
-        found = json.loads((directory / _PLAN).read_text("utf-8"))
-        return Plan(int(found["jobs"]), bool(found["damaged"]))
+        found = json.loads((directory / name).read_text("utf-8"))
+        return Plan(int(found["shares"]), bool(found["damaged"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def write_plan(directory: Path, plan: Plan) -> None:
+def write_plan(directory: Path, plan: Plan, name: str = PLAN) -> None:
     """Note how an audit is done that is kept in a directory."""
-    (directory / _PLAN).write_text(json.dumps(plan._asdict()) + "\n", "utf-8")
+    (directory / name).write_text(json.dumps(plan._asdict()) + "\n", "utf-8")
 
 
 def read_recognised(directory: Path, paths: Sequence[str]) -> Recognised | None:
@@ -151,10 +151,10 @@ def read_recognised(directory: Path, paths: Sequence[str]) -> Recognised | None:
     """
     with own_directory(directory):
         try:
-            found: Recognised | None = take_up(directory / _RECOGNISED, {"paths": list(paths)})
+            found = take_up(directory / _RECOGNISED, {"paths": list(paths)})
         except NotKept:
             return None
-    return found
+    return None if found is None else found[0]
 
 
 def write_recognised(directory: Path, paths: Sequence[str], found: Recognised) -> None:
@@ -191,19 +191,19 @@ class Keeper:
         """Return how many transactions were judged of what is put aside of an archive."""
         path, identity = self._locate(archive)
         try:
-            note = read_note(path, identity)
+            found = take_up(path, identity, note_alone=True)
         except NotKept:
             return 0
-        return 0 if note is None or self._find_change(note, archive) else int(note["done"])
+        return 0 if found is None or self._find_change(found[1], archive) else int(found[1]["done"])
 
     def load(self, archive: Archive) -> Any | None:
         """Return what was put aside of an archive, None where judging has to begin anew."""
         path, identity = self._locate(archive)
         try:
-            note = read_note(path, identity)
-            changed = None if note is None else self._find_change(note, archive)
+            found = take_up(path, identity)
+            changed = None if found is None else self._find_change(found[1], archive)
             if changed is None:
-                return take_up(path, identity)
+                return None if found is None else found[0]
         except NotKept as other:
             changed = str(other)
         self._say(f"{archive.name} is judged anew: {changed}")

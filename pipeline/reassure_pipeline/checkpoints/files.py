@@ -102,8 +102,8 @@ def read_identity(path: Path) -> dict[str, Any] | None:
         return dict(_read_head(path, file)["identity"])
 
 
-def read_note(path: Path, identity: Identity) -> Any | None:
-    """Return the note of what a file keeps, None where there is none.
+def take_up(path: Path, identity: Identity, *, note_alone: bool = False) -> tuple[Any, Any] | None:
+    """Return what a file keeps, if wanted, and its note; None where there is none.
 
     Raises NotKept where it is of something else.
     """
@@ -111,34 +111,23 @@ def read_note(path: Path, identity: Identity) -> Any | None:
         return None
     with path.open("rb") as file:
         head = _read_head(path, file)
-    _compare(head, identity)
-    return head["note"]
-
-
-def take_up(path: Path, identity: Identity) -> Any | None:
-    """Return what a file keeps, None where there is none. Raises NotKept."""
-    if not path.is_file():
-        return None
-    with path.open("rb") as file:
-        head = _read_head(path, file)
+        _compare(head, identity)
+        if note_alone:
+            return None, head["note"]
         content = file.read()
-    _compare(head, identity)
     if sha256(content).hexdigest() != head["sha256"]:
         raise Garbled(f"{path} is damaged")
-    return pickle.loads(content)
+    return pickle.loads(content), head["note"]
 
 
 def _read_head(path: Path, file: IO[bytes]) -> dict[str, Any]:
     try:
-        head = json.loads(file.readline())
-        return {
-            "identity": dict(head["identity"]),
-            "code": str(head["code"]),
-            "note": head["note"],
-            "sha256": str(head["sha256"]),
-        }
+        head: dict[str, Any] = json.loads(file.readline())
+        if isinstance(head["identity"], dict) and {"code", "note", "sha256"} <= head.keys():
+            return head
     except (ValueError, TypeError, KeyError):
-        raise Garbled(f"{path} is nothing that was kept") from None
+        pass
+    raise Garbled(f"{path} is nothing that was kept")
 
 
 def _compare(head: Mapping[str, Any], identity: Identity) -> None:

@@ -10,12 +10,11 @@ name of the file.
 
 import json
 from collections.abc import Mapping
-from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_pipeline.checkpoints.audits import Say
+from reassure_pipeline.checkpoints.audits import Plan, Say, read_plan, write_plan
 from reassure_pipeline.checkpoints.files import NotKept, keep, take_up
 
 SHARES_PER_CORE: Final = 4
@@ -38,27 +37,26 @@ class KeptShares:
         self._now: dict[str, Any] = {}
         """What is being judged."""
         self._used: set[Path] = set()
-        self._shares = 0
-        self.is_damaged = False
+        self._plan = read_plan(directory, _PLAN) or Plan(0, False)
+
+    @property
+    def is_damaged(self) -> bool:
         """Whether the logs have to be surveyed, as they are damaged."""
-        with suppress(OSError, ValueError, TypeError, KeyError):
-            found = json.loads((directory / _PLAN).read_text("utf-8"))
-            self._shares, self.is_damaged = max(0, int(found["shares"])), bool(found["damaged"])
+        return self._plan.damaged
 
     def choose_shares(self, cores: int) -> int:
         """Return into how many shares the topics are cut: as many as before."""
-        self._shares = self._shares or cores * SHARES_PER_CORE
-        self._write_plan()
-        return self._shares
+        if self._plan.shares < 1:
+            self._note(self._plan._replace(shares=cores * SHARES_PER_CORE))
+        return self._plan.shares
 
     def note_damage(self) -> None:
         """Note that the logs are damaged, so that they are surveyed at once the next time."""
-        self.is_damaged = True
-        self._write_plan()
+        self._note(self._plan._replace(damaged=True))
 
-    def _write_plan(self) -> None:
-        told = {"shares": self._shares, "damaged": self.is_damaged}
-        (self._directory / _PLAN).write_text(json.dumps(told) + "\n", "utf-8")
+    def _note(self, plan: Plan) -> None:
+        self._plan = plan
+        write_plan(self._directory, plan, _PLAN)
 
     def load(self, what: object, shares: int) -> dict[int, Kept]:
         """Return what is there of the shares of what is to be judged, by their numbers."""
@@ -75,7 +73,7 @@ class KeptShares:
                 refused.append(other)
             else:
                 if kept is not None:
-                    there[share] = kept
+                    there[share] = kept[0]
         if refused:
             self._say(f"{len(refused)} of {shares} shares are judged anew: {refused[0]}")
         elif not there and self._list_others():

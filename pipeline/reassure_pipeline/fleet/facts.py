@@ -205,14 +205,11 @@ class Facts:
         one.joined += len(joined)
         one.left += len(left)
         sums.churn["writes"] += 1
-        for name, brokers, counts in (("joined", joined, (1, 0)), ("left", left, (0, 1))):
+        for name, brokers, times in (("joined", joined, sums.joined), ("left", left, sums.left)):
             if brokers:
                 sums.churn[name] += len(brokers)
                 sums.bins.add(f"in_sync.{name}", time_ms, len(brokers))
-            for broker in brokers:
-                key = self._archive, seen.chroot, broker
-                had = sums.brokers.get(key, (0, 0))
-                sums.brokers[key] = had[0] + counts[0], had[1] + counts[1]
+                times.update((self._archive, seen.chroot, broker) for broker in brokers)
 
     def _on_assigned(self, seen: Observation) -> None:
         one = self._get(seen)

@@ -1,7 +1,7 @@
 """What is counted of the clusters of an archive, and how counts are added up."""
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any, Final, NamedTuple
 
 from reassure_pipeline.fleet.aggregates import Durations, First, TimeBins
@@ -233,10 +233,7 @@ class Present:
 
     def take_in(self, other: "Present") -> None:
         """Add what stands elsewhere."""
-        self.under_way.take_in(other.under_way)
-        self.kinds.update(other.kinds)
-        self.behind.take_in(other.behind)
-        self.in_office.take_in(other.in_office)
+        _take_in_fields(self, other)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print; they tell of reassignments elsewhere."""
@@ -262,8 +259,9 @@ class Sums:
     topics: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
     partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
     restless: First[Churn] = field(default_factory=lambda: First(LISTED, _Rules.most_churn))
-    brokers: dict[tuple[str, str, int], tuple[int, int]] = field(default_factory=dict)
-    """By archive, chroot and broker: how often it joined an in-sync set, and left one."""
+    joined: Counter[tuple[str, str, int]] = field(default_factory=Counter)
+    """By archive, chroot and broker: how often it joined an in-sync set."""
+    left: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     churn: Counter[str] = field(default_factory=Counter)
     terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.latest))
     gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _Rules.widest))
@@ -273,33 +271,15 @@ class Sums:
 
     def take_in(self, other: "Sums") -> None:
         """Add what others come to, who have other partitions or other archives."""
-        self.bins.take_in(other.bins)
-        self.durations.take_in(other.durations)
-        self.longest.take_in(other.longest)
-        self.present.take_in(other.present)
-        self.topics.take_in(other.topics)
-        self.partitions.take_in(other.partitions)
-        self.restless.take_in(other.restless)
-        self.terms.take_in(other.terms)
-        self.gaps.take_in(other.gaps)
-        self.unclean.take_in(other.unclean)
         self.without_ms += other.without_ms
-        for mine, others in (
-            (self.moves, other.moves),
-            (self.lag, other.lag),
-            (self.churn, other.churn),
-            (self.elections, other.elections),
-        ):
-            mine.update(others)
-        for key, (joined, left) in other.brokers.items():
-            had = self.brokers.get(key, (0, 0))
-            self.brokers[key] = had[0] + joined, had[1] + left
+        _take_in_fields(self, other)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
         brokers: First[Churn] = First(LISTED, _Rules.most_churn)
-        for (archive, chroot, broker), (joined, left) in self.brokers.items():
-            brokers.add(Churn(archive, chroot, "", broker, joined, left))
+        for key in self.joined.keys() | self.left.keys():
+            archive, chroot, broker = key
+            brokers.add(Churn(archive, chroot, "", broker, self.joined[key], self.left[key]))
         span = self.bins.range_ms
         return {
             "from_ms": None if span is None else span[0],
@@ -345,6 +325,16 @@ class Sums:
                 ],
             },
         }
+
+
+def _take_in_fields(mine: Present | Sums, other: Present | Sums) -> None:
+    """Add, field by field, what is counted or listed elsewhere."""
+    for each in fields(mine):
+        here, there = getattr(mine, each.name), getattr(other, each.name)
+        if isinstance(here, Counter):
+            here.update(there)
+        elif not isinstance(here, int):
+            here.take_in(there)
 
 
 def _fill(counts: Counter[str], *names: str) -> dict[str, int]:

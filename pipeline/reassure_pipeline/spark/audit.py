@@ -51,14 +51,13 @@ from reassure_pipeline.archives.archive import (
 from reassure_pipeline.archives.beginnings import Base, Restart, load_base
 from reassure_pipeline.audit.archive_report import (
     find_known_gaps,
-    report_archive,
+    report_files,
 )
-from reassure_pipeline.audit.budget import NO_BUDGET, Budget
 from reassure_pipeline.audit.passes import (
     Judged,
     Known,
 )
-from reassure_pipeline.audit.processes import Progress
+from reassure_pipeline.audit.processes import NO_BUDGET, Budget, Progress
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import Say, say_nothing
 from reassure_pipeline.checkpoints.files import own_directory
@@ -390,7 +389,7 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
         base = plan.bases[index]
         before = () if base is None else base.holes
         told = known, judged, plan.list_beginnings(index)
-        reports.append(report_archive(archive, files[index], *told, before))
+        reports.append(report_files(archive, files[index], *told, before))
     return report_audit(profile, tally, reports)
 
 

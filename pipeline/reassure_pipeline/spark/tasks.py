@@ -22,7 +22,6 @@ from reassure_pipeline.audit.archive_report import (
     find_gaps_amid,
     join_facts,
 )
-from reassure_pipeline.audit.collections import rare_collections
 from reassure_pipeline.audit.passes import (
     Judged,
     Known,
@@ -31,6 +30,7 @@ from reassure_pipeline.audit.passes import (
     list_settled,
     settle_chapters,
 )
+from reassure_pipeline.audit.processes import rare_collections
 from reassure_pipeline.fleet.facts import Facts
 from reassure_pipeline.fleet.totals import Move
 from reassure_pipeline.spark.addressing import Addressing, Asked

@@ -20,9 +20,6 @@ UNSETTLED: Final = "unsettled"
 HOLE: Final = "hole"
 DAMAGE: Final = "damage"
 
-FINDINGS: Final = (VIOLATION, NOT_FOLLOWED, UNSETTLED)
-"""The kinds that are about a clause; the others are about what cannot be judged."""
-
 _ID_DIGITS: Final = 20
 
 

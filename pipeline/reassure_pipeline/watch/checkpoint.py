@@ -17,19 +17,15 @@ others may write to is refused.
 import json
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any, Final, Self
+from typing import IO, Any, Final
 
 from reassure_pipeline.checkpoints.files import (
     Garbled,
     Identity,
-    KeptElsewhere,
     NotKept,
     keep,
-    own_directory,
     read_identity,
-    read_note,
     take_up,
 )
 from reassure_pipeline.watch.alerts import Alert
@@ -99,28 +95,11 @@ def _cut_torn_line(file: IO[bytes], path: Path) -> None:
 
 
 class Checkpoint:
-    """The directory of one watch, which nobody else uses meanwhile; a context manager.
-
-    Raises CheckpointRefused where another watch uses it, or others than its owner may write there.
-    """
+    """What one watch keeps in its directory, which is its own meanwhile (`own_directory`)."""
 
     def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._own = ExitStack()
-        try:
-            self._own.enter_context(own_directory(directory))
-        except KeptElsewhere as problem:
-            raise CheckpointRefused(str(problem)) from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._own.close()
-
-    @property
-    def _state(self) -> Path:
-        return self.directory / STATE
+        self._directory = directory
+        self._state = directory / STATE
 
     def read_identity(self) -> dict[str, Any] | None:
         """Return what the state is of; None where there is no state. Raises CheckpointRefused."""
@@ -128,9 +107,9 @@ class Checkpoint:
             found = read_identity(self._state)
         except Garbled as problem:
             raise _call_bad(problem) from None
-        if found is None and (self.directory / JOURNAL).is_file():
+        if found is None and (self._directory / JOURNAL).is_file():
             raise CheckpointRefused(
-                f"{self.directory} has a journal and no state to go on from: name a new directory"
+                f"{self._directory} has a journal and no state to go on from: name a new directory"
             )
         return found
 
@@ -142,13 +121,12 @@ class Checkpoint:
         if self.read_identity() is None:
             return None
         try:
-            journal = read_note(self._state, identity)
-            return take_up(self._state, identity), int(journal or 0)
+            return take_up(self._state, identity)
         except Garbled as problem:
             raise _call_bad(problem) from None
         except NotKept as other:
             raise CheckpointRefused(
-                f"{self.directory} is the checkpoint of another watch: {other}; go on as that "
+                f"{self._directory} is the checkpoint of another watch: {other}; go on as that "
                 "one, or name a new directory, in which judging begins anew"
             ) from None
 

@@ -14,23 +14,22 @@ may yet turn out either way is undecided so far.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.rules import Rules
-from reassure_judge.trees import gather
 from reassure_judge.verdicts import Tally, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
-from reassure_pipeline.audit.archive_report import ArchiveReport
+from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
 from reassure_pipeline.audit.findings import Findings
 from reassure_pipeline.audit.passes import ALL, Judged, Known, Passes, Share, is_settled
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.fleet.aggregates import TimeBins
 from reassure_pipeline.fleet.facts import Facts
-from reassure_pipeline.fleet.totals import Present, Sums
+from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
@@ -75,13 +74,6 @@ class FirstOfEach:
     def count(self, kind: str) -> int:
         """Return how many of a kind there were."""
         return sum(times for key, times in self.times.items() if key[0] == kind)
-
-    def by_clause(self, kind: str) -> Counter[str]:
-        """Return how many of a kind there were, by clause."""
-        found: Counter[str] = Counter()
-        for (each, clause, _), times in self.times.items():
-            found[clause] += times if each == kind else 0
-        return +found
 
     def gather(self, *kinds: str) -> Findings:
         """Return the first of each of some kinds, in order, and when all of them were."""
@@ -176,18 +168,12 @@ class Watched:
     def sum_up(self) -> "Sum":
         """Return what it has come to so far; where facts are taken, nothing is judged after it."""
         self.passes.judging.end(self.times_ms)
-        chapters, total = self.passes.list_chapters(), Judged()
-        for _, _, judged in chapters:
-            total.add(judged)
-        return Sum(
-            Known.join([known for _, known, _ in chapters]),
-            total.tally,
-            self.passes.count_partitions(),
-            total.follow_ups,
-            self.findings,
-            total.facts,
-            tuple(self.passes.beginnings),
-        )
+        chapters, judged = self.passes.list_chapters(), Judged()
+        for _, _, each in chapters:
+            judged.add(each)
+        judged.partitions = self.passes.count_partitions()
+        known = Known.join([known for _, known, _ in chapters])
+        return Sum(known, judged, self.findings, tuple(self.passes.beginnings))
 
 
 @dataclass(slots=True)
@@ -195,95 +181,25 @@ class Sum:
     """What judging an archive, or a share of it, has come to; sums of these are the same again."""
 
     known: Known
-    tally: Tally
-    partitions: int
-    follow_ups: int
+    judged: Judged
+    """All but the findings."""
     findings: FirstOfEach
-    facts: Sums | None
-    """What is told beyond verdicts, where that was asked for."""
     beginnings: tuple[Beginning, ...]
     """Where each chapter begins that was judged."""
 
     def add(self, other: "Sum") -> None:
         """Take in what other shares came to; this is the first one's."""
-        if self.facts is not None and other.facts is not None:
-            self.facts.take_in(other.facts)
         self.known.add(other.known)
-        self.tally.add(other.tally)
-        self.partitions += other.partitions
-        self.follow_ups += other.follow_ups
+        self.judged.add(other.judged)
         self.findings.add(other.findings)
 
-
-class Outcome(NamedTuple):
-    """What is told of an archive beside its report."""
-
-    name: str
-    state: str
-    """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
-    findings: FirstOfEach
-    holes: int
-    damaged: int
-    """How many files could not be read to their end."""
-    lost: str
-    """Why it is not followed any more, "" where it is."""
-
-
-class Extent(NamedTuple):
-    """How much of an archive was judged."""
-
-    transactions: int
-    """Refused ones included; those before a snapshot are not."""
-    first_zxid: int
-    last_zxid: int
-    times_ms: tuple[int, int] | None = None
-    """When the first and the last of these was, by the server's clock."""
-
-    def reach(self, batch: Sequence[Transaction]) -> "Extent":
-        """Return the extent with the transactions that come next, of which there are some."""
-        first, last = batch[0], batch[-1]
-        return Extent(
-            self.transactions + len(batch),
-            first.zxid if self.first_zxid < 0 else self.first_zxid,
-            last.zxid,
-            (first.time_ms if self.times_ms is None else self.times_ms[0], last.time_ms),
-        )
+    def settle(self) -> Judged:
+        """Return all that it has come to, with the first finding of each clause."""
+        settled = self.findings.gather(VIOLATION, NOT_FOLLOWED)
+        return replace(self.judged, settled=settled, unsettled=self.findings.gather(UNSETTLED))
 
 
 NOTHING: Final = Extent(0, -1, -1)
-
-
-def report_archive(
-    archive: Archive,
-    extent: Extent,
-    holes: tuple[Hole, ...],
-    total: Sum,
-) -> ArchiveReport:
-    """Put together what one archive has come to; of findings it has the first of each clause."""
-    known = total.known
-    return ArchiveReport(
-        archive=archive,
-        transactions=extent.transactions,
-        partitions=total.partitions,
-        first_zxid=extent.first_zxid,
-        last_zxid=extent.last_zxid,
-        partial=known.unborn or bool(holes),
-        settled=total.findings.gather(VIOLATION, NOT_FOLLOWED),
-        open=total.findings.gather(UNSETTLED),
-        undecided=dict(sorted(total.tally.first_undecided.items())),
-        hidden=total.tally.facts,
-        explained=total.tally.explained,
-        follow_ups=total.follow_ups,
-        clusters=tuple(sorted(known.clusters)),
-        unjudged=gather(known.unjudged, known.clusters),
-        silent=known.silent,
-        earlier=known.earlier,
-        holes=holes,
-        torn_tail=None,
-        facts=total.facts,
-        beginnings=total.beginnings,
-        exercised=any(total.tally.exercised.values()),
-    )
 
 
 def report_watch(
@@ -292,7 +208,7 @@ def report_watch(
     """Put together what a watch has come to; findings count however few of them are kept."""
     tally = Tally()
     for _, total in archives:
-        tally.add(total.tally)
+        tally.add(total.judged.tally)
         for (_, clause, _), times in total.findings.times.items():
             tally.exercised[clause] += times - 1
     report = report_audit(profile, tally, [archive for archive, _ in archives])

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from reassure_judge.rules import Rules
 from reassure_pipeline.archives.archive import find_archives
-from reassure_pipeline.audit.archive_report import ArchiveReport
+from reassure_pipeline.audit.archive_report import ArchiveReport, report_archive
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.watch.checkpoint import Journal
@@ -28,10 +28,8 @@ from reassure_pipeline.watch.judge import (
     NOTHING,
     FirstOfEach,
     Options,
-    Outcome,
     Sum,
     Watched,
-    report_archive,
 )
 from reassure_pipeline.watch.on_spark import SpreadWatched
 from reassure_pipeline.watch.same_history import SameHistories
@@ -63,7 +61,6 @@ class ArchiveStatus(NamedTuple):
 
     name: str
     state: str
-    """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
     transactions: int
     partitions: int
     last_zxid: int
@@ -115,6 +112,18 @@ class ArchiveWatch:
     def is_caught_up(self) -> bool:
         """Whether the last look came to the end of what there is."""
         return self.follower.is_caught_up or self.lost is not None
+
+    @property
+    def findings(self) -> FirstOfEach:
+        """What was found so far."""
+        return FirstOfEach() if self.watched is None else self.watched.findings
+
+    @property
+    def state(self) -> str:
+        """`waiting` for a first transaction, `behind`, `caught up`, or `lost`."""
+        if self.watched is None:
+            return "waiting"
+        return "lost" if self.lost is not None else "caught up" if self.is_caught_up else "behind"
 
     def judge(self, note: Note = _note_nothing) -> Iterator[list[Alert]]:
         """Judge what was added since; yield what there is to tell after every part of it.
@@ -177,10 +186,7 @@ class ArchiveWatch:
 
     def find_status(self) -> ArchiveStatus:
         """Return how it is doing."""
-        watched = self.watched
-        state = "caught up" if self.is_caught_up else "behind"
-        if watched is None or self.lost is not None:
-            state = "waiting" if watched is None else "lost"
+        watched, state = self.watched, self.state
         last_ms = 0 if self.extent.times_ms is None else self.extent.times_ms[1]
         behind_s = time.time() - last_ms / 1000 if state == "behind" else 0.0
         return ArchiveStatus(
@@ -194,20 +200,14 @@ class ArchiveWatch:
             None if watched is None else watched.look(),
         )
 
-    def stand(self) -> Outcome:
-        """Return what is told of it beside its report."""
-        findings = FirstOfEach() if self.watched is None else self.watched.findings
-        lost = "" if self.lost is None else str(self.lost)
-        holes, state = len(self.follower.holes), self.find_status().state
-        return Outcome(self.name, state, findings, holes, self.damaged, lost)
-
     def report(self) -> tuple[ArchiveReport, Sum] | None:
         """Return what it has come to; None where there was no transaction."""
         archive = self.follower.archive
         if self.watched is None or archive is None:
             return None
-        total = self.watched.sum_up()
-        return report_archive(archive, self.extent, self.watched.holes, total), total
+        total, holes = self.watched.sum_up(), self.watched.holes
+        found = total.known, total.settle(), total.beginnings, holes
+        return report_archive(archive, self.extent, *found), total
 
 
 class Teller:
@@ -361,9 +361,9 @@ class Watch:
         found: Counter[tuple[str, str]] = Counter()
         exercised: set[str] = set()
         for archive in self.archives:
+            for (kind, clause, _), times in archive.findings.times.items():
+                found[kind, clause] += times
             if archive.watched is not None:
-                for (kind, clause, _), times in archive.watched.findings.times.items():
-                    found[kind, clause] += times
                 exercised |= archive.watched.list_exercised()
         rate = self._rate.measure(now, transactions)
         archives = tuple(archive.find_status() for archive in self.archives)

@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.rules import Rules
 from reassure_pipeline.archives.archive import Archive
 from reassure_pipeline.archives.beginnings import Base, Restart
-from reassure_pipeline.audit.collections import rare_collections
-from reassure_pipeline.audit.passes import Share
+from reassure_pipeline.audit.passes import Judged, Share
+from reassure_pipeline.audit.processes import rare_collections
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert
 from reassure_pipeline.watch.judge import FirstOfEach, Options, Sum, Watched
@@ -133,19 +133,22 @@ class SpreadWatched:
 
     def look(self) -> Present | None:
         """Return how partitions and controllers stand so far, where facts are taken."""
-        taken = [total.facts.present for total in self._sums if total.facts is not None]
+        taken = [each.facts.present for each in self._judged() if each.facts is not None]
         present = Present()
         for each in taken:
             present.take_in(each)
         return present if taken and self.times_ms is not None else None
 
+    def _judged(self) -> list[Judged]:
+        return [total.judged for total in self._sums]
+
     def count_partitions(self) -> int:
         """Return how many partitions were met."""
-        return sum(total.partitions for total in self._sums)
+        return sum(each.partitions for each in self._judged())
 
     def list_exercised(self) -> set[str]:
         """Return the clauses that were put to the test."""
-        return {clause for total in self._sums for clause in total.tally.exercised}
+        return {clause for each in self._judged() for clause in each.tally.exercised}
 
     def sum_up(self) -> Sum:
         """Return what all shares have come to so far."""
