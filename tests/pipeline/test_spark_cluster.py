@@ -62,7 +62,7 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
             [str(java.path), "-Xmx256m", "-cp", jars, *arguments],
             env={
                 "PATH": os.environ["PATH"],
-                "JAVA_HOME": str(java.home),
+                "JAVA_HOME": str(java.path.resolve().parent.parent),
                 # Executors are started with it, too.
                 "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
                 "SPARK_HOME": str(HOME),

@@ -45,7 +45,7 @@ class Node:
     """A node: data, access control list and stat, all as the server keeps them.
 
     `cversion` counts children created; what clients see under that name also counts the deleted
-    ones and is `client_cversion`.  Times are milliseconds since 1970.  `children` are names.
+    ones.  Times are milliseconds since 1970.  `children` are names.
     """
 
     data: bytes
@@ -60,16 +60,6 @@ class Node:
     ephemeral_owner: int = 0
     pzxid: int = 0
     children: set[str] | None = None
-
-    @property
-    def num_children(self) -> int:
-        """How many children the node has."""
-        return len(self.children) if self.children else 0
-
-    @property
-    def client_cversion(self) -> int:
-        """The child version that clients are told: children created plus children deleted."""
-        return self.cversion * 2 - self.num_children
 
 
 @dataclass(frozen=True, slots=True)

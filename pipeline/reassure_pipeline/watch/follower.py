@@ -154,6 +154,13 @@ class Follower:
                 yield from self._read_file(file, is_last=path == files[-1])
         self.is_caught_up = True
 
+    def read_all(self) -> list[Transaction]:
+        """Return what was added since the last call. Raises `DamagedLog` wherever there is some."""
+        found = [each for batch in self.read() for each in batch]
+        for damage in self.damaged:
+            raise damage
+        return found
+
     def _list(self) -> list[Path]:
         """Return the file that is being read and those after it; what is older is read."""
         try:
