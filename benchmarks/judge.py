@@ -55,7 +55,7 @@ def route(path: Path) -> None:
     """Decode all there is, and find out what each write means."""
     for archive in find_archives([path]):
         rules = make_rules(PROFILE, get_profile(PROFILE))
-        routing = Routing(archive.begins, load_base(archive), rules, keep_keys=False)
+        routing = Routing(archive.begins, load_base(archive), rules)
         routing.begin()
         for transaction in read_archive(archive):
             routing.feed(transaction)

@@ -61,7 +61,7 @@ def test_each_topic_is_judged_in_one_share() -> None:
     seen, judged = [], []
     for index in range(3):
         share = Share(index, 3)
-        routing = Routing(BEGINNING, None, rules, keep_keys=False, share=share)
+        routing = Routing(BEGINNING, None, rules, share=share)
         judging = Judging(rules)
         observations = [each for one in history for each in routing.feed(one)]
         for each in observations:
@@ -70,7 +70,7 @@ def test_each_topic_is_judged_in_one_share() -> None:
         judged.append(judging.sum_up().partitions)
     assert sum(judged) == 80
     assert min(judged) > 0
-    routing = Routing(BEGINNING, None, rules, keep_keys=False)
+    routing = Routing(BEGINNING, None, rules)
     assert max(seen) < sum(len(routing.feed(one)) for one in history)
 
 

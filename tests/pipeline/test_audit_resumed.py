@@ -14,8 +14,8 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import Since
+from reassure_pipeline.audit import local as engine
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.local import local as engine
 from reassure_pipeline.audit.processes import Budget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints import audits as resuming

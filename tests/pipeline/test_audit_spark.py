@@ -17,7 +17,6 @@ from zlib import adler32
 import pyarrow.parquet
 import pytest
 
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Observation
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
@@ -34,7 +33,7 @@ from reassure_pipeline.archives.archive import (
 from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.findings import LISTED_FINDINGS
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.passes import Judged, Routing, Share
+from reassure_pipeline.audit.passes import Judged, Options, Routing, Share
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.spark.audit import (
     Misfits,
@@ -83,7 +82,7 @@ def _make_plan(
     rules = make_rules(profile, get_profile(profile))
     archives = find_archives(folders, members, since, damaged=damaged)
     bases = [load_base(archive) for archive in archives]
-    return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS, facts=True)
+    return Plan(rules, archives, bases, shares, Options(at_rest=at_rest, facts=True))
 
 
 def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
@@ -154,7 +153,7 @@ def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observati
     """Return what a share makes of what it is sent of the only archive."""
     ((archive,), (base,)) = plan.archives, plan.bases
     mine = Share(share, plan.shares)
-    routing = Routing(archive.begins, base, plan.rules, keep_keys=False, share=mine)
+    routing = Routing(archive.begins, base, plan.rules, share=mine)
     return [*routing.begin(), *(seen for each in records for seen in routing.feed(decode(each)))]
 
 

@@ -15,7 +15,6 @@ import pytest
 from click.testing import CliRunner
 
 from reassure_conformance.cli.audit import audit as verb
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
@@ -24,6 +23,7 @@ from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
 from reassure_pipeline.audit.findings import Findings
 from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import DEFAULTS
 from reassure_pipeline.audit.processes import Budget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
@@ -174,9 +174,8 @@ def test_an_interrupt_leaves_what_was_done_and_no_noise(tmp_path: Path) -> None:
 def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> Plan:
     archives = find_archives([folder])
     bases = [load_base(archive) for archive in archives]
-    options = {"at_rest": False, "min_insync_replicas": 1, "grace_ms": GRACE_MS}
     rules = make_rules(PROFILE, READINGS)
-    return Plan(rules, archives, bases, shares, **options, done=frozenset(done))
+    return Plan(rules, archives, bases, shares, DEFAULTS, done=frozenset(done))
 
 
 def _address(plan: Plan) -> dict[int, list[Any]]:

@@ -16,11 +16,11 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watch.follower import TakenBack
-from reassure_pipeline.watch.judge import Options
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Teller, Watch
 from reassure_pipeline.watch.same_history import SameHistory
 from reassure_spec.readings import get_profile

@@ -15,10 +15,11 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory, write_archive
+from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch import on_spark as watch_spark
 from reassure_pipeline.watch.alerts import Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL
-from reassure_pipeline.watch.judge import Options, report_watch
+from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Status
 from reassure_pipeline.watch.on_spark import Answer, Work, judge_share
 from reassure_spec.readings import get_profile

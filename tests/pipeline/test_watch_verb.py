@@ -20,9 +20,9 @@ from reassure_conformance.report.watch_view import render_status
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
 from reassure_pipeline.watch.checkpoint import JOURNAL, Journal
-from reassure_pipeline.watch.judge import Options
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Teller, Watch
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import GrowingLog

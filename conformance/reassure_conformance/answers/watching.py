@@ -19,12 +19,13 @@ from reassure_judge.protocols import make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
 from reassure_pipeline.audit.observed import sort_paths
+from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.audit.recogniser import Recogniser
 from reassure_pipeline.checkpoints.files import own_directory
 from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, Checkpoint, Journal
-from reassure_pipeline.watch.judge import Options, report_watch
+from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,

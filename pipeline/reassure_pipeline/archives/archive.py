@@ -17,20 +17,17 @@ files show (`reassure_zookeeper.ensemble`).
   exactly the tree at that zxid (`Base`).
 * `middle`: neither. What was there is not known, except for clusters that are born later on.
 
-A snapshot that ends before the logs begin is of no use: who came and went between is not known, and
-judging from a stale tree would blame the innocent.
+A snapshot that ends before the logs begin is of no use: who came and went between is not known.
 
 **Holes.** Zxids of one leader are consecutive. Where a zxid is left out, between two files or
 inside one, transactions are missing; what is found after that is not certain.
 
-**Behind a hole.** A snapshot that lies behind shows what was there by then, whatever is missing
-before: judging begins anew from it (`find_restart`), and what follows is as certain as where a
-history begins from a snapshot. So a history is judged in *chapters*, each with a beginning of its
+**Behind a hole.** A snapshot that lies behind shows what was there by then: judging begins anew
+from it (`find_restart`), so that a history is judged in *chapters*, each with a beginning of its
 own. What lies between a hole and the next chapter is judged, and is not certain. A snapshot *lies
 behind* a hole if nothing that is missing can have come after it, nor the hole be in what leads from
 it to the tree that judging begins from. What a member logged and nobody took over is in none: its
-snapshots from then are left out. Where two files contradict each other nobody knows of which of
-them a snapshot is.
+snapshots from then are left out. Where two files contradict each other none is taken.
 
 **Damage.** A log is first read as if it were whole, which costs nothing. Where it turns out not to
 be, the work begins anew on what a survey says can be read (`contain`): from then on every piece is
@@ -125,17 +122,17 @@ class Since(NamedTuple):
     time_ms: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FileFacts:
     """What reading one log file, or a piece of one, has shown."""
 
     path: Path
-    first_zxid: int
+    first_zxid: int = -1
     """-1 where the file has no transaction."""
-    last_zxid: int
-    judged: int
+    last_zxid: int = -1
+    judged: int = 0
     """Transactions after the base of the archive, refused ones included."""
-    tail: TornTail | None
+    tail: TornTail | None = None
     unjudged: Mapping[str, int] = field(default_factory=dict)
     """How often each tree was written of which nothing was handed on to the judge."""
     times_ms: tuple[int, int] | None = None

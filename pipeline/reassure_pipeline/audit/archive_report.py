@@ -1,7 +1,7 @@
 """What an audit found in one archive."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -160,15 +160,7 @@ class ArchiveReport:
             "unread": [str(file) for file in self.archive.unread],
             "holes": [self._describe_hole(hole) for hole in self.holes],
             "damages": [
-                {
-                    "file": str(damage.file),
-                    "offset": damage.offset,
-                    "stop": damage.stop,
-                    "reason": damage.reason,
-                    "after": damage.after,
-                    "before": damage.before,
-                }
-                for damage in self.archive.damages
+                {**asdict(damage), "file": str(damage.file)} for damage in self.archive.damages
             ],
             "divergences": [
                 {
@@ -182,9 +174,7 @@ class ArchiveReport:
                 }
                 for each in self.archive.divergences
             ],
-            "torn_tail": None
-            if tail is None
-            else {"file": str(tail.file), "offset": tail.offset, "reason": tail.reason},
+            "torn_tail": None if tail is None else {**asdict(tail), "file": str(tail.file)},
         }
 
     def find_foreign(self) -> Iterator[str]:

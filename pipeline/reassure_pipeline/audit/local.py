@@ -6,9 +6,8 @@ what is written about topics that are another's, and judges its own (`Share`). B
 engines answer the same report.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -36,7 +35,7 @@ from reassure_pipeline.audit.archive_report import (
     report_files,
 )
 from reassure_pipeline.audit.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.audit.passes import Judged, Known, Passes, Share, settle_chapters
+from reassure_pipeline.audit.passes import Judged, Known, Options, Passes, Share, settle_chapters
 from reassure_pipeline.audit.processes import (
     NO_BUDGET,
     Budget,
@@ -59,11 +58,10 @@ from reassure_pipeline.checkpoints.audits import (
     write_plan,
 )
 from reassure_pipeline.checkpoints.files import own_directory
-from reassure_pipeline.fleet.facts import Facts
 from reassure_spec.readings import Readings
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import TornTail, is_next
+from reassure_zookeeper.txnlog import is_next
 
 
 def audit_local(
@@ -100,12 +98,7 @@ def audit_local(
     `KeptElsewhere`.
     """
     rules = make_rules(profile, readings)
-    options: dict[str, Any] = {
-        "keep_keys": at_rest,
-        "min_insync_replicas": min_insync_replicas,
-        "grace_ms": grace_ms,
-        "facts": facts,
-    }
+    options = Options(at_rest, min_insync_replicas, grace_ms, facts)
     with ExitStack() as stack:
         if resume is not None:
             stack.enter_context(own_directory(resume))
@@ -121,7 +114,7 @@ def audit_local(
             if resume is not None:
                 surveyed = any(a.damages or (a.surveyed and not a.members) for a in archives)
                 write_plan(resume, Plan(jobs, surveyed))
-                identity = {"profile": profile, "readings": readings.as_dict(), **options}
+                identity = {"profile": profile, "readings": readings.as_dict(), **options._asdict()}
                 keepers = [Keeper(resume, identity, Share(n, jobs), say) for n in range(jobs)]
             shares = [
                 _ShareAudit(archives, rules, Share(number, jobs), keeper, options)
@@ -196,14 +189,13 @@ class _ShareAudit:
         rules: Rules[Any, Any],
         share: Share,
         keeper: Keeper | None,
-        options: Mapping[str, Any],
+        options: Options,
     ) -> None:
         self._archives = archives
         self._rules = rules
         self._share = share
         self._keeper = keeper
-        self._options = dict(options)
-        self._facts = self._options.pop("facts")
+        self._options = options
         self.limits: Limits | None = None
 
     def count_done(self) -> int:
@@ -245,9 +237,8 @@ class _ShareAudit:
         kept = None if self._keeper is None else self._keeper.load(archive)
         if kept is None:
             base = load_base(archive)
-            options = {"share": self._share, **self._options}
-            facts = Facts(archive.name, self._rules) if self._facts else None
-            return _LocalAudit(archive, base, Passes(archive, base, self._rules, options, facts))
+            passes = Passes(archive, base, self._rules, self._options, self._share)
+            return _LocalAudit(archive, base, passes)
         assert isinstance(kept, _LocalAudit)
         kept.archive = archive
         return kept
@@ -311,9 +302,11 @@ class _LocalAudit:
         self.done = 0
         """How many transactions were judged."""
         self._files: list[FileFacts] = []
-        """Of the pieces that were read, the last one not included."""
+        """Of the pieces that were begun."""
         self._marks: list[Mark] = []
-        self._reading = _Reading()
+        """Of those that were read, the last one not included."""
+        self._offset = 0
+        """The byte of the last piece behind the last batch that was judged whole; 0 for none."""
         self._stopped = False
 
     def __getstate__(self) -> dict[str, Any]:
@@ -326,33 +319,24 @@ class _LocalAudit:
         `pause` is called between two batches, with the piece and how much of it was read.
         """
         pieces, self._stopped = self.archive.pieces, False
-        for number in range(len(self._files), len(pieces)):
-            if number > len(self._files):
-                self._close(pieces[number - 1])
+        for number in range(max(0, len(self._files) - 1), len(pieces)):
+            if number == len(self._files):
+                if number:
+                    self._marks.append(mark_piece(pieces[number - 1], self._offset))
+                self._files.append(FileFacts(pieces[number].path))
+                self._offset = 0
             self._read_piece(pieces[number], grant, pause)
             if self._stopped:
                 return
 
-    def _close(self, piece: Piece) -> None:
-        """Note what a piece came to, as the next one is begun."""
-        self._files.append(self._sum_up_piece(piece))
-        self._marks.append(mark_piece(piece, self._reading.offset))
-        self._reading = _Reading()
-
-    def _sum_up_piece(self, piece: Piece) -> FileFacts:
-        reading = self._reading
-        found = reading.first, reading.last, reading.judged, reading.tail
-        holes = tuple(reading.holes)
-        return FileFacts(piece.path, *found, times_ms=reading.times_ms, holes=holes)
-
     def _read_piece(
         self, piece: Piece, grant: Callable[[int], int], pause: Callable[[Piece, int], None]
     ) -> None:
-        reading = self._reading
+        facts = self._files[-1]
         file = open_piece(piece)
         file.decode = self._passes.make_decoder()
-        if reading.offset:
-            file.offset, file.last_zxid = reading.offset, reading.last
+        if self._offset:
+            file.offset, file.last_zxid = self._offset, facts.last_zxid
         for batch in file.batches():
             if self._begins_anew(piece, batch[0].zxid):
                 self._read_piece(piece, grant, pause)
@@ -365,20 +349,21 @@ class _LocalAudit:
             if granted < len(batch):
                 self._stopped = True
                 return
-            reading.offset, reading.last = file.offset, file.last_zxid
+            self._offset, facts.last_zxid = file.offset, file.last_zxid
             pause(piece, file.offset - piece.start)
-        reading.offset, reading.tail = file.offset, file.tail
+        self._offset, facts.tail = file.offset, file.tail
 
     def _begins_anew(self, piece: Piece, zxid: int) -> bool:
         """See how a batch goes on from the last; answer whether judging begins anew behind it."""
-        reading = self._reading
-        if not reading.offset:
-            reading.first = zxid
+        facts = self._files[-1]
+        if not self._offset:
+            facts.first_zxid = zxid
             return self._meet_holes(zxid, check_joint(self._find_before(), piece.path, zxid))
-        if is_next(reading.last, zxid):
+        if is_next(facts.last_zxid, zxid):
             return False
-        hole = Hole(reading.last, zxid)
-        reading.holes.add(hole)
+        hole = Hole(facts.last_zxid, zxid)
+        if hole not in facts.holes:  # judging may have begun anew behind it
+            facts.holes += (hole,)
         return self._meet_holes(zxid, hole)
 
     def _meet_holes(self, first: int, joint: Hole | None) -> bool:
@@ -399,7 +384,7 @@ class _LocalAudit:
 
     def _find_before(self) -> FileFacts | None:
         before: FileFacts | None = None
-        for facts in self._files:
+        for facts in self._files[:-1]:
             before = join_facts(before, facts)
         return before
 
@@ -409,54 +394,35 @@ class _LocalAudit:
             for transaction in part:
                 for seen in feed(transaction):
                     observe(seen)
-        reading, self._after = self._reading, batch[-1].zxid
+        facts, self._after = self._files[-1], batch[-1].zxid
         self.done += len(batch)
-        reading.judged += len(batch)
-        first_ms = batch[0].time_ms if reading.times_ms is None else reading.times_ms[0]
-        reading.times_ms = first_ms, batch[-1].time_ms
+        facts.judged += len(batch)
+        first_ms = batch[0].time_ms if facts.times_ms is None else facts.times_ms[0]
+        facts.times_ms = first_ms, batch[-1].time_ms
 
     def keep(self, keeper: Keeper) -> None:
         """Put aside what was judged so far."""
-        piece = self.archive.pieces[len(self._files)]
-        marks = [*self._marks, mark_piece(piece, self._reading.offset)]
+        piece = self.archive.pieces[len(self._files) - 1]
+        marks = [*self._marks, mark_piece(piece, self._offset)]
         keeper.save(self.archive, marks, self._plans, self.done, self)
 
     def finish(self) -> None:
         """Judge what must be true at the end, if it was come to."""
-        judging = self._passes.judging
-        if not self._stopped:
-            for rest in self._passes.routing.finish():
-                judging.rest(rest)
-        judging.end(find_times(self._list_files()))
-
-    def _list_files(self) -> list[FileFacts]:
-        return [*self._files, self._sum_up_piece(self.archive.pieces[len(self._files)])]
+        times_ms = find_times(self._files)
+        if self._stopped:
+            self._passes.judging.end(times_ms)
+        else:
+            self._passes.finish(times_ms)
 
     def sum_up(self) -> Judged:
         """Return what judging this share came to, its findings told apart."""
         chapters = self._passes.list_chapters()
         self.known = Known.join([known for _, known, _ in chapters])
-        holes = find_gaps_amid(self.archive, self._list_files(), self._base_holes)
+        holes = find_gaps_amid(self.archive, self._files, self._base_holes)
         return settle_chapters(chapters, holes, self._passes.count_partitions())
 
     def report(self, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""
         judged_to, beginnings = self._after if self._stopped else None, self._passes.beginnings
-        found = self.archive, self._list_files(), self.known, judged, beginnings
+        found = self.archive, self._files, self.known, judged, beginnings
         return report_files(*found, self._base_holes, judged_to)
-
-
-@dataclass(slots=True)
-class _Reading:
-    """What reading a piece has come to so far."""
-
-    first: int = -1
-    last: int = -1
-    """The last zxid before `offset`."""
-    judged: int = 0
-    offset: int = 0
-    """The byte behind the last batch that was judged whole; 0 where there was none."""
-    tail: TornTail | None = None
-    times_ms: tuple[int, int] | None = None
-    holes: set[Hole] = field(default_factory=set)
-    """Those inside it, up to `offset`."""

@@ -5,9 +5,8 @@
    archive: which clusters were born in it, and what was under way when it began.
 2. `Judging` takes the observations of some partitions, those of one partition in order.
 
-The passes share nothing but what they hand on, so both can be spread by topic: to workers and
-processes that each take in what concerns a cluster as a whole, and leave out what is written about
-topics that are not in their `Share`.
+Both can be spread by topic: workers and processes take in what concerns a cluster as a whole, and
+leave out what is written about topics that are not in their `Share`.
 
 **What is settled.** A rejected write is a violation only if the history before it is known. Where
 it is not, the same finding is *unsettled*, and the clause is unknown rather than violated:
@@ -46,7 +45,7 @@ from reassure_pipeline.archives.archive import BEGINNING, MIDDLE, SNAPSHOT, Arch
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
 from reassure_pipeline.audit.findings import Findings
 from reassure_pipeline.fleet.facts import Facts
-from reassure_pipeline.fleet.totals import Sums
+from reassure_pipeline.fleet.totals import Move, Sums
 from reassure_zookeeper.codec import decode, decode_unless
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
@@ -93,6 +92,24 @@ def choose_share(chroot: str, topic: str, of: int) -> int:
 
 
 ALL: Final = Share(0, 1)
+
+
+class Options(NamedTuple):
+    """How archives are judged."""
+
+    at_rest: bool = False
+    """Whether the end of a history counts as a rest: what is owed by then is judged too."""
+    min_insync_replicas: int = 1
+    """What the brokers' own files say, which are not in ZooKeeper."""
+    grace_ms: int = GRACE_MS
+    """How long a change may be news (`reassure_judge.doubt`)."""
+    facts: bool = False
+    """Whether facts are taken beside (`fleet.facts`)."""
+    strict: bool = False
+    """Whether a watch tells what is not followed as a violation."""
+
+
+DEFAULTS: Final = Options()
 
 
 @dataclass(slots=True)
@@ -172,24 +189,23 @@ class Routing:
         begins: str,
         base: Base | None,
         rules: Rules[Any, Any],
-        *,
-        keep_keys: bool,
-        min_insync_replicas: int = 1,
-        grace_ms: int = GRACE_MS,
+        options: Options = DEFAULTS,
         share: Share = ALL,
     ) -> None:
         self.known = Known(begins)
         self.rules = rules
         self.router = rules.make_router(
-            grace_ms, whole=begins == BEGINNING, min_insync_replicas=min_insync_replicas
+            options.grace_ms,
+            whole=begins == BEGINNING,
+            min_insync_replicas=options.min_insync_replicas,
         )
         self._share = share
         self._own()
         self._base = base
-        self._calm_ms = 0 if base is None else base.news_ms + grace_ms
-        self._keys: set[Key] | None = set() if keep_keys else None
+        self._calm_ms = 0 if base is None else base.news_ms + options.grace_ms
+        self._keys: set[Key] | None = set() if options.at_rest else None
         self._zxid = self._time_ms = 0
-        self._watchful = begins != BEGINNING or keep_keys
+        self._watchful = begins != BEGINNING or options.at_rest
 
     def __setstate__(self, kept: dict[str, Any]) -> None:
         """Take up what was put aside."""
@@ -381,21 +397,23 @@ class Passes:
         archive: Archive,
         base: Base | None,
         rules: Rules[Any, Any],
-        options: dict[str, Any],
-        facts: Facts | None = None,
+        options: Options = DEFAULTS,
+        share: Share = ALL,
+        tell: Callable[[Move], None] | None = None,
     ) -> None:
+        """Begin; `tell`, where given, is told of every reassignment (`Facts`)."""
         self._rules = rules
-        self._options = options
-        """Of `Routing`."""
-        self._facts = facts
+        self._given = options, share
+        wanted = options.facts or tell is not None
+        self.facts = Facts(archive.name, rules, tell) if wanted else None
         self.beginnings = [Beginning(archive.snapshot, -1 if base is None else base.zxid)]
         self.coming: list[Restart] = []
         """Where judging begins anew, once it has come to there."""
         self._ended: list[Chapter] = []
         self._met: set[Key] = set()
         """The partitions of those chapters."""
-        self.routing = Routing(archive.begins, base, rules, **options)
-        self.judging = Judging(rules, facts)
+        self.routing = Routing(archive.begins, base, rules, options, share)
+        self.judging = Judging(rules, self.facts)
         self.judging.begin(self.routing.begin())
 
     @property
@@ -428,8 +446,8 @@ class Passes:
         snapshot, base = self.coming.pop(0)
         self._ended.append(self._end_chapter())
         self._met.update(self.judging.partitions)
-        self.routing = Routing(SNAPSHOT, base, self._rules, **self._options)
-        self.judging = Judging(self._rules, self._facts)
+        self.routing = Routing(SNAPSHOT, base, self._rules, *self._given)
+        self.judging = Judging(self._rules, self.facts)
         self.judging.begin_anew(self.routing.begin(), base.time_ms)
         # What is wrong as it stands there was told when it was written, or was written in the hole.
         self.judging.tally.violations.clear()
@@ -442,6 +460,12 @@ class Passes:
     def list_chapters(self) -> list[Chapter]:
         """Return what the chapters have come to so far."""
         return [*self._ended, self._end_chapter()]
+
+    def finish(self, times_ms: tuple[int, int] | None) -> None:
+        """Judge what must be true at the end, which the history has come to."""
+        for rest in self.routing.finish():
+            self.judging.rest(rest)
+        self.judging.end(times_ms)
 
     def list_exercised(self) -> set[str]:
         """Return the clauses that were put to the test."""

@@ -3,9 +3,8 @@
 `Facts` takes the observations of some partitions of one archive, those of one partition in order,
 beside the judge and whatever the judge says of them. What it keeps while it goes is little for each
 partition and each cluster; what remains in the end is bounded, and is the same sum however the
-history was spread (`fleet.aggregates`). What is told of single partitions, moves, terms
-or elections is told of the first `LISTED` by a rule that stands beside each in `_Rules`; counts are
-always whole.
+history was spread (`fleet.aggregates`). Of single partitions, moves, terms or elections
+the first `LISTED` by a rank are told (`fleet.totals`); counts are always whole.
 
 **What counts.** A partition is *offline* while it has no leader; *under-replicated* while fewer of
 its assigned replicas are in sync than are assigned, which is told apart for the time in which a
@@ -19,7 +18,7 @@ first transaction on for what lasts, and has no duration.
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from reassure_judge.history import (
     AssignedWritten,
@@ -56,30 +55,14 @@ _LISTED_STEPS: Final = 100
 
 
 @dataclass(slots=True)
-class _Flight:
-    """A reassignment under way."""
-
-    route: str
-    zxid: int | None
-    started_ms: int | None
-    before: ReplicaList
-    first_target: ReplicaList
-    target: ReplicaList
-    epoch: int
-    leaders: list[int]
-    changes: int = 0
-    drops: int = 0
-    dropped: list[ReplicaList] = field(default_factory=list)
-
-
-@dataclass(slots=True)
 class _Partition:
     """What is kept of a partition while the history is read."""
 
     assigned: ReplicaList | None = None
     leader: int = NO_LEADER
     isr: ReplicaList | None = None
-    flight: _Flight | None = None
+    flight: Move | None = None
+    """The reassignment under way, as far as it has come."""
     kind: str = ""
     since_ms: int | None = None
     """Since when it is of that kind, None for since the beginning."""
@@ -155,7 +138,7 @@ class Facts:
             self.observe(seen._replace(time_ms=time_ms))
         for key, one in self._partitions.items():
             if one.flight is not None and key not in moving:
-                self._end(key, one, one.flight, (None, None), time_ms)
+                self._end(one, one.flight, (None, None), time_ms)
             self._weigh(one, time_ms)
         for chroot, cluster in self._clusters.items():
             if chroot not in led:
@@ -181,10 +164,8 @@ class Facts:
                 self._compare(seen, one, state.leader, state.isr)
             one.isr, one.leader = state.isr, state.leader
             flight = one.flight
-            if flight is not None and state.leader != NO_LEADER:
-                led = flight.leaders
-                if (not led or led[-1] != state.leader) and len(led) < _LISTED_STEPS:
-                    led.append(state.leader)
+            if flight is not None and state.leader not in (NO_LEADER, *flight.leaders[-1:]):
+                one.flight = flight._replace(leaders=_list_with(flight.leaders, state.leader))
         self._weigh(one, self._find_since(seen))
 
     def _compare(self, seen: Observation, one: _Partition, leader: int, isr: ReplicaList) -> None:
@@ -222,83 +203,64 @@ class Facts:
         if flight is None or assigned is None:
             return
         gone = tuple(replica for replica in before if replica not in assigned)
-        if gone and {*assigned} != {*flight.target}:
-            flight.drops += 1
+        if gone and {*assigned} != {*flight.last_target}:
+            dropped = _list_with(flight.dropped, gone)
+            one.flight = flight._replace(drops=flight.drops + 1, dropped=dropped)
             self._sums.moves["dropped"] += len(gone)
-            if len(flight.dropped) < _LISTED_STEPS:
-                flight.dropped.append(gone)
 
     def _on_flight(self, seen: Observation) -> None:
         one, target, now = self._get(seen), self._find_target(seen.event), seen.time_ms
-        before = one.assigned or ()
         flight = one.flight
         if target is not None and flight is None:
-            led = [] if one.leader == NO_LEADER else [one.leader]
-            zxid, since = (None, None) if seen.given else (seen.zxid, now)
-            route = self._find_route(seen.event)
-            one.flight = _Flight(route, zxid, since, before, target, target, one.epoch, led)
+            one.flight = self._begin_move(seen, one, target)
             if not seen.given:
                 self._sums.moves["started"] += 1
                 self._sums.bins.add("reassignments.started", now)
-        elif target is not None and flight is not None and target != flight.target:
-            flight.target = target
-            flight.changes += 1
+        elif target is not None and flight is not None and target != flight.last_target:
+            one.flight = flight._replace(last_target=target, changes=flight.changes + 1)
         if type(seen.event) is ListsWritten:
             self._assign(one, _find_assigned(seen.event))
-        if target is None and flight is not None:
+        if target is None and one.flight is not None:
             end = (None, None) if self._is_anew else (seen.zxid, now)
-            self._end(seen[:3], one, flight, end, now)
+            self._end(one, one.flight, end, now)
         self._weigh(one, self._find_since(seen))
 
+    def _begin_move(self, seen: Observation, one: _Partition, target: ReplicaList) -> Move:
+        return Move(
+            *(self._archive, *seen[:3]),
+            route=self._find_route(seen.event),
+            first_zxid=None if seen.given else seen.zxid,
+            last_zxid=None,
+            started_ms=None if seen.given else seen.time_ms,
+            ended_ms=None,
+            outcome=UNDER_WAY,
+            changes=0,
+            before=one.assigned or (),
+            first_target=target,
+            last_target=target,
+            after=(),
+            drops=0,
+            dropped=(),
+            leaders=() if one.leader == NO_LEADER else (one.leader,),
+            first_epoch=one.epoch,
+            last_epoch=one.epoch,
+        )
+
     def _end(
-        self,
-        place: tuple[str, str, int],
-        one: _Partition,
-        flight: _Flight,
-        end: tuple[int | None, int | None],
-        now_ms: int,
+        self, one: _Partition, flight: Move, end: tuple[int | None, int | None], now_ms: int
     ) -> None:
-        after = one.assigned or ()
-        if {*after} == {*flight.target}:
+        after = {*(one.assigned or ())}
+        if after == {*flight.last_target}:
             outcome = COMPLETED
         else:
-            outcome = TAKEN_BACK if {*after} == {*flight.before} else GIVEN_UP
+            outcome = TAKEN_BACK if after == {*flight.before} else GIVEN_UP
         one.flight = None
-        move = self._make_move(place, one, flight, outcome, end)
+        move = _stand(one, flight)._replace(last_zxid=end[0], ended_ms=end[1], outcome=outcome)
         self._sums.bins.add("reassignments.ended", now_ms)
         if move.duration_ms is not None:
             self._sums.durations.add(move.duration_ms)
             self._sums.longest.add(move)
         self._count_move(move)
-
-    def _make_move(
-        self,
-        place: tuple[str, str, int],
-        one: _Partition,
-        flight: _Flight,
-        outcome: str,
-        end: tuple[int | None, int | None],
-    ) -> Move:
-        return Move(
-            self._archive,
-            *place,
-            flight.route,
-            flight.zxid,
-            end[0],
-            flight.started_ms,
-            end[1],
-            outcome,
-            flight.changes,
-            flight.before,
-            flight.first_target,
-            flight.target,
-            one.assigned or (),
-            flight.drops,
-            tuple(flight.dropped),
-            tuple(flight.leaders),
-            flight.epoch,
-            one.epoch,
-        )
 
     def _count_move(self, move: Move) -> None:
         moves = self._sums.moves
@@ -393,8 +355,7 @@ class Facts:
         present = Present()
         for key, one in self._partitions.items():
             if one.flight is not None:
-                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
-                present.under_way.add(move)
+                present.under_way.add(_stand(one, one.flight))
             if one.kind:
                 present.kinds[one.kind] += 1
                 sets = one.assigned or (), one.isr or ()
@@ -431,8 +392,7 @@ class Facts:
         topics: dict[tuple[str, str], Counter[str]] = {}
         for key, one in partitions:
             if one.flight is not None:
-                move = self._make_move(key, one, one.flight, UNDER_WAY, (None, None))
-                self._count_move(move)
+                self._count_move(_stand(one, one.flight))
             if one.joined or one.left:
                 self._sums.restless.add(Churn(self._archive, *key, one.joined, one.left))
             if one.lag:
@@ -443,6 +403,19 @@ class Facts:
 
     def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
         return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
+
+
+T = TypeVar("T")
+
+
+def _list_with(listed: tuple[T, ...], more: T) -> tuple[T, ...]:
+    """Return the first steps of a reassignment, with one more."""
+    return listed if len(listed) >= _LISTED_STEPS else (*listed, more)
+
+
+def _stand(one: _Partition, flight: Move) -> Move:
+    """Return a reassignment with what is assigned now."""
+    return flight._replace(after=one.assigned or (), last_epoch=one.epoch)
 
 
 def _find_assigned(event: object) -> ReplicaList | None:

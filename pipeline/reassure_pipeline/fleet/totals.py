@@ -25,39 +25,27 @@ UNDER_WAY: Final = "under way"
 
 
 class Move(NamedTuple):
-    """One reassignment of one partition."""
+    """One reassignment of one partition; `spark.columns` says what the fields are."""
 
     archive: str
     chroot: str
     topic: str
     partition: int
     route: str
-    """What in ZooKeeper says that it is under way (`Rules.find_route`)."""
     first_zxid: int | None
-    """The transaction that began it; None where it was under way already."""
     last_zxid: int | None
-    """The transaction that ended it; None where it is under way."""
     started_ms: int | None
     ended_ms: int | None
     outcome: str
-    """`completed` (the target is assigned), `taken back` (what was assigned before is), `given up`
-    (something else is), `under way`."""
     changes: int
-    """How often another target took the place of the one before."""
     before: ReplicaList
-    """What was assigned when it began."""
     first_target: ReplicaList
     last_target: ReplicaList
     after: ReplicaList
-    """What was assigned when it ended."""
     drops: int
-    """How often replicas were taken out of the assignment, other than by its end."""
     dropped: tuple[ReplicaList, ...]
-    """Which ones, of the first drops."""
     leaders: ReplicaList
-    """Who led: at its beginning, and whoever was elected until its end."""
     first_epoch: int
-    """The controller epoch at its beginning."""
     last_epoch: int
 
     @property
@@ -171,64 +159,63 @@ class Unclean(NamedTuple):
     """The in-sync set before."""
 
 
-class _Rules:
-    """By what the single things are ranked of which a report tells; ties go by place."""
+# By what the single things are ranked of which a report tells; ties go by place.
 
-    @staticmethod
-    def longest(move: Move) -> Any:
-        """Put the reassignments first that took longest."""
-        return -(move.duration_ms or 0), *move[:4], move.first_zxid or 0
 
-    @staticmethod
-    def oldest(move: Move) -> Any:
-        """Put those under way first that began earliest, and before all those seen to begin."""
-        return move.started_ms or 0, *move[:4]
+def _rank_longest(move: Move) -> Any:
+    """Put the reassignments first that took longest."""
+    return -(move.duration_ms or 0), *move[:4], move.first_zxid or 0
 
-    @staticmethod
-    def most_urgent(behind: Behind) -> Any:
-        """Put first what is offline, then what is behind, then moves; of each the oldest."""
-        return _URGENT[behind.kind], behind.since_ms or 0, *behind[:4]
 
-    @staticmethod
-    def by_place(term: Term) -> Any:
-        """Put the terms of one cluster beside each other."""
-        return term[:2]
+def _rank_oldest(move: Move) -> Any:
+    """Put those under way first that began earliest, and before all those seen to begin."""
+    return move.started_ms or 0, *move[:4]
 
-    @staticmethod
-    def most_lag(lag: Lag) -> Any:
-        """Put first what was under-replicated or offline for longest, moves left out."""
-        return -(lag.under_ms + lag.offline_ms), -lag.moving_ms, *lag[:4]
 
-    @staticmethod
-    def most_churn(churn: Churn) -> Any:
-        """Put first what changed most often."""
-        return -(churn.joined + churn.left), *churn[:4]
+def _rank_most_urgent(behind: Behind) -> Any:
+    """Put first what is offline, then what is behind, then moves; of each the oldest."""
+    return _URGENT[behind.kind], behind.since_ms or 0, *behind[:4]
 
-    @staticmethod
-    def latest(term: Term) -> Any:
-        """Put the terms first that began last."""
-        return -(term.from_ms or 0), *term[:2], -term.zxid
 
-    @staticmethod
-    def widest(gap: Gap) -> Any:
-        """Put the longest gaps first."""
-        return gap.from_ms - gap.to_ms, *gap[:3]
+def _rank_by_place(term: Term) -> Any:
+    """Put the terms of one cluster beside each other."""
+    return term[:2]
 
-    @staticmethod
-    def earliest(unclean: Unclean) -> Any:
-        """Put the earliest elections first."""
-        return unclean.time_ms, *unclean[:5]
+
+def _rank_most_lag(lag: Lag) -> Any:
+    """Put first what was under-replicated or offline for longest, moves left out."""
+    return -(lag.under_ms + lag.offline_ms), -lag.moving_ms, *lag[:4]
+
+
+def _rank_most_churn(churn: Churn) -> Any:
+    """Put first what changed most often."""
+    return -(churn.joined + churn.left), *churn[:4]
+
+
+def _rank_latest(term: Term) -> Any:
+    """Put the terms first that began last."""
+    return -(term.from_ms or 0), *term[:2], -term.zxid
+
+
+def _rank_widest(gap: Gap) -> Any:
+    """Put the longest gaps first."""
+    return gap.from_ms - gap.to_ms, *gap[:3]
+
+
+def _rank_earliest(unclean: Unclean) -> Any:
+    """Put the earliest elections first."""
+    return unclean.time_ms, *unclean[:5]
 
 
 @dataclass(slots=True)
 class Present:
     """How things stand where the history ends, of some partitions of an archive, or of all."""
 
-    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.oldest))
+    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _rank_oldest))
     kinds: Counter[str] = field(default_factory=Counter)
     """How many partitions are of which kind."""
-    behind: First[Behind] = field(default_factory=lambda: First(LISTED, _Rules.most_urgent))
-    in_office: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.by_place))
+    behind: First[Behind] = field(default_factory=lambda: First(LISTED, _rank_most_urgent))
+    in_office: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _rank_by_place))
     """The controllers' terms that are not over."""
 
     def take_in(self, other: "Present") -> None:
@@ -250,24 +237,24 @@ class Sums:
 
     bins: TimeBins = field(default_factory=TimeBins)
     durations: Durations = field(default_factory=Durations)
-    longest: First[Move] = field(default_factory=lambda: First(LISTED, _Rules.longest))
+    longest: First[Move] = field(default_factory=lambda: First(LISTED, _rank_longest))
     present: Present = field(default_factory=Present)
     moves: Counter[str] = field(default_factory=Counter)
     """Of reassignments: how many began, ended in which way, and what they did."""
     lag: Counter[str] = field(default_factory=Counter)
     """By kind, in milliseconds of all partitions together."""
-    topics: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
-    partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _Rules.most_lag))
-    restless: First[Churn] = field(default_factory=lambda: First(LISTED, _Rules.most_churn))
+    topics: First[Lag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
+    partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
+    restless: First[Churn] = field(default_factory=lambda: First(LISTED, _rank_most_churn))
     joined: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """By archive, chroot and broker: how often it joined an in-sync set."""
     left: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     churn: Counter[str] = field(default_factory=Counter)
-    terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _Rules.latest))
-    gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _Rules.widest))
+    terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _rank_latest))
+    gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _rank_widest))
     without_ms: int = 0
     elections: Counter[str] = field(default_factory=Counter)
-    unclean: First[Unclean] = field(default_factory=lambda: First(LISTED, _Rules.earliest))
+    unclean: First[Unclean] = field(default_factory=lambda: First(LISTED, _rank_earliest))
 
     def take_in(self, other: "Sums") -> None:
         """Add what others come to, who have other partitions or other archives."""
@@ -276,7 +263,7 @@ class Sums:
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
-        brokers: First[Churn] = First(LISTED, _Rules.most_churn)
+        brokers: First[Churn] = First(LISTED, _rank_most_churn)
         for key in self.joined.keys() | self.left.keys():
             archive, chroot, broker = key
             brokers.add(Churn(archive, chroot, "", broker, self.joined[key], self.left[key]))

@@ -11,13 +11,12 @@ states of its partitions, their records (`Router.apart`). So a history is cut by
 2. **Route.** Spark brings the blocks of each share together, and they are sorted, on disk where
    there are many, so that memory does not grow with a history, nor with one busy partition. A block
    is bytes to Spark: neither Java nor Arrow sees a record.
-3. **Judge.** Each share runs through its records once, decodes them, and does the routing and the
-   judging that the local engine's processes do for theirs (`audit.passes`).
+3. **Judge.** Each share runs through its records once, and does what the local engine's processes
+   do for theirs (`audit.passes`).
 
 The order inside a topic is all that matters to a verdict, and shares add up, so the report is the
-local engine's, byte for byte. Nothing of the history comes to the driver: sums, findings, and
-what each part was worth. A profile whose protocol keeps a book over all partitions has nothing that
-is a topic's own: then every share routes everything, and judges its topics.
+local engine's, byte for byte. Of the history sums, findings, and what each part was worth come to
+the driver. Where a protocol keeps a book over all partitions every share routes everything.
 
 **Why blocks.** With a row for each record, in Arrow and sorted by Java, more was spent on rows than
 on judging; and Spark's SQL takes longer to start than plain tasks over bytes take to run.
@@ -56,6 +55,7 @@ from reassure_pipeline.audit.archive_report import (
 from reassure_pipeline.audit.passes import (
     Judged,
     Known,
+    Options,
 )
 from reassure_pipeline.audit.processes import NO_BUDGET, Budget, Progress
 from reassure_pipeline.audit.report import AuditReport, report_audit
@@ -130,6 +130,7 @@ def audit_spark(
     be readable on the workers.
     """
     rules = make_rules(profile, readings)
+    options = Options(at_rest, min_insync_replicas, grace_ms, facts)
     in_turn = resume is not None or budget != NO_BUDGET
     assert parquet is None or not in_turn, "tables take all shares"
     assert budget.transactions is None, "topics are judged side by side"
@@ -139,7 +140,6 @@ def audit_spark(
         kept: KeptShares | None = None
         if in_turn:
             place = resume or Path(stack.enter_context(TemporaryDirectory(prefix="reassure-")))
-            options = at_rest, min_insync_replicas, grace_ms, facts
             identity = {"profile": profile, "readings": readings.as_dict(), "options": options}
             kept = KeptShares(stack.enter_context(own_directory(place)), identity, say)
         is_damaged = kept is not None and kept.is_damaged
@@ -151,7 +151,7 @@ def audit_spark(
 
         def judge(loaded: _Loaded) -> AuditReport:
             report("addressing and judging", 1, 2)
-            plan = Plan(rules, *loaded, shares, at_rest, min_insync_replicas, grace_ms, facts)
+            plan = Plan(rules, *loaded, shares, options)
             if kept is not None:
                 return _judge_and_keep(context, plan, profile, kept, cores, ends, report)
             plan = plan._replace(tables=parquet is not None)
@@ -345,7 +345,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
                 at == starts[-1],
                 is_whole,
                 (since or 0) - 1 if base is None else base.zxid,
-                tuple((each.zxid, each.news_ms + plan.grace_ms) for each in bases),
+                tuple((each.zxid, each.news_ms + plan.options.grace_ms) for each in bases),
             )
             for number, at in enumerate(starts)
         ]
@@ -401,7 +401,7 @@ def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset
     """
     misfits = set()
     for place, parts in by_piece(results).items():
-        if parts[0].whole:
+        if parts[0].task.whole:
             continue
         expected, last_zxid = parts[0].begins, -1
         for part in parts:
@@ -422,8 +422,8 @@ def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset
 def are_requests_new(results: Iterable[PartResult], plan: Plan) -> bool:
     """Whether no request came under a number that was used before, as their addressing takes it."""
     parts = defaultdict[int, list[PartResult]](list)
-    for part in sorted(results, key=itemgetter(0, 1, 2)):
-        parts[part.archive].append(part)
+    for part in sorted(results, key=itemgetter(0)):
+        parts[part.task.archive].append(part)
     return all(
         is_growing(_list_asked_in_order(archived, plan.list_bases(archive), plan.rules))
         for archive, archived in parts.items()

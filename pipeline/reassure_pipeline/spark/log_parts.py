@@ -148,42 +148,27 @@ class PartOfLog:
         self.tail = file.tail
 
 
-class WholeLog:
-    """All records of a piece of a log, packed ones too, decoded as they are read; else like a part.
+class WholeLog(PartOfLog):
+    """All records of a piece of a log, packed ones too, decoded as they are read.
 
     `file` puts the bytes of the records into its `records`.
     """
 
-    begins = ends = None
-    fits = True
-
     def __init__(self, file: LogFile) -> None:
+        super().__init__(file.path)
         self._file = file
-        self.first_zxid = -1
-        self.last_ms = 0
-        self.holes: list[Hole] = []
-
-    @property
-    def last_zxid(self) -> int:
-        """The zxid of the last record."""
-        return self._file.last_zxid
-
-    @property
-    def tail(self) -> TornTail | None:
-        """The torn tail, if any, once all was read."""
-        return self._file.tail
 
     def batches(self) -> Iterator[list[bytes]]:
         """Yield the records, some thousand at a time. Raises `DamagedLog` and OSError."""
         records = self._file.records
         assert records is not None
-        last_zxid = -1
         for batch in self._file.batches():
+            first, last = batch[0].zxid, batch[-1]
             if self.first_zxid < 0:
-                self.first_zxid = batch[0].zxid
-            elif not is_next(last_zxid, batch[0].zxid):
-                self.holes.append(Hole(last_zxid, batch[0].zxid))
-            last_zxid = batch[-1].zxid
-            self.last_ms = batch[-1].time_ms
+                self.first_zxid = first
+            elif not is_next(self.last_zxid, first):
+                self.holes.append(Hole(self.last_zxid, first))
+            self.last_zxid, self.last_ms = last.zxid, last.time_ms
             yield records.copy()
             records.clear()
+        self.tail = self._file.tail

@@ -25,13 +25,13 @@ from reassure_pipeline.audit.archive_report import (
 from reassure_pipeline.audit.passes import (
     Judged,
     Known,
+    Options,
     Passes,
     Share,
     list_settled,
     settle_chapters,
 )
 from reassure_pipeline.audit.processes import rare_collections
-from reassure_pipeline.fleet.facts import Facts
 from reassure_pipeline.fleet.totals import Move
 from reassure_pipeline.spark.addressing import Addressing, Asked
 from reassure_pipeline.spark.log_parts import PartOfLog, WholeLog
@@ -85,9 +85,7 @@ class PartTask(NamedTuple):
 class PartResult(NamedTuple):
     """What reading one part came to."""
 
-    archive: int
-    piece: int
-    part: int
+    task: PartTask
     facts: FileFacts
     last: tuple[int, int] | None
     """zxid and time of the last transaction that is judged."""
@@ -95,8 +93,6 @@ class PartResult(NamedTuple):
     """The first transactions after what `PartTask.calm` says."""
     error: Exception | None
     """Why it was not read to its end."""
-    whole: bool
-    """Whether it is all of a piece, read as the local engine reads it."""
     fits: bool
     """Whether it could be read by itself."""
     begins: int | None
@@ -114,10 +110,7 @@ class Plan(NamedTuple):
     archives: Sequence[Archive]
     bases: Sequence[Base | None]
     shares: int
-    at_rest: bool
-    min_insync_replicas: int
-    grace_ms: int
-    facts: bool = False
+    options: Options
     tables: bool = False
     """Whether every finding and every reassignment is told, for the tables."""
     requests_to_all: bool = False
@@ -224,7 +217,7 @@ class _Reading:
                 is_last=task.is_last,
             )
         )
-        to_all = plan.at_rest or plan.requests_to_all
+        to_all = plan.options.at_rest or plan.requests_to_all
         self._addressing = Addressing(plan.rules, plan.shares, requests_to_all=to_all)
         self._done = plan.done
         self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
@@ -295,14 +288,11 @@ class _Reading:
         # Reading it as a whole says where what makes no sense stands.
         fits = log.fits and not isinstance(error, Malformed)
         return PartResult(
-            task.archive,
-            task.piece,
-            task.part,
+            task,
             facts,
             self._last,
             tuple(self._calm),
             error,
-            task.whole,
             fits,
             log.begins,
             log.ends,
@@ -340,16 +330,8 @@ class _ShareAudit:
         self._plan = plan
         self._moves: list[Move] = []
         tell = self._moves.append if plan.tables else None
-        wanted = plan.facts or plan.tables
-        found = plan.archives[archive]
-        facts = Facts(found.name, plan.rules, tell) if wanted else None
-        options = {
-            "keep_keys": plan.at_rest,
-            "min_insync_replicas": plan.min_insync_replicas,
-            "grace_ms": plan.grace_ms,
-            "share": share,
-        }
-        self._passes = Passes(found, plan.bases[archive], plan.rules, options, facts)
+        given = plan.archives[archive], plan.bases[archive], plan.rules, plan.options, share
+        self._passes = Passes(*given, tell)
         self._passes.coming += plan.get_restarts(archive)
         self._parts: list[PartResult] = []
         self._error: Exception | None = None
@@ -400,11 +382,8 @@ class _ShareAudit:
 
     def _sum_up(self, number: int) -> Iterator[Told]:
         plan, archive = self._plan, self.archive
-        judging = self._passes.judging
-        for rest in self._passes.routing.finish():
-            judging.rest(rest)
         files = collect_facts(self._parts, plan.archives)[archive]
-        judging.end(find_times(files))
+        self._passes.finish(find_times(files))
         chapters = self._passes.list_chapters()
         base = plan.bases[archive]
         count = len(plan.list_bases(archive))
@@ -417,7 +396,7 @@ class _ShareAudit:
             yield archive, False, pickle.dumps(Rows(found=tuple(found[at : at + _ROWS])))
         yield from self.take_rows(1)
         judged = settle_chapters(chapters, holes, self._passes.count_partitions())
-        judged.facts = judged.facts if plan.facts else None
+        judged.facts = judged.facts if plan.options.facts else None
         for outcome in (known, judged):
             yield archive, True, pickle.dumps((number, outcome))
 
@@ -455,8 +434,8 @@ def collect_facts(
 def by_piece(results: Iterable[PartResult]) -> dict[Place, list[PartResult]]:
     """Return the results of each file, in the order of its parts."""
     pieces = defaultdict[Place, list[PartResult]](list)
-    for part in sorted(results, key=itemgetter(0, 1, 2)):
-        pieces[part.archive, part.piece].append(part)
+    for part in sorted(results, key=itemgetter(0)):
+        pieces[part.task[:2]].append(part)
     return pieces
 
 

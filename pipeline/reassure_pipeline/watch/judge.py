@@ -16,33 +16,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Tally, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
 from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
 from reassure_pipeline.audit.findings import Findings
-from reassure_pipeline.audit.passes import ALL, Judged, Known, Passes, Share, is_settled
+from reassure_pipeline.audit.passes import ALL, Judged, Known, Options, Passes, Share, is_settled
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.fleet.aggregates import TimeBins
-from reassure_pipeline.fleet.facts import Facts
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
-
-
-class Options(NamedTuple):
-    """How it is judged."""
-
-    strict: bool = False
-    min_insync_replicas: int = 1
-    grace_ms: int = GRACE_MS
-    facts: bool = False
-    """Whether facts are taken beside (`fleet.facts`)."""
 
 
 @dataclass(slots=True)
@@ -101,19 +89,7 @@ class Watched:
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
         self._strict = options.strict
-        self.facts = Facts(archive.name, rules) if options.facts else None
-        self.passes = Passes(
-            archive,
-            base,
-            rules,
-            {
-                "keep_keys": False,
-                "min_insync_replicas": options.min_insync_replicas,
-                "grace_ms": options.grace_ms,
-                "share": share,
-            },
-            self.facts,
-        )
+        self.passes = Passes(archive, base, rules, options, share)
 
     def begin_anew(self, restart: Restart) -> None:
         """Judge anew from there, once it has come to that."""
@@ -161,9 +137,8 @@ class Watched:
 
     def look(self) -> Present | None:
         """Return how partitions and controllers stand so far, where facts are taken."""
-        if self.facts is None or self.times_ms is None:
-            return None
-        return self.facts.look(self.times_ms[1])
+        facts = self.passes.facts
+        return None if facts is None or self.times_ms is None else facts.look(self.times_ms[1])
 
     def sum_up(self) -> "Sum":
         """Return what it has come to so far; where facts are taken, nothing is judged after it."""

@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.rules import Rules
 from reassure_pipeline.archives.archive import find_archives
 from reassure_pipeline.audit.archive_report import ArchiveReport, report_archive
+from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.watch.checkpoint import Journal
@@ -27,7 +28,6 @@ from reassure_pipeline.watch.follower import Follower, TakenBack
 from reassure_pipeline.watch.judge import (
     NOTHING,
     FirstOfEach,
-    Options,
     Sum,
     Watched,
 )
