@@ -145,17 +145,6 @@ def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
 
 
 @pytest.mark.parametrize("profile", WALKS)
-def test_several_processes_say_the_same_of_books(server: Server, profile: str) -> None:
-    """A cluster's book is kept by one process, which is told of the partitions of the others."""
-    walk = WALKS[profile]()
-    plant(walk, profile)
-    folder, readings = server("one", walk.transactions), get_profile(profile)
-    alone = audit_local([folder], profile, readings, at_rest=True)
-    shared = audit_local([folder], profile, readings, at_rest=True, jobs=3)
-    assert json.dumps(alone.as_json_dict()) == json.dumps(shared.as_json_dict())
-
-
-@pytest.mark.parametrize("profile", WALKS)
 def test_verb_judges_by_the_profile(
     server: Server, capsys: pytest.CaptureFixture[str], profile: str
 ) -> None:

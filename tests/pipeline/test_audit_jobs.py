@@ -1,6 +1,9 @@
 """An audit by several processes: the same report as by one."""
 
+import time
 from collections.abc import Callable
+from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -12,6 +15,7 @@ from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import BEGINNING
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Judging, Routing, Share
+from reassure_pipeline.audit.processes import start_processes
 from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
@@ -24,7 +28,7 @@ Audit = Callable[..., AuditReport]
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("jobs", [2, 3])
-@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-zk"])
 def test_shares_come_to_the_same_report(
     tmp_path: Path, server: Server, profile: str, jobs: int
 ) -> None:
@@ -91,3 +95,30 @@ def test_damage_is_told_as_by_one_process(tmp_path: Path, audit: Audit) -> None:
     with pytest.raises((DamagedLog, LogsMissing)) as two:
         audit(tmp_path / "made", jobs=2)
     assert str(two.value) == str(one.value)
+
+
+FOR_EVER_S = 3600.0
+
+
+def begin_and_end(end: type[BaseException], begun: set[BaseProcess]) -> None:
+    """Begin processes that have much to do, note them, and end the work before they do."""
+    before = set(active_children())
+    with start_processes(2) as pool:
+        waiting = [pool.submit(time.sleep, FOR_EVER_S) for _ in range(2)]
+        while not all(each.running() for each in waiting):
+            time.sleep(0.01)
+        begun |= set(active_children()) - before
+        raise end
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError])
+def test_nobody_waits_for_what_an_interrupted_audit_began(end: type[BaseException]) -> None:
+    """Whatever ends the work here ends those processes, and none that others began before."""
+    with start_processes(1) as others:
+        assert others.submit(abs, -1).result() == 1
+        begun = set[BaseProcess]()
+        with pytest.raises(end):
+            begin_and_end(end, begun)
+        assert len(begun) == 2
+        assert not begun & set(active_children())
+        assert others.submit(abs, -2).result() == 2

@@ -4,7 +4,6 @@ import gzip
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -168,22 +167,17 @@ def test_what_is_no_log_is_not_missed(server: Server, audit: Audit, name: str) -
     assert audit(folder).verdict == "holds"
 
 
-def _make_folder(path: Path) -> None:
-    path.mkdir()
+MAKE: dict[str, Callable[[Path], None]] = {
+    "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to(path.name),
+    "dangling": lambda path: path.symlink_to("nowhere"),
+}
 
 
-def _make_loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def _make_dangling(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("make", [_make_folder, _make_loop, _make_dangling])
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("name", ["log.37", "log.1", "snapshot.37"])
 def test_what_is_no_file_is_named(
-    server: Server, audit: Audit, tmp_path: Path, make: Callable[[Path], Any], name: str
+    server: Server, audit: Audit, tmp_path: Path, make: Callable[[Path], None], name: str
 ) -> None:
     """A directory or a link that leads nowhere, called like a log, is named and no error of ours.
 

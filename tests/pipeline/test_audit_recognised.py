@@ -17,14 +17,7 @@ from reassure_pipeline.archives.archive import BEGINNING
 from reassure_pipeline.audit.passes import Known, is_settled
 from reassure_pipeline.audit.recogniser import recognise_logs
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import (
-    Check,
-    Create,
-    SetData,
-    Transaction,
-    committed,
-    multi,
-)
+from reassure_zookeeper.transactions import Check, Create, SetData, Transaction, committed, multi
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 

@@ -45,7 +45,7 @@ from reassure_pipeline.spark.audit import (
     sum_up,
 )
 from reassure_pipeline.spark.columns import TABLES
-from reassure_pipeline.spark.gateway import SparkUnavailable, find_cause, open_spark
+from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
 from reassure_pipeline.spark.tasks import (
     Block,
     Outcome,
@@ -106,6 +106,17 @@ def _audit_apart(plan: Plan, profile: str) -> AuditReport:
     return judge_until_it_fits(plan, profile, lambda plan, whole: _judge(_route(plan, whole), plan))
 
 
+def _check_same(
+    folders: Sequence[Path], shares: int, profile: str = PROFILE, **options: Any
+) -> AuditReport:
+    """Hold what Spark would do against the local engine; return what that reports."""
+    given = {"at_rest": False, **options}
+    local = audit_local(folders, profile, get_profile(profile), facts=True, **given)
+    apart = _audit_apart(_make_plan(folders, profile, shares, **given), profile)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    return local
+
+
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
 @pytest.mark.parametrize(
     ("shares", "members", "part"), [(1, APART, None), (3, APART, 5_000), (3, RECOGNISED, 9_000)]
@@ -139,14 +150,9 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
         server("middle", history[300:]),
     ]
     snapshot(folders[2], history[:cut], cut)
-    plan = _make_plan(folders, profile, shares, at_rest=True, members=members)
-    readings = get_profile(profile)
-    options: dict[str, Any] = {"at_rest": True, "facts": True, "members": members}
-    local = audit_local(folders, profile, readings, **options)
+    local = _check_same(folders, shares, profile, at_rest=True, members=members)
     assert len(local.violations) > 20
     assert len(local.archives) == (4 if members == APART else 2)
-    apart = sum_up(profile, plan, _judge(_route(plan), plan))
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
 def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observation]:
@@ -211,9 +217,7 @@ def test_requests_of_which_numbers_come_again_are_judged_as_locally(
         folder = server(str(seed), history[:90], history[150:])
         plan = _make_plan([folder], PROFILE, 5, at_rest=False)
         differed += not _is_as_if_sent_all(plan)[0]
-        local = audit_local([folder], PROFILE, READINGS, facts=True)
-        apart = _audit_apart(plan, PROFILE)
-        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+        _check_same([folder], 5)
     assert differed > 0
 
 
@@ -254,11 +258,7 @@ def test_requests_before_any_sign_of_a_cluster_are_counted(server: Server) -> No
     cluster = SampleCluster()
     for path, content in zip(paths, data, strict=True):
         cluster.append(Create(path, content))
-    folder = server("one", cluster.transactions)
-    local = audit_local([folder], PROFILE, READINGS, facts=True)
-    plan = _make_plan([folder], PROFILE, 3, at_rest=False)
-    apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    _check_same([server("one", cluster.transactions)], 3)
 
 
 def test_how_long_requests_have_waited_is_known_at_rest(server: Server) -> None:
@@ -271,11 +271,8 @@ def test_how_long_requests_have_waited_is_known_at_rest(server: Server) -> None:
     for sequence in (1, 3, 5):
         cluster.remove_request(sequence)
     folder = server("one", cluster.transactions)
-    local = audit_local([folder], PROFILE, READINGS, at_rest=True, facts=True)
     for shares in (2, 5):
-        plan = _make_plan([folder], PROFILE, shares, at_rest=True)
-        apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
-        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+        _check_same([folder], shares, at_rest=True)
 
 
 def _count(blocks: Sequence[Block]) -> int:
@@ -328,20 +325,6 @@ def test_reading_keeps_what_matters_and_counts_all(server: Server) -> None:
     assert (facts.unjudged, facts.tail, result.last) == (Counter({"/locks": 1}), None, last)
 
 
-def test_reading_hands_damage_on(server: Server) -> None:
-    """Damage in a file is told with its place, and what was intact before it is counted."""
-    folder = server("one", write_sample(topics=1))
-    plan = _make_plan([folder], PROFILE, 1, at_rest=False)
-    log = plan.archives[0].files[0]
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    log.write_bytes(content)
-    _, (result,) = _read(plan)
-    assert 0 < result.facts.judged < len(write_sample(topics=1))
-    assert isinstance(result.error, DamagedLog)
-    assert 0 < result.error.offset < len(content)
-
-
 def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -356,9 +339,7 @@ def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
     with pytest.raises(Misfits) as caught:
         sum_up(PROFILE, plan, _judge(_route(plan), plan))
     assert caught.value.places == {(0, 0)}
-    local = audit_local([folder], PROFILE, READINGS, facts=True)
-    apart = _audit_apart(plan, PROFILE)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    _check_same([folder], 2)
 
 
 def _garble(content: bytearray) -> None:
@@ -418,11 +399,8 @@ def test_later_start_is_judged_as_locally(
     folder = server("one", history[:150], history[155:300], history[300:])
     snapshot(folder, history[:200], 200 if has_snapshot else 1)
     folders, since = [folder, server("two", history[20:])], Since(zxid=zxid)
-    options: dict[str, Any] = {"at_rest": True, "members": APART, "since": since}
-    local = audit_local(folders, PROFILE, READINGS, facts=True, **options)
+    local = _check_same(folders, 3, at_rest=True, members=APART, since=since)
     assert {a.archive.begins for a in local.archives} == {"snapshot", "middle"}
-    apart = _audit_apart(_make_plan(folders, PROFILE, 3, **options), PROFILE)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
@@ -593,12 +571,6 @@ def _run_queries(folder: Path) -> None:
     assert int(rows[1][3]) > LISTED_FINDINGS
     assert ["topic", "partition", "duration_ms", "writes"] in rows
     assert len(rows) > 15
-
-
-def test_failure_of_spark_is_told_in_its_own_words() -> None:
-    """What Java says of a failure is what is shown."""
-    lost = find_cause(RuntimeError("An error.\n: java.lang.OutOfMemoryException: heap\n at x"))
-    assert "java.lang.OutOfMemoryException: heap" in str(lost)
 
 
 @pytest.mark.slow

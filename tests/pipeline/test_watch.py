@@ -542,8 +542,10 @@ def test_alert_that_could_not_be_written_is_told_by_the_next_watch(
     assert broken == sorted(fault.clause for fault in planted)
 
 
-def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> None:
-    """Another profile, reading, option or path is named, with what to do about it."""
+def test_a_checkpoint_of_something_else_is_refused(
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another profile, reading, option, path or version is named, with what to do about it."""
     for asked, words in (
         ({"profile": "kip-46"}, "profile 'kip-236' instead of 'kip-46'"),
         ({"readings": {"drop.slice": "exclusive"}}, "readings"),
@@ -553,12 +555,6 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> 
             watch(folder.parent, checkpoint=kept, **asked)
     with pytest.raises(CheckpointRefused, match="paths"):
         watch(folder, checkpoint=kept)
-
-
-def test_a_checkpoint_of_other_code_is_refused(
-    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another version may keep other things in mind."""
     monkeypatch.setattr("reassure_pipeline.checkpoints.files.digest_code", lambda: "other")
     with pytest.raises(CheckpointRefused, match="another version of reassure"):
         watch(folder.parent, checkpoint=kept)
@@ -579,16 +575,12 @@ def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
         watch(folder.parent, checkpoint=kept)
 
 
-def test_what_others_may_write_is_not_trusted(folder: Path, kept: Path) -> None:
-    """What is read from a checkpoint can do anything."""
+def test_a_checkpoint_is_of_one_watch_and_its_owner(folder: Path, kept: Path) -> None:
+    """Two would tell everything twice, and what is read from it can do anything."""
+    with own_directory(kept), pytest.raises(KeptElsewhere, match="used by another process"):
+        watch(folder.parent, checkpoint=kept)
     kept.chmod(0o777)
     with pytest.raises(KeptElsewhere, match="others"):
-        watch(folder.parent, checkpoint=kept)
-
-
-def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
-    """Two would tell everything twice."""
-    with own_directory(kept), pytest.raises(KeptElsewhere, match="used by another process"):
         watch(folder.parent, checkpoint=kept)
 
 

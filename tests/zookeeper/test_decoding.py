@@ -6,14 +6,7 @@ import pytest
 
 from reassure_zookeeper.codec import decode, decode_unless, encode
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.transactions import (
-    Check,
-    Delete,
-    SetData,
-    Transaction,
-    committed,
-    multi,
-)
+from reassure_zookeeper.transactions import Check, Delete, SetData, Transaction, committed, multi
 
 WHEN = {"zxid": 9, "session_id": -5, "cxid": 2, "time_ms": 77}
 

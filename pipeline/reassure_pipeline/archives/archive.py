@@ -45,13 +45,7 @@ from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.stretches import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import (
-    FILE_HEADER,
-    LogFile,
-    TornTail,
-    get_zxid_in_name,
-    is_next,
-)
+from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, get_zxid_in_name, is_next
 
 T = TypeVar("T")
 

@@ -6,14 +6,7 @@ from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
-from reassure_judge.verdicts import (
-    HOLDS,
-    UNKNOWN,
-    VIOLATED,
-    Place,
-    Violation,
-    binds,
-)
+from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Place, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning, FileFacts, check_joint
 from reassure_pipeline.archives.beginnings import lies_behind
 from reassure_pipeline.audit.findings import Findings

@@ -20,13 +20,7 @@ from reassure_judge.recognise import Recognised
 from reassure_pipeline.archives.archive import Archive, open_piece
 from reassure_pipeline.archives.beginnings import list_behind
 from reassure_pipeline.audit.passes import Share
-from reassure_pipeline.checkpoints.files import (
-    Identity,
-    NotKept,
-    keep,
-    own_directory,
-    take_up,
-)
+from reassure_pipeline.checkpoints.files import Identity, NotKept, keep, own_directory, take_up
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.txnlog import open_log

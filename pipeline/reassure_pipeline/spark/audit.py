@@ -48,15 +48,8 @@ from reassure_pipeline.archives.archive import (
     measure_piece,
 )
 from reassure_pipeline.archives.beginnings import Base, Restart, load_base
-from reassure_pipeline.audit.archive_report import (
-    find_known_gaps,
-    report_files,
-)
-from reassure_pipeline.audit.passes import (
-    Judged,
-    Known,
-    Options,
-)
+from reassure_pipeline.audit.archive_report import find_known_gaps, report_files
+from reassure_pipeline.audit.passes import Judged, Known, Options
 from reassure_pipeline.audit.processes import NO_BUDGET, Budget, Progress
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import Say, say_nothing

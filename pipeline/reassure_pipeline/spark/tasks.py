@@ -18,10 +18,7 @@ from reassure_pipeline.archives.archive import (
     open_piece,
 )
 from reassure_pipeline.archives.beginnings import Base, Restart, plan_restarts
-from reassure_pipeline.audit.archive_report import (
-    find_gaps_amid,
-    join_facts,
-)
+from reassure_pipeline.audit.archive_report import find_gaps_amid, join_facts
 from reassure_pipeline.audit.passes import (
     Judged,
     Known,

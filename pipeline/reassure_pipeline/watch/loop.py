@@ -25,12 +25,7 @@ from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.watch.checkpoint import Journal
 from reassure_pipeline.watch.follower import Follower, TakenBack
-from reassure_pipeline.watch.judge import (
-    NOTHING,
-    FirstOfEach,
-    Sum,
-    Watched,
-)
+from reassure_pipeline.watch.judge import NOTHING, FirstOfEach, Sum, Watched
 from reassure_pipeline.watch.on_spark import SpreadWatched
 from reassure_pipeline.watch.same_history import SameHistories
 from reassure_zookeeper.transactions import Transaction
