@@ -30,7 +30,7 @@ from pyspark.sql.datasource import (
 
 from reassure_pipeline.spark.columns import TABLES
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.stretches import Damage, survey_log
+from reassure_zookeeper.survey import Damage, survey_log
 from reassure_zookeeper.transactions import (
     CHECK,
     CLOSE_SESSION,
@@ -74,7 +74,7 @@ _AROUND: Final = FRAME.size + 1
 """What a record takes beside its own bytes."""
 
 
-class Stretch(InputPartition):
+class FilePart(InputPartition):
     """A part of one log file: from a byte at which a record begins to another, or to its end."""
 
     def __init__(self, path: str, start: int = 0, stop: int | None = None) -> None:
@@ -99,9 +99,9 @@ class TransactionLogSource(DataSource):
         """Return what reads all there is."""
         pieces = self.options.get("pieces")
         if pieces is not None:
-            return TransactionLogReader([Stretch(*piece) for piece in json.loads(pieces)])
+            return TransactionLogReader([FilePart(*piece) for piece in json.loads(pieces)])
         files = _list_files(_get_paths(self.options))
-        return TransactionLogReader([Stretch(str(file)) for file in files])
+        return TransactionLogReader([FilePart(str(file)) for file in files])
 
     def streamReader(self, schema: Any) -> "TransactionLogFollower":  # noqa: N802  (Spark's name)
         """Return what follows a server that writes."""
@@ -123,16 +123,16 @@ def _list_files(paths: list[str]) -> list[Path]:
 class TransactionLogReader(DataSourceReader):
     """Reads files, or parts of files, side by side."""
 
-    def __init__(self, stretches: list[Stretch]) -> None:
+    def __init__(self, stretches: list[FilePart]) -> None:
         self._stretches = stretches
 
-    def partitions(self) -> list[Stretch]:
+    def partitions(self) -> list[FilePart]:
         """Return what each task reads."""
         return self._stretches
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one file, and what is damaged in it."""
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, FilePart)
         file = LogFile(partition.path)
         file.offset, file.stop = partition.start, partition.stop
         try:
@@ -164,17 +164,17 @@ class TransactionLogFollower(DataSourceStreamReader):
             found[str(path)] = file.offset
         return found
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FilePart]:
         """Return the stretches between two offsets."""
         return [
-            Stretch(path, start.get(path, 0), stop)
+            FilePart(path, start.get(path, 0), stop)
             for path, stop in sorted(end.items())
             if stop > start.get(path, 0)
         ]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one stretch."""
-        assert isinstance(partition, Stretch)
+        assert isinstance(partition, FilePart)
         file = LogFile(partition.path)
         file.offset = partition.start
         yield from _read_rows(file, partition.stop)

@@ -24,7 +24,7 @@ from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document
 from reassure_controller.client import Client
-from reassure_pipeline.watch.follower import Follower
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, Delete, SetData
 
@@ -92,7 +92,7 @@ def test_running_controller_is_judged_and_left_as_found(start: Start, tmp_path: 
     """Smoke tells it three stories, writes what it announces, and removes that again."""
     running = start()
     before = running.list_znodes()
-    follower = Follower(running.server.log_dir)
+    follower = LogFollower(running.server.log_dir)
     mine = {one.session_id for one in follower.read_all()}
     document = _smoke(running.name(), tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")

@@ -13,7 +13,7 @@ from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
-from reassure_zookeeper.stretches import list_records, survey_log
+from reassure_zookeeper.survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 

@@ -20,12 +20,12 @@ from reassure_pipeline.archives import beginnings as bases
 from reassure_pipeline.archives.archive import Since, find_archives, read_archive
 from reassure_pipeline.archives.beginnings import lies_behind
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.processes import Budget
+from reassure_pipeline.audit.processes import AuditBudget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole
-from reassure_zookeeper.stretches import list_records, survey_log
+from reassure_zookeeper.survey import list_records, survey_log
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import write_log
@@ -308,7 +308,7 @@ def test_an_audit_goes_on_in_whatever_chapter_it_was(
         kept = tmp_path / f"kept-{number}"
         options: dict[str, Any] = {"facts": True, "jobs": 2, "resume": kept}
         for _ in range(9):
-            report = audit(holed, **options, budget=Budget(transactions=budget))
+            report = audit(holed, **options, budget=AuditBudget(transactions=budget))
             if report.archives[0].judged_to is None:
                 break
         assert _show(report) == whole

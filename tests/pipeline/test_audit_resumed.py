@@ -16,7 +16,7 @@ from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import Since
 from reassure_pipeline.audit import local as engine
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.processes import Budget
+from reassure_pipeline.audit.processes import AuditBudget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints import audits as resuming
 from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
@@ -68,7 +68,7 @@ def test_budgets_add_up_to_the_whole(made: Path, tmp_path: Path, jobs: int) -> N
     """Runs that each judge some transactions come to the report of one that judges all."""
     whole = _audit(made)
     assert len(whole.violations) == SIZE.faults
-    budget = Budget(transactions=1_150)
+    budget = AuditBudget(transactions=1_150)
     shown: list[int] = []
     for _ in range(3):
         report = _audit(made, jobs=jobs, budget=budget, resume=tmp_path / "kept")
@@ -86,7 +86,7 @@ def test_budgets_add_up_to_the_whole(made: Path, tmp_path: Path, jobs: int) -> N
 
 def test_budget_that_is_spent_at_once_judges_nothing(made: Path) -> None:
     """Where time is up before the beginning, the verdict is unknown, not vacuous."""
-    report = _audit(made, jobs=2, budget=Budget(seconds=0))
+    report = _audit(made, jobs=2, budget=AuditBudget(seconds=0))
     assert (report.archives[0].transactions, report.verdict) == (0, "unknown")
     _show(report)
 

@@ -51,7 +51,7 @@ from reassure_pipeline.spark.tasks import (
     Outcome,
     PartResult,
     Place,
-    Plan,
+    SparkPlan,
     judge_share,
     read_part,
 )
@@ -78,14 +78,14 @@ def _make_plan(
     members: str = RECOGNISED,
     since: Since | None = None,
     damaged: bool = False,
-) -> Plan:
+) -> SparkPlan:
     rules = make_rules(profile, get_profile(profile))
     archives = find_archives(folders, members, since, damaged=damaged)
     bases = [load_base(archive) for archive in archives]
-    return Plan(rules, archives, bases, shares, Options(at_rest=at_rest, facts=True))
+    return SparkPlan(rules, archives, bases, shares, Options(at_rest=at_rest, facts=True))
 
 
-def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
+def _route(plan: SparkPlan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
     """Do what Spark does with the blocks of all parts: those of each share, in order."""
     routed: list[list[Block]] = [[] for _ in range(plan.shares)]
     for task in reversed(list_tasks(plan, whole)):
@@ -96,12 +96,12 @@ def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
     return routed
 
 
-def _judge(routed: Sequence[Sequence[Block]], plan: Plan) -> list[tuple[int, Outcome]]:
+def _judge(routed: Sequence[Sequence[Block]], plan: SparkPlan) -> list[tuple[int, Outcome]]:
     told = (each for blocks in routed for each in judge_share(blocks, plan))
     return [(archive, pickle.loads(packed)) for archive, is_taken, packed in told if is_taken]
 
 
-def _audit_apart(plan: Plan, profile: str) -> AuditReport:
+def _audit_apart(plan: SparkPlan, profile: str) -> AuditReport:
     """Do what Spark does, without it."""
     return judge_until_it_fits(plan, profile, lambda plan, whole: _judge(_route(plan, whole), plan))
 
@@ -155,7 +155,7 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
     assert len(local.archives) == (4 if members == APART else 2)
 
 
-def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observation]:
+def _observe(plan: SparkPlan, share: int, records: Iterable[bytes]) -> list[Observation]:
     """Return what a share makes of what it is sent of the only archive."""
     ((archive,), (base,)) = plan.archives, plan.bases
     mine = Share(share, plan.shares)
@@ -163,7 +163,7 @@ def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[Observati
     return [*routing.begin(), *(seen for each in records for seen in routing.feed(decode(each)))]
 
 
-def _is_as_if_sent_all(plan: Plan) -> tuple[bool, bool]:
+def _is_as_if_sent_all(plan: SparkPlan) -> tuple[bool, bool]:
     """Whether all shares learn what they would if sent everything, and whether numbers grow."""
     routed = _route(plan)
     results = [what for _, what in routed[0] if isinstance(what, PartResult)]
@@ -300,7 +300,7 @@ def test_records_out_of_order_are_noticed(server: Server) -> None:
         assert (judged.settled.counts.total() == 0) is is_clean
 
 
-def _read(plan: Plan) -> tuple[list[int], list[PartResult]]:
+def _read(plan: SparkPlan) -> tuple[list[int], list[PartResult]]:
     """Return the zxids of what all parts hand on, and what the parts were worth."""
     zxids, results = [], []
     for task in list_tasks(plan):
@@ -432,7 +432,7 @@ def test_chapters_are_judged_as_locally(
     plan = _make_plan([folder], profile, 3, at_rest=True, damaged=damaged)
     planned = []
 
-    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+    def judge(plan: SparkPlan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
         planned.append(plan)
         return _judge(_route(plan, whole), plan)
 

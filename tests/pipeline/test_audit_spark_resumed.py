@@ -24,12 +24,12 @@ from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
 from reassure_pipeline.audit.findings import Findings
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import DEFAULTS
-from reassure_pipeline.audit.processes import Budget
+from reassure_pipeline.audit.processes import AuditBudget
 from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.checkpoints.shares import SHARES_PER_CORE, Kept, KeptShares
 from reassure_pipeline.spark.audit import audit_spark, is_for_good, list_tasks, sum_up
-from reassure_pipeline.spark.tasks import PartResult, Plan, judge_share, read_part
+from reassure_pipeline.spark.tasks import PartResult, SparkPlan, judge_share, read_part
 from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"
@@ -116,16 +116,16 @@ def test_a_budget_ends_between_shares_and_is_gone_on_from(made: Path, tmp_path: 
 
     found = set[tuple[str, int]]()
     for judged in (CORES, 2 * CORES):
-        part = audit(turn := Interrupted(), budget=Budget(seconds=0), resume=kept)
+        part = audit(turn := Interrupted(), budget=AuditBudget(seconds=0), resume=kept)
         assert (turn.judged, part.judged) == ([judged - CORES], (judged, SHARES_PER_CORE * CORES))
         assert part.needs[0].startswith(f"{judged} of 8 shares of the topics were judged")
         assert part.archives[0].transactions == whole.archives[0].transactions
         assert found <= {(v.clause, v.zxid) for v in part.violations}
         found = {(v.clause, v.zxid) for v in part.violations}
     assert found < {(v.clause, v.zxid) for v in whole.violations}
-    rest = audit(turn := Interrupted(), budget=Budget(seconds=3600), resume=kept)
+    rest = audit(turn := Interrupted(), budget=AuditBudget(seconds=3600), resume=kept)
     assert (_show(rest), turn.judged) == (_show(whole), [2 * CORES, 3 * CORES])
-    alone = audit(Interrupted(), budget=Budget(seconds=3600))
+    alone = audit(Interrupted(), budget=AuditBudget(seconds=3600))
     assert _show(alone) == _show(whole)
 
 
@@ -171,14 +171,14 @@ def test_an_interrupt_leaves_what_was_done_and_no_noise(tmp_path: Path) -> None:
     assert CORES <= len(list((tmp_path / "kept").glob("*.share"))) < CORES * SHARES_PER_CORE
 
 
-def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> Plan:
+def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> SparkPlan:
     archives = find_archives([folder])
     bases = [load_base(archive) for archive in archives]
     rules = make_rules(PROFILE, READINGS)
-    return Plan(rules, archives, bases, shares, DEFAULTS, done=frozenset(done))
+    return SparkPlan(rules, archives, bases, shares, DEFAULTS, done=frozenset(done))
 
 
-def _address(plan: Plan) -> dict[int, list[Any]]:
+def _address(plan: SparkPlan) -> dict[int, list[Any]]:
     """Return what comes to each share."""
     blocks: dict[int, list[Any]] = {}
     for task in list_tasks(plan):
@@ -240,7 +240,7 @@ def test_a_part_that_a_share_was_not_given_is_told(made: Path) -> None:
             sum_up(PROFILE, plan, _list_outcomes(both))
 
 
-def _judge(blocks: Sequence[Any], plan: Plan) -> Kept:
+def _judge(blocks: Sequence[Any], plan: SparkPlan) -> Kept:
     return [(archive, packed) for archive, _, packed in judge_share(blocks, plan)]
 
 

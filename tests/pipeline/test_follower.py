@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from reassure_pipeline.watch.follower import Follower
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, SetData, committed
@@ -18,7 +18,7 @@ HISTORY = [committed(Create(f"/{number}", b"x" * number), zxid=number) for numbe
 def test_each_acknowledged_write_is_seen_at_once() -> None:
     """What a client was told is done is in the next reading, once, over a kill and a restart."""
     with Server.start() as server:
-        follower = Follower(server.log_dir)
+        follower = LogFollower(server.log_dir)
         assert follower.read_all() == []
         client = KazooClient(server.hosts)
         client.start()
@@ -44,7 +44,7 @@ def test_the_rest_of_a_record_is_waited_for(tmp_path: Path) -> None:
     whole, ends = log.read_bytes(), [16]
     for each in HISTORY:
         ends.append(ends[-1] + len(frame(each)))
-    follower, seen = Follower(tmp_path), []
+    follower, seen = LogFollower(tmp_path), []
     for size in range(len(whole) + 1):
         log.write_bytes(whole[:size] + bytes(len(whole) + 50 - size))
         seen += follower.read_all()
@@ -58,7 +58,7 @@ def test_damage_is_told_at_every_call(tmp_path: Path) -> None:
     content = bytearray(log.read_bytes())
     content[60] ^= 4
     log.write_bytes(content)
-    follower = Follower(tmp_path)
+    follower = LogFollower(tmp_path)
     for _ in range(2):
         with pytest.raises(DamagedLog, match="intact records follow"):
             follower.read_all()
@@ -67,4 +67,4 @@ def test_damage_is_told_at_every_call(tmp_path: Path) -> None:
     write_log(tmp_path, HISTORY[4:])
     first.write_bytes(first.read_bytes()[:-5])
     with pytest.raises(DamagedLog, match="instead of 0x4"):
-        Follower(tmp_path).read_all()
+        LogFollower(tmp_path).read_all()

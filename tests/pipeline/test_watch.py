@@ -21,7 +21,7 @@ from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watch.follower import TakenBack
-from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Teller, Watch
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch, Teller
 from reassure_pipeline.watch.same_history import SameHistory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
@@ -62,7 +62,7 @@ class Told:
 
 
 def watch(path: Path, *, profile: str = PROFILE, **asked: Any) -> tuple[Told, dict[str, Any]]:
-    """Watch a path until all is judged; return who was told, and the document."""
+    """LogWatch a path until all is judged; return who was told, and the document."""
     told = Told()
     ending = Ending(threading.Event(), when_caught_up=True)
     document = watch_document(Asked((path,), ending, profile, **asked), told.outlet)
@@ -237,7 +237,7 @@ def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: in
     archives = [ArchiveWatch(path, rules, Options()) for path in paths]
     told, journal = Told(), Journal(tmp_path / "alerts")
     teller = Teller(journal, told.outlet.tell)
-    watching = Watch(archives, teller, ending=Ending(threading.Event()))
+    watching = LogWatch(archives, teller, ending=Ending(threading.Event()))
 
     def follow() -> None:
         while max(ends) < len(history):

@@ -38,7 +38,7 @@ sys.exit(run_command(sys.argv[1:]))
 STOPPING = """
 import os, signal, sys
 from reassure_conformance.cli import run_command
-from reassure_pipeline.watch.checkpoint import Checkpoint, Journal
+from reassure_pipeline.watch.checkpoint import WatchCheckpoint, Journal
 
 _, moment, appends, *arguments = sys.argv
 done = []
@@ -53,7 +53,7 @@ def wrap(kind, name):
     setattr(kind, name, do)
 
 wrap(Journal, "append")
-wrap(Checkpoint, "save")
+wrap(WatchCheckpoint, "save")
 sys.exit(run_command(arguments))
 """
 

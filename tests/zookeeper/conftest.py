@@ -16,7 +16,7 @@ from kazoo.security import make_acl, make_digest_acl
 
 from reassure_zookeeper.interruptions import expire_session
 from reassure_zookeeper.jute import NO_DATA, OPEN_ACL, READ_ACL, Acl
-from reassure_zookeeper.launch import Settings
+from reassure_zookeeper.launch import ServerSettings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import (
     CREATE2,
@@ -124,7 +124,7 @@ class Recording:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Record a varied workload, end the server hard, and let it write a snapshot on its return."""
     data_dir = tmp_path_factory.mktemp("recording")
-    with Server.start(data_dir, settings=Settings(container_check_ms=50)) as server:
+    with Server.start(data_dir, settings=ServerSettings(container_check_ms=50)) as server:
         client, leaving, expiring = _connect(server), _connect(server), _connect(server)
         _plain(client)
         _multis(client)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_zookeeper.ensemble import Hole, Member, Merged, merge
-from reassure_zookeeper.stretches import BLOCK, survey_log
+from reassure_zookeeper.ensemble import EnsembleMember, Hole, Merged, merge
+from reassure_zookeeper.survey import BLOCK, survey_log
 from reassure_zookeeper.transactions import Error, SetData, Transaction, multi_of
 from reassure_zookeeper.txnlog import LogFile, log_files
 from reassure_zookeeper.txnlog_writer import write_log
@@ -21,16 +21,18 @@ def _make(zxids: Iterable[int], data: bytes = b"", session: int = 7) -> list[Tra
     ]
 
 
-def _member(folder: Path, *files: Sequence[Transaction], snapshots: Sequence[int] = ()) -> Member:
+def _member(
+    folder: Path, *files: Sequence[Transaction], snapshots: Sequence[int] = ()
+) -> EnsembleMember:
     folder.mkdir()
     for transactions in files:
         write_log(folder, transactions)
     return _survey(folder, snapshots)
 
 
-def _survey(folder: Path, snapshots: Sequence[int] = ()) -> Member:
+def _survey(folder: Path, snapshots: Sequence[int] = ()) -> EnsembleMember:
     surveys = [survey_log(file, decodes=True) for file in log_files(folder)]
-    return Member.of(folder.name, surveys, snapshots)
+    return EnsembleMember.of(folder.name, surveys, snapshots)
 
 
 def _read(merged: Merged) -> list[Transaction]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from reassure_zookeeper.errors import DamagedSnapshot, ReplayError
-from reassure_zookeeper.launch import Settings
+from reassure_zookeeper.launch import ServerSettings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.snapshot import FILE_HEADER, Snapshot, read_snapshot, snapshot_files
 from reassure_zookeeper.transactions import (
@@ -43,7 +43,7 @@ def _emptied(tree: Tree) -> dict[int, set[str]]:
 
 def test_replay_on_a_fuzzy_snapshot_equals_replay_from_the_start(tmp_path: Path, connect) -> None:
     """Snapshots taken while clients write, with the log on top, give the tree of the whole log."""
-    with Server.start(tmp_path, settings=Settings(snap_count=40)) as server:
+    with Server.start(tmp_path, settings=ServerSettings(snap_count=40)) as server:
         client = connect(server)
         client.create("/n", b"")
         pending = []

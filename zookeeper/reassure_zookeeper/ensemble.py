@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.stretches import Damage, Record, Stretch, Survey, list_records, read_record
+from reassure_zookeeper.survey import Damage, LogRecord, Stretch, Survey, list_records, read_record
 from reassure_zookeeper.txnlog import EPOCH_BITS, TornTail, get_zxid_in_name, is_next
 
 _list = lru_cache(maxsize=64)(lambda stretch: tuple(list_records(stretch)))
@@ -92,7 +92,7 @@ class Merged:
 
 
 @dataclass(slots=True)
-class Member:
+class EnsembleMember:
     """The logs of one member, surveyed."""
 
     name: str
@@ -112,7 +112,9 @@ class Member:
     by_block: dict[int, list[Stretch]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, surveys: Iterable[Survey], snapshots: Sequence[int] = ()) -> "Member":
+    def of(
+        cls, name: str, surveys: Iterable[Survey], snapshots: Sequence[int] = ()
+    ) -> "EnsembleMember":
         """Put together the files of a member. Raises OSError."""
         member = cls(name, snapshots=snapshots)
         for survey in sorted(surveys, key=_get_first):
@@ -224,7 +226,7 @@ def _epoch(zxid: int) -> int:
     return zxid >> EPOCH_BITS
 
 
-def merge(members: Sequence[Member]) -> Merged:
+def merge(members: Sequence[EnsembleMember]) -> Merged:
     """Put the logs of members together. Raises OSError."""
     merging = _Merging(members)
     for block in sorted({block for member in members for block in member.by_block}):
@@ -235,7 +237,7 @@ def merge(members: Sequence[Member]) -> Merged:
 class _Merging:
     """One history in the making, block by block."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[EnsembleMember]) -> None:
         self._members = members
         self._from = members[0]
         """Whose records were taken last: it is stayed with, so that pieces are long."""
@@ -271,7 +273,7 @@ class _Merging:
             self._pieces.append(Piece(path, start, stop, first, last))
         self._last = last
 
-    def _settle(self, block: int, present: Sequence[Member]) -> None:
+    def _settle(self, block: int, present: Sequence[EnsembleMember]) -> None:
         """Go through a block of which members hold different things, record by record."""
         found: dict[int, list[_Held]] = {}
         for member in present:
@@ -367,8 +369,8 @@ class _Merging:
 
 
 class _Held(NamedTuple):
-    member: Member
-    record: Record
+    member: EnsembleMember
+    record: LogRecord
 
 
 def _sum_up(stretches: Iterable[Stretch]) -> tuple[int, int]:
@@ -390,7 +392,7 @@ def _tell_apart(found: Sequence[_Held]) -> list[list[_Held]]:
     return list(said.values())
 
 
-def _read_meaning(record: Record) -> object:
+def _read_meaning(record: LogRecord) -> object:
     """Return what a record says: that it was refused can be written in two forms."""
     content = read_record(record)
     try:

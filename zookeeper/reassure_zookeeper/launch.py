@@ -20,7 +20,7 @@ _OF_AN_ENSEMBLE = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServerSettings:
     """How a server works. Sessions may ask for timeouts from two ticks to the longest."""
 
     tick_time_ms: int = 200
@@ -42,7 +42,7 @@ class Ensemble:
 
 
 def prepare(
-    data_dir: Path, port: int, settings: Settings, ensemble: Ensemble | None = None
+    data_dir: Path, port: int, settings: ServerSettings, ensemble: Ensemble | None = None
 ) -> list[str]:
     """Write the configuration into the directory; return the command that runs the server.
 

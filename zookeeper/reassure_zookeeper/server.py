@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Self
 
 from reassure_zookeeper.errors import ServerError
-from reassure_zookeeper.launch import HOST, Settings, prepare
+from reassure_zookeeper.launch import HOST, ServerSettings, prepare
 
 _READY_SECONDS = 30.0
 _POLL_SECONDS = 0.004
@@ -66,7 +66,7 @@ class Server:
     data_dir: Path
     log_dir: Path
 
-    def __init__(self, data_dir: Path | None, settings: Settings) -> None:
+    def __init__(self, data_dir: Path | None, settings: ServerSettings) -> None:
         """Prepare a server without starting it; `Server.start` is the way in."""
         self._settings = settings
         self._guard: subprocess.Popen[bytes] | None = None
@@ -89,14 +89,14 @@ class Server:
         _LIVE.add(self)
 
     @classmethod
-    def start(cls, data_dir: Path | None = None, *, settings: Settings | None = None) -> Self:
+    def start(cls, data_dir: Path | None = None, *, settings: ServerSettings | None = None) -> Self:
         """Start a server and return it ready.
 
         Without `data_dir` it gets a temporary directory that is removed at `stop`.
         Raises `ServerError` when the directory is in use or not writable or the server does not
         come up, `JavaError` and `JarsError` when it cannot even be tried.
         """
-        server = cls(data_dir, settings or Settings())
+        server = cls(data_dir, settings or ServerSettings())
         try:
             server._launch()
             server._wait_ready()

@@ -29,7 +29,7 @@ from kazoo.protocol.states import ZnodeStat
 from reassure_conformance.adapter import Reply, calling
 from reassure_controller.direct import DirectClient
 from reassure_judge.history import written_paths
-from reassure_pipeline.watch.follower import Follower
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     DELETED_TOPICS,
@@ -66,7 +66,7 @@ class Driver:
         """How many clusters were made."""
         self._prefix: Final = chroot_prefix
         self._home: Final = home
-        self._follower = None if log_dir is None else Follower(log_dir)
+        self._follower = None if log_dir is None else LogFollower(log_dir)
         past = self.read_log()
         self.past: Final = past if home is not None else []
         """What the log showed of the home before."""

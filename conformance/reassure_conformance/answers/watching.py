@@ -24,15 +24,15 @@ from reassure_pipeline.audit.recogniser import Recogniser
 from reassure_pipeline.checkpoints.files import own_directory
 from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.watch.checkpoint import JOURNAL, Checkpoint, Journal
+from reassure_pipeline.watch.checkpoint import JOURNAL, Journal, WatchCheckpoint
 from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
     Ending,
+    LogWatch,
     Status,
     Teller,
-    Watch,
 )
 from reassure_pipeline.watch.on_spark import choose_shares
 from reassure_spec.errors import BadUsage
@@ -69,7 +69,7 @@ class Outlet:
 
 
 def watch_document(asked: Asked, outlet: Outlet) -> Document:
-    """Watch until it is to end, and return the document of what it came to.
+    """LogWatch until it is to end, and return the document of what it came to.
 
     Raises BadUsage for files that are judged by an audit only, NoRules, KeptElsewhere,
     CheckpointRefused, and what reading logs raises.
@@ -83,7 +83,7 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
             # What is told stands in a journal, whether anybody keeps that or not.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
         stack.enter_context(own_directory(folder))
-        checkpoint = Checkpoint(folder)
+        checkpoint = WatchCheckpoint(folder)
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
         identity = {
             "profile": profile,
@@ -115,7 +115,7 @@ def _refuse_observations(places: Sequence[Path]) -> None:
 
 
 def _choose_rules(
-    asked: Asked, places: Sequence[Path], checkpoint: Checkpoint, outlet: Outlet
+    asked: Asked, places: Sequence[Path], checkpoint: WatchCheckpoint, outlet: Outlet
 ) -> tuple[str, Readings, Recognised | None]:
     """Return profile and readings: those named, those gone on with, or those that the logs tell."""
     profile, readings, found = asked.profile, asked.readings, None
@@ -158,7 +158,7 @@ class _Engine:
         asked: Asked,
         places: Sequence[Path],
         rules: Rules[Any, Any],
-        checkpoint: Checkpoint,
+        checkpoint: WatchCheckpoint,
         identity: Mapping[str, Any],
     ) -> None:
         self._asked = asked
@@ -185,7 +185,7 @@ class _Engine:
     def run(self, teller: Teller, outlet: Outlet) -> None:
         """Judge until it is to end, on Spark where that was asked for."""
         master = self._asked.spark
-        watching = Watch(
+        watching = LogWatch(
             self.archives,
             teller,
             ending=self._asked.ending,

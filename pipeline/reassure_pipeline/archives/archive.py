@@ -39,11 +39,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
-from reassure_pipeline.archives.servers import Server, find_families, find_servers
-from reassure_zookeeper.ensemble import Divergence, Hole, Member, Piece, merge
+from reassure_pipeline.archives.servers import ArchivedServer, find_families, find_servers
+from reassure_zookeeper.ensemble import Divergence, EnsembleMember, Hole, Piece, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.snapshot import snapshot_files
-from reassure_zookeeper.stretches import Damage, survey_log
+from reassure_zookeeper.survey import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, get_zxid_in_name, is_next
 
@@ -192,7 +192,7 @@ def find_archives(
     return tuple(each if since is None else _begin_at(each, since) for each in archives)
 
 
-def _make_archive(server: Server) -> Archive:
+def _make_archive(server: ArchivedServer) -> Archive:
     """Return an archive of one server, taken as whole."""
     pieces = tuple(Piece(file, first=get_zxid_in_name(file)) for file in server.files)
     first = _find_first(pieces)
@@ -204,11 +204,11 @@ def _make_archive(server: Server) -> Archive:
     return Archive(*named, pieces=pieces, snapshots=snapshots)
 
 
-def _survey_archive(servers: Sequence[Server], *, decodes: bool) -> Archive:
+def _survey_archive(servers: Sequence[ArchivedServer], *, decodes: bool) -> Archive:
     """Return an archive of what can be read of these servers' logs, all together."""
     merged = merge(
         [
-            Member.of(
+            EnsembleMember.of(
                 server.name,
                 [survey_log(file, decodes=decodes) for file in server.files],
                 [get_zxid_in_name(file) for file in _list_snapshots([server])],
@@ -240,7 +240,7 @@ def _survey_archive(servers: Sequence[Server], *, decodes: bool) -> Archive:
     )
 
 
-def _miss_logs(server: Server) -> LogsMissing:
+def _miss_logs(server: ArchivedServer) -> LogsMissing:
     names = ", ".join(file.name for file in server.unread)
     beside = f" ({names} cannot be read)" if names else ""
     return LogsMissing(
@@ -249,7 +249,7 @@ def _miss_logs(server: Server) -> LogsMissing:
     )
 
 
-def _list_snapshots(servers: Sequence[Server]) -> tuple[Path, ...]:
+def _list_snapshots(servers: Sequence[ArchivedServer]) -> tuple[Path, ...]:
     """Return the snapshots of all these servers, oldest first."""
     folders = [server.place for server in servers if server.place.is_dir()]
     found = [file for folder in folders for file in snapshot_files(folder)]

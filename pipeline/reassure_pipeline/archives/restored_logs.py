@@ -45,7 +45,7 @@ class BadTable(BadData):
     """A Parquet file is no table of transactions, or not in order."""
 
 
-class Restored(NamedTuple):
+class RestoredLogs(NamedTuple):
     """Logs that were made of a table."""
 
     name: str
@@ -88,7 +88,7 @@ def list_logs(path: Path) -> list[Path]:
 
 
 @cache
-def restore(path: Path) -> tuple[Restored, ...]:
+def restore(path: Path) -> tuple[RestoredLogs, ...]:
     """Write the logs that a table was decoded from, in a folder of their own, once.
 
     Raises `BadTable`, and `LogsMissing` where it has no transaction.
@@ -107,7 +107,7 @@ def restore(path: Path) -> tuple[Restored, ...]:
             writer.close()
     if not writers:
         raise LogsMissing(f"{path} has no transaction; name another table, or the logs")
-    return tuple(Restored(name, writer.folder) for name, writer in writers.items())
+    return tuple(RestoredLogs(name, writer.folder) for name, writer in writers.items())
 
 
 _folders: Final[list[TemporaryDirectory[str]]] = []

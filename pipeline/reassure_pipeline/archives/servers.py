@@ -18,7 +18,7 @@ where they have so many."""
 _LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
 
 
-class Server(NamedTuple):
+class ArchivedServer(NamedTuple):
     """What is named of one server."""
 
     name: str
@@ -36,13 +36,15 @@ def group_by_server(paths: Sequence[Path]) -> dict[Path, list[Path]]:
     return groups
 
 
-def find_servers(paths: Sequence[Path]) -> list[Server]:
+def find_servers(paths: Sequence[Path]) -> list[ArchivedServer]:
     """Return the servers whose files lie in some directories, each with its files."""
     servers = []
     for place, named in group_by_server(paths).items():
         if is_decoding(place):
             made = ((each, log_files(each.folder)) for each in restore(place))
-            servers += [Server(each.name, each.folder, tuple(logs), ()) for each, logs in made]
+            servers += [
+                ArchivedServer(each.name, each.folder, tuple(logs), ()) for each, logs in made
+            ]
             continue
         files: dict[Path, Path] = {}
         for path in named:
@@ -50,13 +52,15 @@ def find_servers(paths: Sequence[Path]) -> list[Server]:
                 files.setdefault(file.resolve(), file)
         name = named[0] if len(named) == 1 or not named[0].is_file() else named[0].parent
         ordered = sorted(files.values(), key=get_zxid_in_name)
-        servers.append(Server(str(name), place, tuple(ordered), tuple(unread_files(named[0]))))
+        servers.append(
+            ArchivedServer(str(name), place, tuple(ordered), tuple(unread_files(named[0])))
+        )
     return servers
 
 
-def find_families(servers: Sequence[Server]) -> list[list[Server]]:
+def find_families(servers: Sequence[ArchivedServer]) -> list[list[ArchivedServer]]:
     """Group the servers that have logged the same, in their order."""
-    families: list[list[Server]] = []
+    families: list[list[ArchivedServer]] = []
     for server in servers:
         for family in families:
             if any(_share_history(server, other) for other in family):
@@ -81,7 +85,7 @@ def is_same(one: Transaction, other: Transaction) -> bool:
     return one.zxid == other.zxid and _identify(one) == _identify(other)
 
 
-def _share_history(one: Server, other: Server) -> bool:
+def _share_history(one: ArchivedServer, other: ArchivedServer) -> bool:
     """Whether two servers have logged the same: what both have near the beginnings of files."""
     shared = 0
     for first, second in ((one, other), (other, one)):

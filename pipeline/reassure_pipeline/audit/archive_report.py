@@ -10,7 +10,7 @@ from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Place, Violation, 
 from reassure_pipeline.archives.archive import Archive, Beginning, FileFacts, check_joint
 from reassure_pipeline.archives.beginnings import lies_behind
 from reassure_pipeline.audit.findings import Findings
-from reassure_pipeline.audit.passes import Judged, Known
+from reassure_pipeline.audit.passes import Judged, KnownHistory
 from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.ensemble import Divergence, Hole
@@ -310,7 +310,7 @@ class Extent(NamedTuple):
 def report_archive(
     archive: Archive,
     extent: Extent,
-    known: Known,
+    known: KnownHistory,
     judged: Judged,
     beginnings: Iterable[Beginning],
     holes: tuple[Hole, ...],
@@ -350,7 +350,7 @@ def report_archive(
 def report_files(
     archive: Archive,
     files: list[FileFacts],
-    known: Known,
+    known: KnownHistory,
     judged: Judged,
     beginnings: Iterable[Beginning],
     before: Iterable[Hole] = (),

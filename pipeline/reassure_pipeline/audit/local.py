@@ -35,12 +35,19 @@ from reassure_pipeline.audit.archive_report import (
     report_files,
 )
 from reassure_pipeline.audit.observed import judge_observations, list_unjudged, sort_paths
-from reassure_pipeline.audit.passes import Judged, Known, Options, Passes, Share, settle_chapters
+from reassure_pipeline.audit.passes import (
+    Judged,
+    KnownHistory,
+    Options,
+    Passes,
+    Share,
+    settle_chapters,
+)
 from reassure_pipeline.audit.processes import (
     NO_BUDGET,
-    Budget,
-    Limits,
+    AuditBudget,
     Progress,
+    SharedLimits,
     choose_jobs,
     rare_collections,
     start_processes,
@@ -48,8 +55,8 @@ from reassure_pipeline.audit.processes import (
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import (
     Keeper,
+    KeptPlan,
     Mark,
-    Plan,
     Planned,
     Say,
     mark_piece,
@@ -76,7 +83,7 @@ def audit_local(
     facts: bool = False,
     members: str = RECOGNISED,
     since: Since | None = None,
-    budget: Budget = NO_BUDGET,
+    budget: AuditBudget = NO_BUDGET,
     resume: Path | None = None,
     say: Say = say_nothing,
     progress: Progress | None = None,
@@ -113,7 +120,7 @@ def audit_local(
             keepers: list[Keeper | None] = [None] * jobs
             if resume is not None:
                 surveyed = any(a.damages or (a.surveyed and not a.members) for a in archives)
-                write_plan(resume, Plan(jobs, surveyed))
+                write_plan(resume, KeptPlan(jobs, surveyed))
                 identity = {"profile": profile, "readings": readings.as_dict(), **options._asdict()}
                 keepers = [Keeper(resume, identity, Share(n, jobs), say) for n in range(jobs)]
             shares = [
@@ -121,7 +128,7 @@ def audit_local(
                 for number, keeper in enumerate(keepers)
             ]
             if budget != NO_BUDGET:
-                limits = Limits(budget, [share.count_done() for share in shares])
+                limits = SharedLimits(budget, [share.count_done() for share in shares])
                 for share in shares:
                     share.limits = limits
             return _judge_in_shares(shares, profile, progress)
@@ -174,7 +181,7 @@ def _take_share(shares: "Sequence[_ShareAudit]") -> None:
     _shares[:] = shares
 
 
-def _sum_up_share(number: int) -> list[tuple[Known, Judged]]:
+def _sum_up_share(number: int) -> list[tuple[KnownHistory, Judged]]:
     audits = _shares[number].judge()
     sums = [audit.sum_up() for audit in audits]
     return [(audit.known, judged) for audit, judged in zip(audits, sums, strict=True)]
@@ -196,7 +203,7 @@ class _ShareAudit:
         self._share = share
         self._keeper = keeper
         self._options = options
-        self.limits: Limits | None = None
+        self.limits: SharedLimits | None = None
 
     def count_done(self) -> int:
         """Return how many transactions were judged before."""
@@ -417,7 +424,7 @@ class _LocalAudit:
     def sum_up(self) -> Judged:
         """Return what judging this share came to, its findings told apart."""
         chapters = self._passes.list_chapters()
-        self.known = Known.join([known for _, known, _ in chapters])
+        self.known = KnownHistory.join([known for _, known, _ in chapters])
         holes = find_gaps_amid(self.archive, self._files, self._base_holes)
         return settle_chapters(chapters, holes, self._passes.count_partitions())
 

@@ -158,7 +158,7 @@ def _tear(file: str, line: int, data: bytes, last: str) -> TornLine:
     return TornLine(file, line, match[1].decode("utf-8", "replace") if match else last)
 
 
-class Order:
+class LineOrder:
     """Sees to it that the lines of each writer come in order, each once."""
 
     def __init__(self) -> None:
@@ -335,7 +335,7 @@ def judge_observations(
     `members` which logs are of one ensemble (`archive.MEMBERSHIPS`).
     Raises BadObservation for a line that cannot be, and the log reader's errors.
     """
-    judge, order = get_observing().make_judge(readings), Order()
+    judge, order = get_observing().make_judge(readings), LineOrder()
     torn: list[TornLine] = []
     for path in paths.files:
         name = str(path)

@@ -44,8 +44,8 @@ from reassure_model.partition import Environment
 from reassure_pipeline.archives.archive import BEGINNING, MIDDLE, SNAPSHOT, Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
 from reassure_pipeline.audit.findings import Findings
-from reassure_pipeline.fleet.facts import Facts
-from reassure_pipeline.fleet.totals import Move, Sums
+from reassure_pipeline.fleet.facts import FleetFacts
+from reassure_pipeline.fleet.totals import MoveRecord, Sums
 from reassure_zookeeper.codec import decode, decode_unless
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
@@ -113,7 +113,7 @@ DEFAULTS: Final = Options()
 
 
 @dataclass(slots=True)
-class Known:
+class KnownHistory:
     """What routing has learned of an archive as a whole."""
 
     begins: str
@@ -136,7 +136,7 @@ class Known:
     """How often each tree was written that no rule is about."""
 
     @classmethod
-    def join(cls, chapters: "Sequence[Known]") -> "Known":
+    def join(cls, chapters: "Sequence[KnownHistory]") -> "KnownHistory":
         """Return what is known of an archive by all its chapters."""
         first, *later = chapters
         if not later:
@@ -152,7 +152,7 @@ class Known:
         joined.silent = joined.silent.difference(*spoke)
         return joined
 
-    def add(self, other: "Known") -> None:
+    def add(self, other: "KnownHistory") -> None:
         """Take in what routing has learned for another share; this is the first one's."""
         for key, zxid in other.in_flight.items():
             if self.in_flight.get(key) is None:
@@ -160,7 +160,7 @@ class Known:
         self.silent &= other.silent
 
 
-def is_settled(violation: Violation, known: Known, holes: tuple[Hole, ...]) -> bool:
+def is_settled(violation: Violation, known: KnownHistory, holes: tuple[Hole, ...]) -> bool:
     """Whether the history before a finding is known well enough to call it a violation."""
     if violation.clause in BY_CONTENT:
         return True
@@ -192,7 +192,7 @@ class Routing:
         options: Options = DEFAULTS,
         share: Share = ALL,
     ) -> None:
-        self.known = Known(begins)
+        self.known = KnownHistory(begins)
         self.rules = rules
         self.router = rules.make_router(
             options.grace_ms,
@@ -267,7 +267,7 @@ class Routing:
         if self._keys is not None:
             self._keys.update((seen.chroot, seen.topic, seen.partition) for seen in observations)
 
-    def take_stock(self) -> Known:
+    def take_stock(self) -> KnownHistory:
         """Bring up to date what is known of the archive as a whole, and return it."""
         known = self.known
         known.clusters = self.router.shown()
@@ -306,7 +306,7 @@ class Judged:
     unsettled: Findings = field(default_factory=Findings)
     """Findings that may be due to what is missing."""
 
-    def settle(self, known: Known, holes: tuple[Hole, ...]) -> None:
+    def settle(self, known: KnownHistory, holes: tuple[Hole, ...]) -> None:
         """Tell the findings of the tally apart by whether they are settled; it has none then."""
         found, self.tally.violations = self.tally.violations, []
         sure = [is_settled(violation, known, holes) for violation in found]
@@ -328,7 +328,7 @@ class Judged:
 class Judging:
     """Stage 2 for some partitions of one archive."""
 
-    def __init__(self, rules: Rules[Any, Any], facts: Facts | None = None) -> None:
+    def __init__(self, rules: Rules[Any, Any], facts: FleetFacts | None = None) -> None:
         self._tracking = Tracking(rules)
         self._facts = facts
         self._sums: Sums | None = None
@@ -385,7 +385,7 @@ class Judging:
 
 
 T = TypeVar("T")
-Chapter = tuple[Path | None, Known, Judged]
+Chapter = tuple[Path | None, KnownHistory, Judged]
 """The snapshot that it begins from, if from any, and what the passes came to in it."""
 
 
@@ -399,13 +399,13 @@ class Passes:
         rules: Rules[Any, Any],
         options: Options = DEFAULTS,
         share: Share = ALL,
-        tell: Callable[[Move], None] | None = None,
+        tell: Callable[[MoveRecord], None] | None = None,
     ) -> None:
-        """Begin; `tell`, where given, is told of every reassignment (`Facts`)."""
+        """Begin; `tell`, where given, is told of every reassignment (`FleetFacts`)."""
         self._rules = rules
         self._given = options, share
         wanted = options.facts or tell is not None
-        self.facts = Facts(archive.name, rules, tell) if wanted else None
+        self.facts = FleetFacts(archive.name, rules, tell) if wanted else None
         self.beginnings = [Beginning(archive.snapshot, -1 if base is None else base.zxid)]
         self.coming: list[Restart] = []
         """Where judging begins anew, once it has come to there."""
@@ -482,7 +482,7 @@ def list_settled(
     chapters: Sequence[Chapter], holes: Iterable[Hole]
 ) -> list[tuple[Violation, bool]]:
     """Return all that was found in the chapters, and of each whether it is settled."""
-    earlier = Known.join([known for _, known, _ in chapters]).earlier
+    earlier = KnownHistory.join([known for _, known, _ in chapters]).earlier
     return [
         (violation, is_settled(violation, replace(known, earlier=earlier), missing))
         for snapshot, known, judged in chapters
@@ -496,7 +496,7 @@ def settle_chapters(chapters: Sequence[Chapter], holes: Iterable[Hole], partitio
 
     `partitions` is how many were met in all of them.
     """
-    earlier = Known.join([known for _, known, _ in chapters]).earlier
+    earlier = KnownHistory.join([known for _, known, _ in chapters]).earlier
     total = Judged()
     for snapshot, known, judged in chapters:
         judged.settle(replace(known, earlier=earlier), find_open(holes, snapshot))

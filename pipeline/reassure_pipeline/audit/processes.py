@@ -45,17 +45,17 @@ def start_processes(
             raise
 
 
-class Budget(NamedTuple):
+class AuditBudget(NamedTuple):
     """What an audit may spend: one of the two, or neither. It ends in good order then."""
 
     transactions: int | None = None
     seconds: float | None = None
 
 
-NO_BUDGET: Final = Budget()
+NO_BUDGET: Final = AuditBudget()
 
 
-class Limits:
+class SharedLimits:
     """How far the shares of an audit may go; made before the processes that share it are.
 
     All of them end behind the same transaction, so that what they came to adds up. Each asks before
@@ -63,7 +63,7 @@ class Limits:
     ahead will be by then.
     """
 
-    def __init__(self, budget: Budget, begun: Sequence[int]) -> None:
+    def __init__(self, budget: AuditBudget, begun: Sequence[int]) -> None:
         """Begin where each share has judged so many transactions already."""
         self._deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
         ahead = max(begun)

@@ -23,7 +23,7 @@ from reassure_pipeline.archives.archive import (
 from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.observed import sort_paths
 from reassure_pipeline.audit.processes import Progress, choose_jobs, start_processes
-from reassure_pipeline.watch.follower import Follower
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.codec import decode_unless
 from reassure_zookeeper.ensemble import Piece
 from reassure_zookeeper.transactions import Transaction
@@ -116,10 +116,10 @@ class Recogniser:
     """Reads logs that grow, as far as they are there."""
 
     def __init__(self, paths: Sequence[Path]) -> None:
-        self._read: list[tuple[Follower, Gatherer]] = []
+        self._read: list[tuple[LogFollower, Gatherer]] = []
         for path in paths:
             gatherer = Gatherer()
-            self._read.append((Follower(path, _make_decoder(gatherer)), gatherer))
+            self._read.append((LogFollower(path, _make_decoder(gatherer)), gatherer))
 
     def look(self) -> Recognised | str | None:
         """Return what the logs tell by now; raises what reading logs raises."""

@@ -115,7 +115,7 @@ def _has_more(piece: Piece, offset: int) -> bool:
         return True
 
 
-class Plan(NamedTuple):
+class KeptPlan(NamedTuple):
     """How an audit is done that is kept in a directory."""
 
     shares: int
@@ -124,16 +124,16 @@ class Plan(NamedTuple):
     """Whether the logs have to be surveyed, as they are damaged."""
 
 
-def read_plan(directory: Path, name: str = PLAN) -> Plan | None:
+def read_plan(directory: Path, name: str = PLAN) -> KeptPlan | None:
     """Return how the audit was done that is kept in a directory, None where there is none."""
     try:
         found = json.loads((directory / name).read_text("utf-8"))
-        return Plan(int(found["shares"]), bool(found["damaged"]))
+        return KeptPlan(int(found["shares"]), bool(found["damaged"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def write_plan(directory: Path, plan: Plan, name: str = PLAN) -> None:
+def write_plan(directory: Path, plan: KeptPlan, name: str = PLAN) -> None:
     """Note how an audit is done that is kept in a directory."""
     (directory / name).write_text(json.dumps(plan._asdict()) + "\n", "utf-8")
 

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_pipeline.checkpoints.audits import Plan, Say, read_plan, write_plan
+from reassure_pipeline.checkpoints.audits import KeptPlan, Say, read_plan, write_plan
 from reassure_pipeline.checkpoints.files import NotKept, keep, take_up
 
 SHARES_PER_CORE: Final = 4
@@ -37,7 +37,7 @@ class KeptShares:
         self._now: dict[str, Any] = {}
         """What is being judged."""
         self._used: set[Path] = set()
-        self._plan = read_plan(directory, _PLAN) or Plan(0, False)
+        self._plan = read_plan(directory, _PLAN) or KeptPlan(0, False)
 
     @property
     def is_damaged(self) -> bool:
@@ -54,7 +54,7 @@ class KeptShares:
         """Note that the logs are damaged, so that they are surveyed at once the next time."""
         self._note(self._plan._replace(damaged=True))
 
-    def _note(self, plan: Plan) -> None:
+    def _note(self, plan: KeptPlan) -> None:
         self._plan = plan
         write_plan(self._directory, plan, _PLAN)
 

@@ -1,10 +1,10 @@
 """What an audit tells beyond violations: moves, replication, elections, controllers, over time.
 
-`Facts` takes the observations of some partitions of one archive, those of one partition in order,
-beside the judge and whatever the judge says of them. What it keeps while it goes is little for each
-partition and each cluster; what remains in the end is bounded, and is the same sum however the
-history was spread (`fleet.aggregates`). Of single partitions, moves, terms or elections
-the first `LISTED` by a rank are told (`fleet.totals`); counts are always whole.
+`FleetFacts` takes the observations of some partitions of one archive, those of one partition in
+order, beside the judge and whatever the judge says of them. What it keeps while it goes is little
+for each partition and each cluster; what remains in the end is bounded, and is the same sum however
+the history was spread (`fleet.aggregates`). Of single partitions, moves, terms or elections the
+first `LISTED` by a rank are told (`fleet.totals`); counts are always whole.
 
 **What counts.** A partition is *offline* while it has no leader; *under-replicated* while fewer of
 its assigned replicas are in sync than are assigned, which is told apart for the time in which a
@@ -40,12 +40,12 @@ from reassure_pipeline.fleet.totals import (
     UNDER_WAY,
     Behind,
     Churn,
+    ControllerTerm,
     Gap,
-    Lag,
-    Move,
+    MoveRecord,
     Present,
+    ReplicationLag,
     Sums,
-    Term,
     Unclean,
 )
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -61,7 +61,7 @@ class _Partition:
     assigned: ReplicaList | None = None
     leader: int = NO_LEADER
     isr: ReplicaList | None = None
-    flight: Move | None = None
+    flight: MoveRecord | None = None
     """The reassignment under way, as far as it has come."""
     kind: str = ""
     since_ms: int | None = None
@@ -77,19 +77,19 @@ class _Partition:
 class _Cluster:
     """What is kept of a cluster while the history is read."""
 
-    term: Term | None = None
+    term: ControllerTerm | None = None
     lost: tuple[int, int, int] | None = None
     """zxid, time and broker of the end of the last term, where nobody was elected since."""
 
 
-class Facts:
+class FleetFacts:
     """Takes the facts of some partitions of one archive, as its observations come.
 
     `tell`, where given, is told of every reassignment, at its end or at the end of the history.
     """
 
     def __init__(
-        self, archive: str, rules: Rules[Any, Any], tell: Callable[[Move], None] | None = None
+        self, archive: str, rules: Rules[Any, Any], tell: Callable[[MoveRecord], None] | None = None
     ) -> None:
         self._archive = archive
         self._find_target = rules.find_target
@@ -225,8 +225,8 @@ class Facts:
             self._end(one, one.flight, end, now)
         self._weigh(one, self._find_since(seen))
 
-    def _begin_move(self, seen: Observation, one: _Partition, target: ReplicaList) -> Move:
-        return Move(
+    def _begin_move(self, seen: Observation, one: _Partition, target: ReplicaList) -> MoveRecord:
+        return MoveRecord(
             *(self._archive, *seen[:3]),
             route=self._find_route(seen.event),
             first_zxid=None if seen.given else seen.zxid,
@@ -247,7 +247,7 @@ class Facts:
         )
 
     def _end(
-        self, one: _Partition, flight: Move, end: tuple[int | None, int | None], now_ms: int
+        self, one: _Partition, flight: MoveRecord, end: tuple[int | None, int | None], now_ms: int
     ) -> None:
         after = {*(one.assigned or ())}
         if after == {*flight.last_target}:
@@ -262,7 +262,7 @@ class Facts:
             self._sums.longest.add(move)
         self._count_move(move)
 
-    def _count_move(self, move: Move) -> None:
+    def _count_move(self, move: MoveRecord) -> None:
         moves = self._sums.moves
         for name, value in (
             (move.outcome, 1),
@@ -322,7 +322,7 @@ class Facts:
         cluster.lost = None
         zxid, since = (0, None) if seen.given else (seen.zxid, seen.time_ms)
         place = self._archive, seen.chroot
-        cluster.term = Term(*place, broker, epoch, zxid, since, 0, is_over=False)
+        cluster.term = ControllerTerm(*place, broker, epoch, zxid, since, 0, is_over=False)
         if not seen.given:
             self._sums.bins.add("controllers.elected", seen.time_ms)
 
@@ -401,8 +401,8 @@ class Facts:
         for (chroot, topic), lag in topics.items():
             self._sums.topics.add(self._make_lag((chroot, topic, -1), lag))
 
-    def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> Lag:
-        return Lag(self._archive, *key, *(lag[kind] for kind in KINDS))
+    def _make_lag(self, key: tuple[str, str, int], lag: Counter[str]) -> ReplicationLag:
+        return ReplicationLag(self._archive, *key, *(lag[kind] for kind in KINDS))
 
 
 T = TypeVar("T")
@@ -413,7 +413,7 @@ def _list_with(listed: tuple[T, ...], more: T) -> tuple[T, ...]:
     return listed if len(listed) >= _LISTED_STEPS else (*listed, more)
 
 
-def _stand(one: _Partition, flight: Move) -> Move:
+def _stand(one: _Partition, flight: MoveRecord) -> MoveRecord:
     """Return a reassignment with what is assigned now."""
     return flight._replace(after=one.assigned or (), last_epoch=one.epoch)
 

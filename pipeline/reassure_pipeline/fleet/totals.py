@@ -24,7 +24,7 @@ GIVEN_UP: Final = "given up"
 UNDER_WAY: Final = "under way"
 
 
-class Move(NamedTuple):
+class MoveRecord(NamedTuple):
     """One reassignment of one partition; `spark.columns` says what the fields are."""
 
     archive: str
@@ -69,7 +69,7 @@ class Move(NamedTuple):
         return {**told, "duration_ms": self.duration_ms, "moved": self.moved}
 
 
-class Lag(NamedTuple):
+class ReplicationLag(NamedTuple):
     """How long a topic, or a partition, was not replicated as it should be, in milliseconds."""
 
     archive: str
@@ -116,7 +116,7 @@ class Churn(NamedTuple):
     left: int
 
 
-class Term(NamedTuple):
+class ControllerTerm(NamedTuple):
     """A controller's time in office."""
 
     archive: str
@@ -162,12 +162,12 @@ class Unclean(NamedTuple):
 # By what the single things are ranked of which a report tells; ties go by place.
 
 
-def _rank_longest(move: Move) -> Any:
+def _rank_longest(move: MoveRecord) -> Any:
     """Put the reassignments first that took longest."""
     return -(move.duration_ms or 0), *move[:4], move.first_zxid or 0
 
 
-def _rank_oldest(move: Move) -> Any:
+def _rank_oldest(move: MoveRecord) -> Any:
     """Put those under way first that began earliest, and before all those seen to begin."""
     return move.started_ms or 0, *move[:4]
 
@@ -177,12 +177,12 @@ def _rank_most_urgent(behind: Behind) -> Any:
     return _URGENT[behind.kind], behind.since_ms or 0, *behind[:4]
 
 
-def _rank_by_place(term: Term) -> Any:
+def _rank_by_place(term: ControllerTerm) -> Any:
     """Put the terms of one cluster beside each other."""
     return term[:2]
 
 
-def _rank_most_lag(lag: Lag) -> Any:
+def _rank_most_lag(lag: ReplicationLag) -> Any:
     """Put first what was under-replicated or offline for longest, moves left out."""
     return -(lag.under_ms + lag.offline_ms), -lag.moving_ms, *lag[:4]
 
@@ -192,7 +192,7 @@ def _rank_most_churn(churn: Churn) -> Any:
     return -(churn.joined + churn.left), *churn[:4]
 
 
-def _rank_latest(term: Term) -> Any:
+def _rank_latest(term: ControllerTerm) -> Any:
     """Put the terms first that began last."""
     return -(term.from_ms or 0), *term[:2], -term.zxid
 
@@ -211,11 +211,13 @@ def _rank_earliest(unclean: Unclean) -> Any:
 class Present:
     """How things stand where the history ends, of some partitions of an archive, or of all."""
 
-    under_way: First[Move] = field(default_factory=lambda: First(LISTED, _rank_oldest))
+    under_way: First[MoveRecord] = field(default_factory=lambda: First(LISTED, _rank_oldest))
     kinds: Counter[str] = field(default_factory=Counter)
     """How many partitions are of which kind."""
     behind: First[Behind] = field(default_factory=lambda: First(LISTED, _rank_most_urgent))
-    in_office: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _rank_by_place))
+    in_office: First[ControllerTerm] = field(
+        default_factory=lambda: First(LISTED_TERMS, _rank_by_place)
+    )
     """The controllers' terms that are not over."""
 
     def take_in(self, other: "Present") -> None:
@@ -237,20 +239,20 @@ class Sums:
 
     bins: TimeBins = field(default_factory=TimeBins)
     durations: Durations = field(default_factory=Durations)
-    longest: First[Move] = field(default_factory=lambda: First(LISTED, _rank_longest))
+    longest: First[MoveRecord] = field(default_factory=lambda: First(LISTED, _rank_longest))
     present: Present = field(default_factory=Present)
     moves: Counter[str] = field(default_factory=Counter)
     """Of reassignments: how many began, ended in which way, and what they did."""
     lag: Counter[str] = field(default_factory=Counter)
     """By kind, in milliseconds of all partitions together."""
-    topics: First[Lag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
-    partitions: First[Lag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
+    topics: First[ReplicationLag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
+    partitions: First[ReplicationLag] = field(default_factory=lambda: First(LISTED, _rank_most_lag))
     restless: First[Churn] = field(default_factory=lambda: First(LISTED, _rank_most_churn))
     joined: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     """By archive, chroot and broker: how often it joined an in-sync set."""
     left: Counter[tuple[str, str, int]] = field(default_factory=Counter)
     churn: Counter[str] = field(default_factory=Counter)
-    terms: First[Term] = field(default_factory=lambda: First(LISTED_TERMS, _rank_latest))
+    terms: First[ControllerTerm] = field(default_factory=lambda: First(LISTED_TERMS, _rank_latest))
     gaps: First[Gap] = field(default_factory=lambda: First(LISTED, _rank_widest))
     without_ms: int = 0
     elections: Counter[str] = field(default_factory=Counter)

@@ -49,8 +49,8 @@ from reassure_pipeline.archives.archive import (
 )
 from reassure_pipeline.archives.beginnings import Base, Restart, load_base
 from reassure_pipeline.audit.archive_report import find_known_gaps, report_files
-from reassure_pipeline.audit.passes import Judged, Known, Options
-from reassure_pipeline.audit.processes import NO_BUDGET, Budget, Progress
+from reassure_pipeline.audit.passes import Judged, KnownHistory, Options
+from reassure_pipeline.audit.processes import NO_BUDGET, AuditBudget, Progress
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import Say, say_nothing
 from reassure_pipeline.checkpoints.files import own_directory
@@ -64,9 +64,9 @@ from reassure_pipeline.spark.tasks import (
     PartResult,
     PartTask,
     Place,
-    Plan,
+    SparkPlan,
     Told,
-    Unread,
+    UnreadPart,
     by_piece,
     collect_facts,
     judge_share,
@@ -107,7 +107,7 @@ def audit_spark(
     since: Since | None = None,
     progress: Progress | None = None,
     parquet: Path | None = None,
-    budget: Budget = NO_BUDGET,
+    budget: AuditBudget = NO_BUDGET,
     resume: Path | None = None,
     say: Say = say_nothing,
 ) -> AuditReport:
@@ -144,7 +144,7 @@ def audit_spark(
 
         def judge(loaded: _Loaded) -> AuditReport:
             report("addressing and judging", 1, 2)
-            plan = Plan(rules, *loaded, shares, options)
+            plan = SparkPlan(rules, *loaded, shares, options)
             if kept is not None:
                 return _judge_and_keep(context, plan, profile, kept, cores, ends, report)
             plan = plan._replace(tables=parquet is not None)
@@ -175,7 +175,7 @@ def _show_nothing(what: str, done: int, total: int) -> None:
 
 def _judge_and_keep(
     context: Any,
-    plan: Plan,
+    plan: SparkPlan,
     profile: str,
     kept: KeptShares,
     cores: int,
@@ -189,7 +189,7 @@ def _judge_and_keep(
     """
     judged = 0
 
-    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+    def judge(plan: SparkPlan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
         nonlocal judged
         there = kept.load(plan.describe(whole), plan.shares)
         plan = plan._replace(done=frozenset(there))
@@ -226,15 +226,19 @@ def _join(told: Iterable["Told"]) -> list[Kept]:
 def is_for_good(told: Kept) -> bool:
     """Whether a share came to what it would come to again: what failed may work the next time."""
     outcomes = [pickle.loads(packed)[1] for _, packed in told]
-    errors = [each.error if isinstance(each, PartResult | Unread) else each for each in outcomes]
+    errors = [
+        each.error if isinstance(each, PartResult | UnreadPart) else each for each in outcomes
+    ]
     return not any(isinstance(error, Exception) for error in errors)
 
 
-def _judge_on(context: Any, plan: Plan, profile: str, *, keep: bool) -> tuple[AuditReport, Any]:
+def _judge_on(
+    context: Any, plan: SparkPlan, profile: str, *, keep: bool
+) -> tuple[AuditReport, Any]:
     """Judge all on Spark; return the report, and what all shares came to."""
     outcomes: Any = None
 
-    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+    def judge(plan: SparkPlan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
         nonlocal outcomes
         if keep and outcomes is not None:
             outcomes.unpersist()
@@ -248,9 +252,9 @@ def _judge_on(context: Any, plan: Plan, profile: str, *, keep: bool) -> tuple[Au
 
 
 def judge_until_it_fits(
-    plan: Plan,
+    plan: SparkPlan,
     profile: str,
-    judge: Callable[[Plan, Set[Place]], Iterable[tuple[int, Outcome]]],
+    judge: Callable[[SparkPlan, Set[Place]], Iterable[tuple[int, Outcome]]],
 ) -> AuditReport:
     """Judge all, and again with those pieces read as a whole that could not be cut.
 
@@ -271,7 +275,7 @@ def judge_until_it_fits(
             plan = plan._replace(requests_to_all=plan.requests_to_all or misfits.requests)
 
 
-def find_better_plan(plan: Plan, report: AuditReport) -> Plan | None:
+def find_better_plan(plan: SparkPlan, report: AuditReport) -> SparkPlan | None:
     """Return what to do instead, now that all holes are known; None where that is the same."""
     last = [archive.last_zxid for archive in report.archives]
     found = tuple(tuple(h for h in archive.holes if h.before >= 0) for archive in report.archives)
@@ -290,7 +294,7 @@ def _list_names(restarts: Iterable[Iterable[Restart]]) -> list[list[Path]]:
     return [[each.snapshot for each in those] for those in restarts]
 
 
-def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
+def judge_all(context: Any, plan: SparkPlan, tasks: Sequence[PartTask]) -> Any:
     """Return what each share came to, as an RDD of archives' numbers and pickled outcomes."""
     sent = context.broadcast(plan)
 
@@ -311,7 +315,7 @@ def judge_all(context: Any, plan: Plan, tasks: Sequence[PartTask]) -> Any:
 # Address ------------------------------------------------------------------------------------------
 
 
-def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
+def list_tasks(plan: SparkPlan, whole: Set[Place] = frozenset()) -> list[PartTask]:
     """Return what there is to read, in order; the pieces in `whole` are not cut."""
     pieces = {
         (index, number): (piece, measure_piece(piece))
@@ -348,7 +352,7 @@ def list_tasks(plan: Plan, whole: Set[Place] = frozenset()) -> list[PartTask]:
 # Sum up -------------------------------------------------------------------------------------------
 
 
-def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) -> AuditReport:
+def sum_up(profile: str, plan: SparkPlan, outcomes: Iterable[tuple[int, Outcome]]) -> AuditReport:
     """Put together what all shares came to.
 
     Raises `Misfits` where parts do not fit together; what ended the reading of a file, the first in
@@ -364,14 +368,14 @@ def sum_up(profile: str, plan: Plan, outcomes: Iterable[tuple[int, Outcome]]) ->
     for _, _, what in found:
         if isinstance(what, Exception):
             raise what
-        if isinstance(what, Unread):
+        if isinstance(what, UnreadPart):
             raise what.error
     if not plan.requests_to_all and not are_requests_new(results, plan):
         raise Misfits(requests=True)
     tally, reports = Tally(), []
     for index, archive in enumerate(plan.archives):
         mine = sorted((each for each in found if each[0] == index), key=itemgetter(1))
-        known, *others = [what for _, _, what in mine if isinstance(what, Known)]
+        known, *others = [what for _, _, what in mine if isinstance(what, KnownHistory)]
         for other in others:
             known.add(other)
         judged = Judged()
@@ -412,7 +416,7 @@ def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset
     return frozenset(misfits)
 
 
-def are_requests_new(results: Iterable[PartResult], plan: Plan) -> bool:
+def are_requests_new(results: Iterable[PartResult], plan: SparkPlan) -> bool:
     """Whether no request came under a number that was used before, as their addressing takes it."""
     parts = defaultdict[int, list[PartResult]](list)
     for part in sorted(results, key=itemgetter(0)):

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.verdicts import Violation
 from reassure_pipeline.archives.archive import Archive
 from reassure_pipeline.audit.passes import Judged
-from reassure_pipeline.fleet.totals import Move
+from reassure_pipeline.fleet.totals import MoveRecord
 from reassure_pipeline.spark.columns import TABLES
 
 _CHANGES: Final = """
@@ -53,7 +53,7 @@ class Rows(NamedTuple):
 
     found: tuple[tuple[Violation, bool], ...] = ()
     """Findings, and whether each is settled."""
-    moves: tuple[Move, ...] = ()
+    moves: tuple[MoveRecord, ...] = ()
 
 
 def write_tables(context: Any, folder: Path, archives: Sequence[Archive], outcomes: Any) -> None:

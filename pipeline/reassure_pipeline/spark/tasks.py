@@ -21,7 +21,7 @@ from reassure_pipeline.archives.beginnings import Base, Restart, plan_restarts
 from reassure_pipeline.audit.archive_report import find_gaps_amid, join_facts
 from reassure_pipeline.audit.passes import (
     Judged,
-    Known,
+    KnownHistory,
     Options,
     Passes,
     Share,
@@ -29,7 +29,7 @@ from reassure_pipeline.audit.passes import (
     settle_chapters,
 )
 from reassure_pipeline.audit.processes import rare_collections
-from reassure_pipeline.fleet.totals import Move
+from reassure_pipeline.fleet.totals import MoveRecord
 from reassure_pipeline.spark.addressing import Addressing, Asked
 from reassure_pipeline.spark.log_parts import PartOfLog, WholeLog
 from reassure_pipeline.spark.tables import Rows
@@ -100,7 +100,7 @@ class PartResult(NamedTuple):
     """By chroot: the numbers of the requests that were written in it."""
 
 
-class Plan(NamedTuple):
+class SparkPlan(NamedTuple):
     """What every task has to know."""
 
     rules: Rules[Any, Any]
@@ -119,7 +119,7 @@ class Plan(NamedTuple):
     done: frozenset[int] = frozenset()
     """The shares that were judged before: nothing is addressed to them."""
 
-    def knowing(self, holes: Iterable[tuple[Hole, ...]]) -> "Plan":
+    def knowing(self, holes: Iterable[tuple[Hole, ...]]) -> "SparkPlan":
         """Return the same, with what is to be done about these holes of the archives."""
         holes = tuple(holes)
         each = zip(self.archives, self.bases, holes, strict=True)
@@ -161,13 +161,13 @@ class Plan(NamedTuple):
         return [pieces, beginnings, holes, begins, sorted(whole), self.requests_to_all]
 
 
-class Unread(NamedTuple):
+class UnreadPart(NamedTuple):
     """That a share was not given all of a part: the first one tells of all parts what they are."""
 
     error: Exception
 
 
-Outcome = tuple[int, PartResult | Unread | Known | Judged | Exception]
+Outcome = tuple[int, PartResult | UnreadPart | KnownHistory | Judged | Exception]
 """A share, and what it has to tell of an archive. An error amid judging may come of a damaged file,
 which is told first."""
 Told = tuple[int, bool, bytes]
@@ -179,7 +179,7 @@ def _identify(path: Path) -> list[Any]:
     return [str(path.resolve()), status.st_size, status.st_mtime_ns]
 
 
-def read_part(task: PartTask, plan: Plan) -> Iterator[Block]:
+def read_part(task: PartTask, plan: SparkPlan) -> Iterator[Block]:
     """Yield the records of a part that may matter, in blocks, then what the part was worth.
 
     Whatever ends the reading is handed on rather than raised, so that it is told in file order.
@@ -198,7 +198,7 @@ def read_part(task: PartTask, plan: Plan) -> Iterator[Block]:
 class _Reading:
     """Reads a part and puts its records into blocks."""
 
-    def __init__(self, task: PartTask, plan: Plan) -> None:
+    def __init__(self, task: PartTask, plan: SparkPlan) -> None:
         self.error: Exception | None = None
         self._task = task
         piece = plan.archives[task.archive].pieces[task.piece]
@@ -300,15 +300,15 @@ class _Reading:
 # Judge --------------------------------------------------------------------------------------------
 
 
-def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[Told]:
+def judge_share(blocks: Iterable[Block], plan: SparkPlan) -> Iterator[Told]:
     """Judge what came to one share, archive after archive; yield what each came to."""
-    judged: _ShareAudit | None = None
+    judged: _SparkShare | None = None
     with rare_collections():
         for (share, archive, piece, *_), block in blocks:
             if judged is None or judged.archive != archive:
                 if judged is not None:
                     yield from judged.finish()
-                judged = _ShareAudit(archive, Share(share, plan.shares), plan)
+                judged = _SparkShare(archive, Share(share, plan.shares), plan)
             if piece == _LAST:
                 judged.end_part(block)
             else:
@@ -318,14 +318,14 @@ def judge_share(blocks: Iterable[Block], plan: Plan) -> Iterator[Told]:
             yield from judged.finish()
 
 
-class _ShareAudit:
+class _SparkShare:
     """One archive on its way through both passes, as far as one share goes."""
 
-    def __init__(self, archive: int, share: Share, plan: Plan) -> None:
+    def __init__(self, archive: int, share: Share, plan: SparkPlan) -> None:
         self.archive = archive
         self._share = share
         self._plan = plan
-        self._moves: list[Move] = []
+        self._moves: list[MoveRecord] = []
         tell = self._moves.append if plan.tables else None
         given = plan.archives[archive], plan.bases[archive], plan.rules, plan.options, share
         self._passes = Passes(*given, tell)
@@ -362,11 +362,11 @@ class _ShareAudit:
     def finish(self) -> Iterator[Told]:
         """Judge what must be true at the end, and yield what there is to tell."""
         number = self._share.number
-        outcomes: list[PartResult] | list[Unread] = self._parts
+        outcomes: list[PartResult] | list[UnreadPart] = self._parts
         if number > 0:
             # A part may be read twice, for shares that are judged at another time.
             errors = (part.error for part in self._parts if part.error is not None)
-            outcomes = [Unread(error) for error in errors]
+            outcomes = [UnreadPart(error) for error in errors]
         for outcome in outcomes:
             yield self.archive, True, pickle.dumps((number, outcome))
         if self._error is None:
@@ -387,7 +387,7 @@ class _ShareAudit:
         for number, (_, known, _) in enumerate(chapters[len(chapters) - count :]):
             known.calm_zxid = find_calm(self._parts, number)
         holes = find_gaps_amid(plan.archives[archive], files, () if base is None else base.holes)
-        known = Known.join([each for _, each, _ in chapters])
+        known = KnownHistory.join([each for _, each, _ in chapters])
         found = list_settled(chapters, holes) if plan.tables else []
         for at in range(0, len(found), _ROWS):
             yield archive, False, pickle.dumps(Rows(found=tuple(found[at : at + _ROWS])))

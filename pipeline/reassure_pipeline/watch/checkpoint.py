@@ -94,7 +94,7 @@ def _cut_torn_line(file: IO[bytes], path: Path) -> None:
     file.seek(whole)
 
 
-class Checkpoint:
+class WatchCheckpoint:
     """What one watch keeps in its directory, which is its own meanwhile (`own_directory`)."""
 
     def __init__(self, directory: Path) -> None:

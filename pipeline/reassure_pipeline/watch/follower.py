@@ -13,7 +13,7 @@ judging begins anew from a snapshot, as in an audit, once there is one. What a
 server took back after it was read, and zxids that begin anew, end the following of the archive:
 what was judged is of another history than what stands there now.
 
-A `Follower` can be put aside at any time (pickled) and goes on where it was.
+A `LogFollower` can be put aside at any time (pickled) and goes on where it was.
 """
 
 import time
@@ -63,7 +63,7 @@ class TakenBack(DamagedLog):
     """What was read of a log, and judged, does not stand there any more."""
 
 
-class Follower:
+class LogFollower:
     """Follows what one path leads to: a data directory, its `version-2`, or one log file.
 
     `decode` makes a transaction of a record.

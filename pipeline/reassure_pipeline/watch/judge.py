@@ -1,7 +1,8 @@
 """Both passes of an audit over one archive that grows, transaction by transaction.
 
-A `Watched` judges one archive, or one share of its topics, and answers what there is to tell. It
-can be put aside between two transactions (pickled) and goes on elsewhere, as if nothing had been.
+A `WatchedArchive` judges one archive, or one share of its topics, and answers what there is to
+tell. It can be put aside between two transactions (pickled) and goes on elsewhere, as if nothing
+had been.
 
 **When a finding is told.** As soon as the transaction is read that shows it. Whether the history
 before it is known well enough to call it a violation is settled by then, with one exception: where
@@ -24,7 +25,15 @@ from reassure_pipeline.archives.archive import Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
 from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
 from reassure_pipeline.audit.findings import Findings
-from reassure_pipeline.audit.passes import ALL, Judged, Known, Options, Passes, Share, is_settled
+from reassure_pipeline.audit.passes import (
+    ALL,
+    Judged,
+    KnownHistory,
+    Options,
+    Passes,
+    Share,
+    is_settled,
+)
 from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.fleet.aggregates import TimeBins
 from reassure_pipeline.fleet.totals import Present
@@ -72,7 +81,7 @@ class FirstOfEach:
         return findings
 
 
-class Watched:
+class WatchedArchive:
     """Both passes over one archive, or over the topics of one share of it."""
 
     def __init__(
@@ -129,7 +138,7 @@ class Watched:
             self.findings.note(kind, violation)
         return tell_findings(self.name, zxid, sorted_out)
 
-    def _sort(self, violation: Violation, known: Known, holes: tuple[Hole, ...]) -> str:
+    def _sort(self, violation: Violation, known: KnownHistory, holes: tuple[Hole, ...]) -> str:
         """Return what kind of finding it is."""
         if not is_settled(violation, known, holes):
             return UNSETTLED
@@ -147,7 +156,7 @@ class Watched:
         for _, _, each in chapters:
             judged.add(each)
         judged.partitions = self.passes.count_partitions()
-        known = Known.join([known for _, known, _ in chapters])
+        known = KnownHistory.join([known for _, known, _ in chapters])
         return Sum(known, judged, self.findings, tuple(self.passes.beginnings))
 
 
@@ -155,7 +164,7 @@ class Watched:
 class Sum:
     """What judging an archive, or a share of it, has come to; sums of these are the same again."""
 
-    known: Known
+    known: KnownHistory
     judged: Judged
     """All but the findings."""
     findings: FirstOfEach

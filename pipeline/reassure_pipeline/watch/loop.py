@@ -24,8 +24,8 @@ from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.watch.checkpoint import Journal
-from reassure_pipeline.watch.follower import Follower, TakenBack
-from reassure_pipeline.watch.judge import NOTHING, FirstOfEach, Sum, Watched
+from reassure_pipeline.watch.follower import LogFollower, TakenBack
+from reassure_pipeline.watch.judge import NOTHING, FirstOfEach, Sum, WatchedArchive
 from reassure_pipeline.watch.on_spark import SpreadWatched
 from reassure_pipeline.watch.same_history import SameHistories
 from reassure_zookeeper.transactions import Transaction
@@ -44,7 +44,7 @@ _RATE_S: Final = 5.0
 Note = Callable[[Sequence[Transaction]], None]
 
 
-AnyWatched = Watched | SpreadWatched
+AnyWatched = WatchedArchive | SpreadWatched
 
 
 def _note_nothing(batch: Sequence[Transaction]) -> None:
@@ -89,7 +89,7 @@ class ArchiveWatch:
     ) -> None:
         """Begin; where there are shares of the topics, they are judged side by side on Spark."""
         self.name = str(path)
-        self.follower = Follower(path)
+        self.follower = LogFollower(path)
         self.watched: AnyWatched | None = None
         """None until there is a transaction."""
         self.lost: TakenBack | None = None
@@ -124,7 +124,7 @@ class ArchiveWatch:
         """Judge what was added since; yield what there is to tell after every part of it.
 
         `note` is given every part before it is judged. Whoever stops between two parts goes on
-        behind the first of them. Raises what `Follower.begin` and `note` raise.
+        behind the first of them. Raises what `LogFollower.begin` and `note` raise.
         """
         watched = self._begin()
         if watched is None or self.lost is not None:
@@ -158,7 +158,9 @@ class ArchiveWatch:
                 return None
             self._after = -1 if base is None else base.zxid
             given = archive, base, self._rules, self._options
-            self.watched = SpreadWatched(*given, self._shares) if self._shares else Watched(*given)
+            self.watched = (
+                SpreadWatched(*given, self._shares) if self._shares else WatchedArchive(*given)
+            )
         return self.watched
 
     def _take(self, batch: list[Transaction], watched: AnyWatched) -> list[Transaction]:
@@ -270,7 +272,7 @@ class Ending(NamedTuple):
         self.stop.wait(max(0.0, min(pause_s, self.until - time.monotonic())))
 
 
-class Watch:
+class LogWatch:
     """Judges archives as they grow."""
 
     def __init__(

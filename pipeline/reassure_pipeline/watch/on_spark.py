@@ -20,7 +20,7 @@ from reassure_pipeline.audit.passes import Judged, Options, Share
 from reassure_pipeline.audit.processes import rare_collections
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert
-from reassure_pipeline.watch.judge import FirstOfEach, Sum, Watched
+from reassure_pipeline.watch.judge import FirstOfEach, Sum, WatchedArchive
 from reassure_zookeeper.codec import encode
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction
@@ -59,7 +59,7 @@ Answer = tuple[bytes, list[Alert], Sum]
 
 def judge_share(kept: bytes, work: Work) -> Answer:
     """Judge what is of one share, which had this in mind."""
-    watched: Watched = pickle.loads(kept)
+    watched: WatchedArchive = pickle.loads(kept)
     watched.holes, watched.times_ms = work.holes, work.times_ms
     watched.passes.coming += work.restarts
     told: list[Alert] = []
@@ -84,7 +84,7 @@ def judge_shares(kept: Sequence[bytes], work: Work) -> list[Answer]:
 
 
 class SpreadWatched:
-    """One archive that is judged share by share; it is asked as a `Watched` is."""
+    """One archive that is judged share by share; it is asked as a `WatchedArchive` is."""
 
     def __init__(
         self,
@@ -96,7 +96,9 @@ class SpreadWatched:
     ) -> None:
         self.holes: tuple[Hole, ...] = ()
         self.times_ms: tuple[int, int] | None = None
-        each = [Watched(archive, base, rules, options, Share(n, shares)) for n in range(shares)]
+        each = [
+            WatchedArchive(archive, base, rules, options, Share(n, shares)) for n in range(shares)
+        ]
         self._kept = [pickle.dumps(watched) for watched in each]
         self._sums = [watched.sum_up() for watched in each]
         self._restarts: list[Restart] = []

@@ -76,7 +76,7 @@ class Stretch(NamedTuple):
         return self.last - self.first + 1 == self.records
 
 
-class Record(NamedTuple):
+class LogRecord(NamedTuple):
     """One whole record of a file."""
 
     zxid: int
@@ -121,7 +121,7 @@ def survey_log(path: Path, *, decodes: bool = False) -> Survey:
     return _Surveying(path, decodes=decodes).survey()
 
 
-def list_records(stretch: Stretch) -> Iterator[Record]:
+def list_records(stretch: Stretch) -> Iterator[LogRecord]:
     """Yield the records of a stretch. Raises OSError."""
     with open_log(stretch.path) as file:
         file.seek(stretch.start)
@@ -131,11 +131,11 @@ def list_records(stretch: Stretch) -> Iterator[Record]:
         checksum, length = FRAME.unpack_from(content, at)
         stop = at + FRAME.size + length + 1
         (zxid,) = _ZXID.unpack_from(content, at + _ZXID_AT)
-        yield Record(zxid, checksum, stretch.path, stretch.start + at, stretch.start + stop)
+        yield LogRecord(zxid, checksum, stretch.path, stretch.start + at, stretch.start + stop)
         at = stop
 
 
-def read_record(record: Record) -> bytes:
+def read_record(record: LogRecord) -> bytes:
     """Return the content of a record. Raises OSError."""
     with open_log(record.path) as file:
         file.seek(record.start + FRAME.size)
