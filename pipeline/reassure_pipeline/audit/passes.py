@@ -54,19 +54,11 @@ Key = tuple[str, str, int]
 """Chroot, topic and partition; topic "" and partition -1 for the cluster itself."""
 
 
-class Rest(NamedTuple):
-    """The history has ended at rest: what a partition (or cluster) must be judged by then."""
+Rest = tuple[str, str, int, int, Environment, frozenset[str], int]
+"""The history has ended at rest: what a partition (or cluster) must be judged by then.
 
-    chroot: str
-    topic: str
-    partition: int
-    zxid: int
-    """The last transaction before the rest."""
-    around: Environment
-    untouched: frozenset[str]
-    """What waits in the request queue and came after the last thing was taken there."""
-    time_ms: int
-    """The server's clock at that transaction."""
+Its key, the last transaction before the rest, its surroundings, what waits in the request queue and
+came after the last thing was taken there, and the server's clock at that transaction."""
 
 
 class Share(NamedTuple):
@@ -224,7 +216,7 @@ class Routing:
         observations = self.router.load(self._base.nodes)
         for seen in observations:
             if self.rules.tells_flight(seen.event):
-                self.known.in_flight[seen.chroot, seen.topic, seen.partition] = None
+                self.known.in_flight[seen[:3]] = None
         self._note_keys(observations)
         return observations
 
@@ -257,15 +249,14 @@ class Routing:
             known.calm_zxid = transaction.zxid
         if known.in_flight:
             for seen in observations:
-                key = (seen.chroot, seen.topic, seen.partition)
                 ended = self.rules.tells_flight(seen.event) is False
-                if ended and known.in_flight.get(key, 0) is None:
-                    known.in_flight[key] = seen.zxid
+                if ended and known.in_flight.get(seen[:3], 0) is None:
+                    known.in_flight[seen[:3]] = seen.zxid
         self._note_keys(observations)
 
     def _note_keys(self, observations: list[Observation]) -> None:
         if self._keys is not None:
-            self._keys.update((seen.chroot, seen.topic, seen.partition) for seen in observations)
+            self._keys.update(seen[:3] for seen in observations)
 
     def take_stock(self) -> KnownHistory:
         """Bring up to date what is known of the archive as a whole, and return it."""
@@ -288,8 +279,7 @@ class Routing:
         for chroot, topic, number in sorted(self._keys or ()):
             cluster = self.router.get_cluster(chroot)
             around, untouched = cluster.get_surroundings(topic, number), cluster.find_untouched()
-            place = chroot, topic, number, self._zxid
-            yield Rest(*place, around, untouched, self._time_ms)
+            yield chroot, topic, number, self._zxid, around, untouched, self._time_ms
 
 
 @dataclass(slots=True)
@@ -368,14 +358,11 @@ class Judging:
 
     def rest(self, rest: Rest) -> None:
         """Judge what must be true at the end."""
-        if rest.partition < 0:
-            cluster = self._tracking.clusters.get(rest.chroot)
-            if cluster is not None:
-                cluster.rest(rest.chroot, rest.zxid, rest.around, rest.untouched, rest.time_ms)
-            return
-        tracker = self._tracking.partitions[rest.chroot, rest.topic, rest.partition]
-        key = rest.chroot, rest.topic, rest.partition
-        tracker.rest(*key, rest.zxid, rest.around, rest.untouched, rest.time_ms)
+        chroot, _, partition, *_ = rest
+        if partition >= 0:
+            self._tracking.partitions[rest[:3]].rest(*rest)
+        elif chroot in self._tracking.clusters:
+            self._tracking.clusters[chroot].rest(chroot, *rest[3:])
 
     def sum_up(self) -> Judged:
         """Return what judging came to."""

@@ -24,34 +24,22 @@ class ClassData:
     """The archive for one Java and one list of jars, there already or to be made."""
 
     def __init__(self, java: Java, class_path: Sequence[Path]) -> None:
-        self._file: Path | None = None
-        # Java refuses an archive made of other files, or of folders.
-        if all(entry.is_file() for entry in class_path):
-            stamps = [(str(jar), jar.stat().st_size) for jar in (java.path, *class_path)]
-            version = ".".join(map(str, java.version))
-            name = f"spark-java-{version}-{crc32(repr(stamps).encode()):08x}.jsa"
-            self._file = _find_cache() / name
-        self._made = None if self._file is None else Path(f"{self._file}.{os.getpid()}")
-        self._makes = self._file is not None and not self._file.is_file() and self._can_write()
-
-    def _can_write(self) -> bool:
-        assert self._file is not None
-        try:
-            self._file.parent.mkdir(parents=True, exist_ok=True)
-        except OSError:
-            return False
-        return os.access(self._file.parent, os.W_OK)
+        self._file = _find_file(java, class_path)
+        self._made: Path | None = None
+        """What Java writes as it ends, where it does."""
+        if self._file is not None and not self._file.is_file() and _can_write(self._file.parent):
+            self._made = Path(f"{self._file}.{os.getpid()}")
 
     @property
     def makes(self) -> bool:
         """Whether Java writes the archive as it ends."""
-        return self._makes
+        return self._made is not None
 
     def list_options(self) -> list[str]:
         """Return what to tell Java at its start."""
-        # What Java has to say of archives concerns nobody: without one it is slower, no more.
+        # Java's warnings about archives are silenced: without one it is slower, no more.
         quiet = ["-Xshare:auto", "-Xlog:disable", "-Xlog:all=off"]
-        if self._makes:
+        if self._made is not None:
             return [f"-XX:ArchiveClassesAtExit={self._made}", *quiet]
         if self._file is not None and self._file.is_file():
             return [f"-XX:SharedArchiveFile={self._file}", *quiet]
@@ -59,14 +47,27 @@ class ClassData:
 
     def keep(self, code: int) -> None:
         """Put the archive in its place once Java has ended; `code` is what it ended with."""
-        if self._makes and self._made is not None and self._made.is_file():
-            assert self._file is not None
+        if self._file is not None and self._made is not None and self._made.is_file():
             if code in (0, 143):
                 self._made.replace(self._file)
             else:
                 self._made.unlink()
 
 
-def _find_cache() -> Path:
+def _find_file(java: Java, class_path: Sequence[Path]) -> Path | None:
+    """Return where the archive is; None for folders, of which Java makes none."""
+    if not all(entry.is_file() for entry in class_path):
+        return None
+    stamps = [(str(jar), jar.stat().st_size) for jar in (java.path, *class_path)]
+    version, digest = ".".join(map(str, java.version)), crc32(repr(stamps).encode())
     home = os.environ.get("XDG_CACHE_HOME")
-    return (Path(home) if home else Path.home() / ".cache") / "reassure"
+    cache = (Path(home) if home else Path.home() / ".cache") / "reassure"
+    return cache / f"spark-java-{version}-{digest:08x}.jsa"
+
+
+def _can_write(folder: Path) -> bool:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return False
+    return os.access(folder, os.W_OK)

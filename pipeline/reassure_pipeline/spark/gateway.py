@@ -35,6 +35,7 @@ _SETTLED_S: Final = 1.0
 """How long no executor must have come before those that are there are taken for all."""
 _PACKED: Final = "reassure.zip"
 _LOG: Final = "spark.log"
+_CONNECTION: Final = "connection"
 _LOOPBACK: Final = re.compile(r"spark://(127\.|localhost\b)")
 _ENDED: Final = ("SparkEnv.", "stopped SparkContext", "SparkContext was shut down")
 """What a failure says where the context has ended before."""
@@ -52,22 +53,12 @@ _LACKS: Final = {
     ),
 }
 """What a failure says where workers lack something, and what to do about it."""
-_OPENED: Final = (
-    "java.base/java.io",
-    "java.base/java.lang",
-    "java.base/java.lang.invoke",
-    "java.base/java.lang.reflect",
-    "java.base/java.net",
-    "java.base/java.nio",
-    "java.base/java.util",
-    "java.base/java.util.concurrent",
-    "java.base/java.util.concurrent.atomic",
-    "java.base/jdk.internal.ref",
-    "java.base/sun.nio.ch",
-    "java.base/sun.nio.cs",
-    "java.base/sun.security.action",
-    "java.base/sun.util.calendar",
-)
+_OPENED: Final = """
+    java.io java.lang java.lang.invoke java.lang.reflect java.net java.nio java.util
+    java.util.concurrent java.util.concurrent.atomic jdk.internal.ref sun.nio.ch sun.nio.cs
+    sun.security.action sun.util.calendar
+"""
+"""Packages of Java's base that Spark looks into."""
 _LOGGING: Final = """\
 status = error
 appender.err.type = Console
@@ -215,8 +206,7 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
         return
     java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
     class_data = ClassData(java, class_path)
-    log = folder / _LOG
-    with log.open("wb") as output:
+    with (folder / _LOG).open("wb") as output:
         process = subprocess.Popen(
             _make_command(java, class_path, class_data.list_options(), master, folder),
             stdin=subprocess.PIPE,
@@ -228,7 +218,7 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
         )
     gateway: Any = None
     try:
-        port, secret = _await_gateway(process, folder / "connection", log)
+        port, secret = _await_gateway(process, folder)
         with _environment({"PYSPARK_GATEWAY_PORT": str(port), "PYSPARK_GATEWAY_SECRET": secret}):
             gateway = launch_gateway()  # type: ignore[no-untyped-call]
         yield gateway
@@ -259,7 +249,7 @@ def _make_command(
     return [
         str(java.path),
         *options,
-        *(f"--add-opens={package}=ALL-UNNAMED" for package in _OPENED),
+        *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
         f"-Dlog4j2.configurationFile={log_settings}",
@@ -285,18 +275,20 @@ def _make_environment(folder: Path) -> dict[str, str]:
         "SPARK_HOME": str(Path(pyspark.__file__).parent),
         "SPARK_CONNECT_MODE": "0",
         "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / "connection"),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": str(folder / _CONNECTION),
     }
 
 
-def _await_gateway(process: subprocess.Popen[bytes], file: Path, log: Path) -> tuple[int, str]:
+def _await_gateway(process: subprocess.Popen[bytes], folder: Path) -> tuple[int, str]:
     """Wait for Java to leave port and secret in a file, which it renames into place."""
+    file = folder / _CONNECTION
     until = time.monotonic() + _START_LIMIT_S
     while not file.is_file():
         if process.poll() is not None or time.monotonic() > until:
-            lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
             # What is indented is where in Spark's own code it happened.
-            said = [line for line in lines if line.strip() and not line[0].isspace()][:5]
+            said = [line for line in _read_log(folder) if line.strip() and not line[0].isspace()][
+                :5
+            ]
             ended = "did not come up" if process.returncode is None else "ended at its start"
             raise SparkUnavailable(
                 f"Spark {ended} and said: {' | '.join(said) or 'nothing'}; audit without Spark, or "
