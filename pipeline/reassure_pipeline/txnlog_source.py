@@ -133,8 +133,7 @@ class TransactionLogReader(DataSourceReader):
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one file, and what is damaged in it."""
         assert isinstance(partition, FilePart)
-        file = LogFile(partition.path)
-        file.offset, file.stop = partition.start, partition.stop
+        file = LogFile(partition.path, offset=partition.start, stop=partition.stop)
         try:
             yield from _read_rows(file, partition.stop)
         except DamagedLog as problem:
@@ -157,8 +156,7 @@ class TransactionLogFollower(DataSourceStreamReader):
         """Return up to which byte each file is whole."""
         found = {}
         for path in _list_files(self._paths):
-            file = LogFile(path)
-            file.offset = start.get(str(path), 0)
+            file = LogFile(path, offset=start.get(str(path), 0))
             for _ in file.batches(growing=True):
                 pass
             found[str(path)] = file.offset
@@ -175,9 +173,7 @@ class TransactionLogFollower(DataSourceStreamReader):
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one stretch."""
         assert isinstance(partition, FilePart)
-        file = LogFile(partition.path)
-        file.offset = partition.start
-        yield from _read_rows(file, partition.stop)
+        yield from _read_rows(LogFile(partition.path, offset=partition.start), partition.stop)
 
     def commit(self, end: dict[str, int]) -> None:
         """Note that all up to here has been dealt with; nothing is kept that could go."""
@@ -191,8 +187,7 @@ def _read_on(file: LogFile, problem: DamagedLog) -> Iterator["RecordBatch"]:
         yield _make_damage(file, damage.offset, damage.reason)
     for stretch in survey.stretches:
         if stretch.start >= problem.offset:
-            whole = LogFile(file.path)
-            whole.offset, whole.stop = stretch.start, stretch.stop
+            whole = LogFile(file.path, offset=stretch.start, stop=stretch.stop)
             yield from _read_rows(whole, stretch.stop)
     file.tail = survey.tail
 

@@ -21,7 +21,7 @@ from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watch.follower import TakenBack
-from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch, Teller
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
 from reassure_pipeline.watch.same_history import SameHistory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
@@ -235,9 +235,8 @@ def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: in
     rules = make_rules(PROFILE, get_profile(PROFILE))
     paths = tmp_path / "one", tmp_path / "two"
     archives = [ArchiveWatch(path, rules, Options()) for path in paths]
-    told, journal = Told(), Journal(tmp_path / "alerts")
-    teller = Teller(journal, told.outlet.tell)
-    watching = LogWatch(archives, teller, ending=Ending(threading.Event()))
+    journal = Journal(tmp_path / "alerts")
+    watching = LogWatch(archives, journal, ending=Ending(threading.Event()))
 
     def follow() -> None:
         while max(ends) < len(history):

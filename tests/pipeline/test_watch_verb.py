@@ -23,7 +23,7 @@ from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
 from reassure_pipeline.watch.checkpoint import JOURNAL, Journal
-from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch, Teller
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
@@ -187,8 +187,7 @@ def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
     paths = (broken, tmp_path / "absent")
     archives = [ArchiveWatch(path, rules, Options(facts=True)) for path in paths]
     journal = Journal(tmp_path / "alerts")
-    teller = Teller(journal, lambda alert, repeated: None)
-    watch = LogWatch(archives, teller, ending=Ending(threading.Event()))
+    watch = LogWatch(archives, journal, ending=Ending(threading.Event()))
     watch._look()
     journal.close()
     console = Console(width=150, file=io.StringIO(), record=True)

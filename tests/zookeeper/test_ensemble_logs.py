@@ -136,9 +136,7 @@ def _merge(folders: list[Path]) -> Merged:
 def _read(merged: Merged) -> list[Transaction]:
     found: list[Transaction] = []
     for piece in merged.pieces:
-        file = LogFile(piece.path)
-        file.offset, file.stop = piece.start, piece.stop
-        found += file
+        found += LogFile(piece.path, offset=piece.start, stop=piece.stop)
     return found
 
 

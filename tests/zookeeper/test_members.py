@@ -38,9 +38,7 @@ def _survey(folder: Path, snapshots: Sequence[int] = ()) -> EnsembleMember:
 def _read(merged: Merged) -> list[Transaction]:
     found: list[Transaction] = []
     for piece in merged.pieces:
-        file = LogFile(piece.path)
-        file.offset, file.stop = piece.start, piece.stop
-        found += file
+        found += LogFile(piece.path, offset=piece.start, stop=piece.stop)
     return found
 
 
@@ -121,9 +119,7 @@ def test_what_others_went_past_is_a_divergence(
     assert {each.member for each in found} <= {"a"}
     assert merged.holes == holes
     for each in found:
-        file = LogFile(each.file)
-        file.offset = each.offset
-        assert len(list(file)) == each.count
+        assert len(list(LogFile(each.file, offset=each.offset))) == each.count
 
 
 @pytest.mark.parametrize(("count", "certain"), [(2, False), (3, True)])

@@ -109,12 +109,18 @@ class LogFile:
     """
 
     def __init__(
-        self, path: AnyPath, after_zxid: int = -1, records: list[bytes] | None = None
+        self,
+        path: AnyPath,
+        after_zxid: int = -1,
+        records: list[bytes] | None = None,
+        *,
+        offset: int = 0,
+        stop: int | None = None,
     ) -> None:
         self.path = Path(path)
         self.records = records
-        self.offset = 0
-        self.stop: int | None = None
+        self.offset = offset
+        self.stop = stop
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
         self.decode: Callable[[bytes], Transaction] = decode

@@ -8,7 +8,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,6 @@ from reassure_pipeline.watch.loop import (
     Ending,
     LogWatch,
     Status,
-    Teller,
 )
 from reassure_pipeline.watch.on_spark import choose_shares
 from reassure_spec.errors import BadUsage
@@ -94,8 +93,9 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         }
         rules = make_rules(profile, chosen)
         engine = _Engine(asked, places, rules, checkpoint, identity)
-        journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
-        engine.run(Teller(journal, outlet.tell, start=engine.told), outlet)
+        journal = Journal(folder / JOURNAL, outlet.tell, engine.told)
+        stack.callback(journal.close)
+        engine.run(journal, outlet)
     body = _make_body(asked, profile, engine, found)
     counts = body.pop("counts")
     verdict, seconds = body.pop("verdict"), time.monotonic() - start
@@ -182,14 +182,14 @@ class _Engine:
         if self._asked.checkpoint is not None:
             self._checkpoint.save(self._identity, self.archives, journal)
 
-    def run(self, teller: Teller, outlet: Outlet) -> None:
+    def run(self, journal: Journal, outlet: Outlet) -> None:
         """Judge until it is to end, on Spark where that was asked for."""
         master = self._asked.spark
         watching = LogWatch(
             self.archives,
-            teller,
+            journal,
             ending=self._asked.ending,
-            save=lambda _: self._save(teller.size),
+            save=lambda: self._save(journal.size),
             show=outlet.show,
         )
         with nullcontext() if master is None else open_spark(master, "reassure audit --follow"):

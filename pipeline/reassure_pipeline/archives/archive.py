@@ -347,9 +347,8 @@ def open_piece(
     piece: Piece, *, path: Path | None = None, records: list[bytes] | None = None
 ) -> LogFile:
     """Return what reads a piece; `path` is where its file is, if not where the piece says."""
-    file = LogFile(path or piece.path, records=records)
-    file.offset, file.stop = piece.start, piece.stop
-    return file
+    where = path or piece.path
+    return LogFile(where, records=records, offset=piece.start, stop=piece.stop)
 
 
 def read_archive(

@@ -186,6 +186,8 @@ def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
+        # A watch sends what a share has in mind, which grows with its partitions (MiB).
+        "spark.rpc.message.maxSize": "1024",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.catalogImplementation": "in-memory",
     }

@@ -140,8 +140,7 @@ class PartOfLog:
         return at
 
     def _judge_end(self, at: int) -> None:
-        file = LogFile(self._path, self.last_zxid)
-        file.offset = at
+        file = LogFile(self._path, self.last_zxid, offset=at)
         for _ in file.batches():
             self.fits = False
             return

@@ -84,8 +84,6 @@ class PartResult(NamedTuple):
 
     task: PartTask
     facts: FileFacts
-    last: tuple[int, int] | None
-    """zxid and time of the last transaction that is judged."""
     calm_zxids: tuple[int | None, ...]
     """The first transactions after what `PartTask.calm` says."""
     error: Exception | None
@@ -220,8 +218,7 @@ class _Reading:
         self._blocks: list[list[bytes]] = [[] for _ in range(plan.shares)]
         self._sizes = [0] * plan.shares
         self._number = self._judged = 0
-        self._first_ms = 0
-        self._last: tuple[int, int] | None = None
+        self._times_ms: tuple[int, int] | None = None
         self._calm: list[int | None] = [None for _ in task.calm]
 
     def blocks(self) -> Iterator[Block]:
@@ -242,10 +239,9 @@ class _Reading:
             # Decoded, as nobody else looks whether they make sense.
             batch = [record for record in batch if decode(record).zxid > task.after]
         if batch:
-            if not self._judged:
-                self._first_ms = HEADER.unpack_from(batch[0])[3]
+            first_ms, _ = self._times_ms or (HEADER.unpack_from(batch[0])[3], 0)
             self._judged += len(batch)
-            self._last = log.last_zxid, log.last_ms
+            self._times_ms = first_ms, log.last_ms
         for number, (base, news_ms) in enumerate(task.calm):
             if self._calm[number] is None and log.last_zxid > base:
                 heads = map(HEADER.unpack_from, batch)
@@ -279,7 +275,7 @@ class _Reading:
             self._judged,
             tail,
             self._addressing.unjudged,
-            None if self._last is None else (self._first_ms, self._last[1]),
+            self._times_ms,
             tuple(log.holes),
         )
         # Reading it as a whole says where what makes no sense stands.
@@ -287,7 +283,6 @@ class _Reading:
         return PartResult(
             task,
             facts,
-            self._last,
             tuple(self._calm),
             error,
             fits,
@@ -349,9 +344,10 @@ class _SparkShare:
     def end_part(self, result: PartResult) -> None:
         """Take note of what a part was worth."""
         self._parts.append(result)
-        if result.last is not None:
-            self._passes.reach(result.last[0])
-            self._passes.routing.skip(*result.last)
+        facts = result.facts
+        if facts.times_ms is not None:
+            self._passes.reach(facts.last_zxid)
+            self._passes.routing.skip(facts.last_zxid, facts.times_ms[1])
 
     def take_rows(self, least: int) -> Iterator[Told]:
         """Yield the reassignments that have ended, where there are so many by now."""

@@ -16,7 +16,7 @@ others may write to is refused.
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -43,28 +43,38 @@ class BadCheckpoint(BadData):
     """A file of a checkpoint is not what was written there."""
 
 
-class Journal:
-    """The alerts, each once, in the order in which they were found."""
+Say = Callable[[Alert, bool], None]
+"""Given an alert, and whether it was told before."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+
+def say_nothing(alert: Alert, repeated: bool) -> None:
+    """Tell nobody."""
+
+
+class Journal:
+    """The alerts, each once, in the order in which they were found, and who is told of them.
+
+    From the byte `start` on are those that were told after the state was written that judging goes
+    on from. Raises BadCheckpoint.
+    """
+
+    def __init__(self, path: Path, say: Say = say_nothing, start: int = 0) -> None:
+        self._say = say
         self._file = path.open("ab")
         _cut_torn_line(self._file, path)
         self.size = self._file.tell()
         """Up to which byte it is written."""
+        self._known = set(_list_ids(path, start))
 
-    def list_ids(self, start: int) -> Iterator[str]:
-        """Yield the ids of the alerts from a byte on. Raises BadCheckpoint."""
-        with self.path.open("rb") as file:
-            file.seek(start)
-            for line in file:
-                try:
-                    yield str(json.loads(line)["id"])
-                except (ValueError, TypeError, KeyError):
-                    raise BadCheckpoint(
-                        f"{self.path}: a line that begins with {line[:40]!r} is no alert; name a "
-                        "new directory for the checkpoint, and keep this one for what was told"
-                    ) from None
+    def tell(self, alerts: Sequence[Alert]) -> None:
+        """Tell alerts; of those that stand in the journal already it is said that they do."""
+        known = self._known
+        fresh = [alert for alert in alerts if alert.id not in known]
+        if fresh:
+            self.append(fresh)
+        for alert in alerts:
+            self._say(alert, alert.id in known)
+            known.discard(alert.id)
 
     def append(self, alerts: Iterable[Alert]) -> None:
         """Write alerts so that they stay there whatever happens next."""
@@ -76,6 +86,20 @@ class Journal:
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+def _list_ids(path: Path, start: int) -> Iterator[str]:
+    """Yield the ids of the alerts from a byte on."""
+    with path.open("rb") as file:
+        file.seek(start)
+        for line in file:
+            try:
+                yield str(json.loads(line)["id"])
+            except (ValueError, TypeError, KeyError):
+                raise BadCheckpoint(
+                    f"{path}: a line that begins with {line[:40]!r} is no alert; name a new "
+                    "directory for the checkpoint, and keep this one for what was told"
+                ) from None
 
 
 def _cut_torn_line(file: IO[bytes], path: Path) -> None:

@@ -47,10 +47,6 @@ Note = Callable[[Sequence[Transaction]], None]
 AnyWatched = WatchedArchive | SpreadWatched
 
 
-def _note_nothing(batch: Sequence[Transaction]) -> None:
-    pass
-
-
 class ArchiveStatus(NamedTuple):
     """How an archive is doing."""
 
@@ -120,7 +116,7 @@ class ArchiveWatch:
             return "waiting"
         return "lost" if self.lost is not None else "caught up" if self.is_caught_up else "behind"
 
-    def judge(self, note: Note = _note_nothing) -> Iterator[list[Alert]]:
+    def judge(self, note: Note | None = None) -> Iterator[list[Alert]]:
         """Judge what was added since; yield what there is to tell after every part of it.
 
         `note` is given every part before it is judged. Whoever stops between two parts goes on
@@ -131,7 +127,8 @@ class ArchiveWatch:
             return
         try:
             for batch in self.follower.read():
-                note(batch)
+                if note is not None:
+                    note(batch)
                 told = self._tell_missing(watched)
                 restart = self.follower.look_for_restart(max(self._after, self.extent.last_zxid))
                 if restart is not None:
@@ -207,37 +204,6 @@ class ArchiveWatch:
         return report_archive(archive, self.extent, *found), total
 
 
-class Teller:
-    """Writes alerts into the journal, each once, and hands them on."""
-
-    def __init__(
-        self,
-        journal: Journal,
-        say: Callable[[Alert, bool], None],
-        *,
-        start: int = 0,
-    ) -> None:
-        self._journal = journal
-        self._say = say
-        self._known = set(journal.list_ids(start))
-        """What was told after the state was written that judging goes on from."""
-
-    def tell(self, alerts: Sequence[Alert]) -> None:
-        """Tell alerts; of those that stand in the journal already it is said that they do."""
-        known = self._known
-        fresh = [alert for alert in alerts if alert.id not in known]
-        if fresh:
-            self._journal.append(fresh)
-        for alert in alerts:
-            self._say(alert, alert.id in known)
-            known.discard(alert.id)
-
-    @property
-    def size(self) -> int:
-        """Up to which byte the journal is written."""
-        return self._journal.size
-
-
 class Rate:
     """How many transactions come in a second, lately."""
 
@@ -278,14 +244,14 @@ class LogWatch:
     def __init__(
         self,
         archives: Sequence[ArchiveWatch],
-        teller: Teller,
+        journal: Journal,
         *,
         ending: Ending,
-        save: Callable[[Sequence[ArchiveWatch]], None] | None = None,
+        save: Callable[[], None] | None = None,
         show: Callable[[Status], None] | None = None,
     ) -> None:
         self.archives = archives
-        self._teller = teller
+        self._journal = journal
         self._ending = ending
         self._save = save
         self._show = show
@@ -311,7 +277,7 @@ class LogWatch:
             pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
             self._ending.wait(pause)
         for archive in self.archives:
-            self._teller.tell(archive.judge_rest())
+            self._journal.tell(archive.judge_rest())
         # Not where it was broken off: what was judged by then may not have been told.
         self._keep(now=True)
         lost = [archive.lost for archive in self.archives if archive.lost is not None]
@@ -331,7 +297,7 @@ class LogWatch:
             for told in archive.judge(partial(self._same.note, number)):
                 moved = True
                 if told:
-                    self._teller.tell(told)
+                    self._journal.tell(told)
                 self._keep()
                 if self._ending.is_over():
                     return True
@@ -346,7 +312,7 @@ class LogWatch:
             self._show_at = clock + _SHOW_S
         judged = sum(archive.extent.transactions for archive in self.archives)
         if self._save is not None and (now or (clock >= self._save_at and judged != self._saved)):
-            self._save(self.archives)
+            self._save()
             took = time.monotonic() - clock
             self._saved = judged
             self._save_at = clock + max(_SAVE_S, _SAVE_SHARE * took)
