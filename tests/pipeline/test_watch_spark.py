@@ -21,7 +21,7 @@ from reassure_pipeline.watch.alerts import Alert
 from reassure_pipeline.watch.checkpoint import JOURNAL
 from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Status
-from reassure_pipeline.watch.on_spark import Answer, Work, judge_share
+from reassure_pipeline.watch.on_spark import Answer, ShareWork, judge_share
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import GrowingLog
@@ -96,7 +96,7 @@ NAMES = ("verdict", "counts", "clauses", "violations", "unsettled", "needs", "ar
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """Judge shares one after the other in this process, everything as bytes between."""
 
-    def judge_all(kept: Sequence[bytes], work: Work) -> list[Answer]:
+    def judge_all(kept: Sequence[bytes], work: ShareWork) -> list[Answer]:
         sent = pickle.dumps(work)
         return [pickle.loads(pickle.dumps(judge_share(k, pickle.loads(sent)))) for k in kept]
 

@@ -44,7 +44,7 @@ def choose_shares(master: str) -> int:
     return len(os.sched_getaffinity(0)) if found[1] == "*" else int(found[1] or 1)
 
 
-class Work(NamedTuple):
+class ShareWork(NamedTuple):
     """What every share of an archive is given to judge."""
 
     records: list[bytes]
@@ -57,7 +57,7 @@ Answer = tuple[bytes, list[Alert], Sum]
 """What a share has in mind from then on, pickled; what there is to tell; what it has come to."""
 
 
-def judge_share(kept: bytes, work: Work) -> Answer:
+def judge_share(kept: bytes, work: ShareWork) -> Answer:
     """Judge what is of one share, which had this in mind."""
     watched: WatchedArchive = pickle.loads(kept)
     watched.holes, watched.times_ms = work.holes, work.times_ms
@@ -71,7 +71,7 @@ def judge_share(kept: bytes, work: Work) -> Answer:
         return pickle.dumps(watched, pickle.HIGHEST_PROTOCOL), told, watched.sum_up()
 
 
-def judge_shares(kept: Sequence[bytes], work: Work) -> list[Answer]:
+def judge_shares(kept: Sequence[bytes], work: ShareWork) -> list[Answer]:
     """Judge all shares, each in a task of the Spark that is open."""
     from pyspark import SparkContext
 
@@ -118,7 +118,9 @@ class SpreadWatched:
         if not self._waiting:
             return []
         records = [encode(each) for each in self._waiting]
-        answers = judge_shares(self._kept, Work(records, self.holes, self.times_ms, self._restarts))
+        answers = judge_shares(
+            self._kept, ShareWork(records, self.holes, self.times_ms, self._restarts)
+        )
         self._kept = [kept for kept, _, _ in answers]
         self._sums = [total for _, _, total in answers]
         self._restarts, self._waiting = [], []
