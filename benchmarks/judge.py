@@ -22,9 +22,9 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.archives.archive import find_archives, read_archive
 from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.jobs import rare_collections
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Routing
-from reassure_pipeline.audit.processes import rare_collections
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import write_log
 

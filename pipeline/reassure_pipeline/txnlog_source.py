@@ -30,7 +30,7 @@ from pyspark.sql.datasource import (
 
 from reassure_pipeline.spark.columns import TABLES
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.survey import Damage, survey_log
+from reassure_zookeeper.log_survey import Damage, survey_log
 from reassure_zookeeper.transactions import (
     CHECK,
     CLOSE_SESSION,

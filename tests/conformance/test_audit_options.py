@@ -11,7 +11,7 @@ from reassure_conformance import cli
 from reassure_conformance.report.document import result_schema
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_zookeeper.survey import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import write_log
 

@@ -11,8 +11,8 @@ from zlib import adler32
 import pytest
 
 from reassure_lab.archives.sample import SampleCluster
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.report import AuditReport
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction

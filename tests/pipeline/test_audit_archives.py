@@ -9,11 +9,11 @@ import pytest
 from reassure_lab.archives.planted import NEW, OLD, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.archives.archive import find_archives
-from reassure_pipeline.audit.report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
-from reassure_zookeeper.survey import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 

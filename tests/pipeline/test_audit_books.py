@@ -17,7 +17,7 @@ from reassure_model.environment import Die, Failover, Return
 from reassure_model.protocols.kip_46 import Submit, Tick
 from reassure_model.protocols.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.spark.audit import audit_spark
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry

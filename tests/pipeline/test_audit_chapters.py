@@ -19,13 +19,13 @@ from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline.archives import beginnings as bases
 from reassure_pipeline.archives.archive import Since, find_archives, read_archive
 from reassure_pipeline.archives.beginnings import lies_behind
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.processes import AuditBudget
-from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole
-from reassure_zookeeper.survey import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import write_log

@@ -13,10 +13,10 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import BEGINNING
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import start_processes
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Judging, Routing, Share
-from reassure_pipeline.audit.processes import start_processes
-from reassure_pipeline.audit.report import AuditReport
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Transaction

@@ -11,9 +11,9 @@ from reassure_judge.protocols import NoRules, find_protocols
 from reassure_judge.trees import KAFKAS_OWN, TREES
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.report import AuditReport
-from reassure_pipeline.spark.audit import audit_spark
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
 from reassure_zookeeper.errors import LogsMissing

@@ -15,11 +15,11 @@ from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import Since
 from reassure_pipeline.audit import local as engine
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.processes import AuditBudget
-from reassure_pipeline.audit.report import AuditReport
 from reassure_pipeline.checkpoints import audits as resuming
-from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files, read_logs
 

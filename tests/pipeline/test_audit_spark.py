@@ -31,11 +31,13 @@ from reassure_pipeline.archives.archive import (
     read_archive,
 )
 from reassure_pipeline.archives.beginnings import load_base
-from reassure_pipeline.audit.findings import LISTED_FINDINGS
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.listed_findings import LISTED_FINDINGS
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Judged, Options, Routing, Share
-from reassure_pipeline.audit.report import AuditReport
-from reassure_pipeline.spark.audit import (
+from reassure_pipeline.spark.columns import TABLES
+from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
+from reassure_pipeline.spark.spark_audit import (
     Misfits,
     are_requests_new,
     audit_spark,
@@ -44,9 +46,7 @@ from reassure_pipeline.spark.audit import (
     list_tasks,
     sum_up,
 )
-from reassure_pipeline.spark.columns import TABLES
-from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
-from reassure_pipeline.spark.tasks import (
+from reassure_pipeline.spark.spark_tasks import (
     Block,
     Outcome,
     PartResult,
@@ -133,7 +133,7 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
 ) -> None:
     """However topics and bytes are spread, wherever a history begins, the reports are equal."""
     if part is not None:
-        monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (part, part))
+        monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (part, part))
     write_archive(tmp_path / "made", Size(3_000, 40, 10, 1), per_file=700)
     cluster = SampleCluster(chroot="/kafka")
     for path in ("/hbase", "/hbase/rs", "/kafka/admin/delete_topics", "/consumers"):
@@ -190,7 +190,7 @@ def test_requests_go_to_whom_they_concern(
 
     Where a number comes again some may not, and it is known that this may be so.
     """
-    monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     for seed in range(6):
         history = draw_requests(seed, numbers_grow=numbers_grow)
         cut = len(history) // 3 + seed
@@ -210,7 +210,7 @@ def test_requests_of_which_numbers_come_again_are_judged_as_locally(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where it matters that a number came again all is done anew, and comes to the same report."""
-    monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     differed = 0
     for seed in range(6):
         history = draw_requests(seed)
@@ -335,7 +335,7 @@ def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
     cluster.append(Create("/backup", other.read_bytes()[FILE_HEADER.size :]))
     plant_all(cluster)
     folder = server("one", cluster.transactions)
-    monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (2_000, 2_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (2_000, 2_000))
     plan = _make_plan([folder], PROFILE, 2, at_rest=False)
     with pytest.raises(Misfits) as caught:
         sum_up(PROFILE, plan, _judge(_route(plan), plan))
@@ -364,7 +364,7 @@ def test_damage_is_contained_as_locally(
 ) -> None:
     """Damage found by tasks apart is met as in reading in order, and the rest is judged alike."""
     if part is not None:
-        monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (part, part))
+        monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (part, part))
     history = write_sample(topics=1, partitions=5)
     folder = server(
         "one", history[:50], history[50:80], history[60 if fault == "backwards" else 80 :]
@@ -414,7 +414,7 @@ def test_chapters_are_judged_as_locally(
     damaged: bool,
 ) -> None:
     """Behind holes, known before or met, judging begins anew from the same snapshots."""
-    monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     cluster = SampleCluster()
     plant_all(cluster)
     history = cluster.transactions
@@ -586,7 +586,7 @@ def test_failure_on_spark_is_the_failure_of_the_local_engine(
     def vanish(archive: Archive) -> None:
         archive.files[1].unlink()
 
-    monkeypatch.setattr("reassure_pipeline.spark.audit.load_base", vanish)
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit.load_base", vanish)
     with pytest.raises(FileNotFoundError) as caught:
         audit_spark([folder], PROFILE, READINGS, "local[1]")
     assert caught.value.filename == str(folder / "version-2" / "log.33")

@@ -21,15 +21,15 @@ from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import find_archives
 from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
-from reassure_pipeline.audit.findings import Findings
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
+from reassure_pipeline.audit.listed_findings import Findings
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import DEFAULTS
-from reassure_pipeline.audit.processes import AuditBudget
-from reassure_pipeline.audit.report import AuditReport
-from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_pipeline.checkpoints.shares import SHARES_PER_CORE, Kept, KeptShares
-from reassure_pipeline.spark.audit import audit_spark, is_for_good, list_tasks, sum_up
-from reassure_pipeline.spark.tasks import PartResult, SparkPlan, judge_share, read_part
+from reassure_pipeline.spark.spark_audit import audit_spark, is_for_good, list_tasks, sum_up
+from reassure_pipeline.spark.spark_tasks import PartResult, SparkPlan, judge_share, read_part
 from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"

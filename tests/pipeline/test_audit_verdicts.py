@@ -10,8 +10,8 @@ from reassure_judge import verdicts
 from reassure_judge.hidden import UNHEARD
 from reassure_lab.archives.planted import NEW, OLD, Planted, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.audit.report import AuditReport
 from reassure_spec import znodes
 from reassure_spec.clauses import LEVELS
 from reassure_spec.readings import get_profile

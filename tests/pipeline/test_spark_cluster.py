@@ -17,8 +17,8 @@ import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.spark.audit import audit_spark
 from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
@@ -150,7 +150,7 @@ def test_a_worker_that_dies_amid_an_audit_changes_nothing(
 ) -> None:
     """What the dead worker had done is done again, and the document is the local engine's."""
     write_archive(tmp_path / "made", Size(20_000, 500, 20, 1))
-    monkeypatch.setattr("reassure_pipeline.spark.audit._PART_SIZES", (200_000, 200_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (200_000, 200_000))
     path_before = list(sys.path)
     killer = Killer(cluster.workers[0])
     killer.start()

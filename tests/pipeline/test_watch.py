@@ -17,12 +17,17 @@ from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Options
-from reassure_pipeline.checkpoints.files import KeptElsewhere, own_directory
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.watch.checkpoint import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
 from reassure_pipeline.watch.follower import TakenBack
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
 from reassure_pipeline.watch.same_history import SameHistory
+from reassure_pipeline.watch.watch_checkpoint import (
+    JOURNAL,
+    BadCheckpoint,
+    CheckpointRefused,
+    Journal,
+)
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Transaction
@@ -291,7 +296,9 @@ HEAD = ("kind", "id", "archive", "seen_at")
 
 def test_strict_lets_advice_bind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With it what is not followed is told as a violation, as an audit counts it."""
-    monkeypatch.setattr("reassure_pipeline.watch.judge.binds", lambda name: "isr" not in name)
+    monkeypatch.setattr(
+        "reassure_pipeline.watch.watched_archive.binds", lambda name: "isr" not in name
+    )
     cluster = SampleCluster()
     plant_all(cluster)
     GrowingLog(folder).append(*cluster.transactions)
@@ -554,7 +561,7 @@ def test_a_checkpoint_of_something_else_is_refused(
             watch(folder.parent, checkpoint=kept, **asked)
     with pytest.raises(CheckpointRefused, match="paths"):
         watch(folder, checkpoint=kept)
-    monkeypatch.setattr("reassure_pipeline.checkpoints.files.digest_code", lambda: "other")
+    monkeypatch.setattr("reassure_pipeline.checkpoints.kept_files.digest_code", lambda: "other")
     with pytest.raises(CheckpointRefused, match="another version of reassure"):
         watch(folder.parent, checkpoint=kept)
 

@@ -17,7 +17,7 @@ import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.watch.checkpoint import JOURNAL, STATE
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, STATE
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import GrowingLog
@@ -38,7 +38,7 @@ sys.exit(run_command(sys.argv[1:]))
 STOPPING = """
 import os, signal, sys
 from reassure_conformance.cli import run_command
-from reassure_pipeline.watch.checkpoint import WatchCheckpoint, Journal
+from reassure_pipeline.watch.watch_checkpoint import WatchCheckpoint, Journal
 
 _, moment, appends, *arguments = sys.argv
 done = []

@@ -18,10 +18,10 @@ from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory, wri
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch import on_spark as watch_spark
 from reassure_pipeline.watch.alerts import Alert
-from reassure_pipeline.watch.checkpoint import JOURNAL
-from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Status
 from reassure_pipeline.watch.on_spark import Answer, ShareWork, judge_share
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL
+from reassure_pipeline.watch.watched_archive import report_watch
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import GrowingLog

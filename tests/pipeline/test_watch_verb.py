@@ -22,8 +22,8 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
-from reassure_pipeline.watch.checkpoint import JOURNAL, Journal
 from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, Journal
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
@@ -57,7 +57,9 @@ def test_lines_are_of_the_schema(
     broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line for each alert, of each kind, then the document; the journal has the same."""
-    monkeypatch.setattr("reassure_pipeline.watch.judge.binds", lambda name: name != ADVICE)
+    monkeypatch.setattr(
+        "reassure_pipeline.watch.watched_archive.binds", lambda name: name != ADVICE
+    )
     kept = tmp_path / "kept"
     options = ("--until-caught-up", "--profile", "kip-236", "--checkpoint", kept)
     code, said = say("audit", "--follow", broken, *options, "--format", "json")
@@ -142,7 +144,7 @@ def test_mistakes_are_told(
 KEEPING_LATE = """
 import time
 from reassure_conformance.cli import main
-from reassure_pipeline.watch.checkpoint import WatchCheckpoint
+from reassure_pipeline.watch.watch_checkpoint import WatchCheckpoint
 
 save = WatchCheckpoint.save
 

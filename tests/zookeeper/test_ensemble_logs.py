@@ -15,8 +15,8 @@ from kazoo.client import KazooClient
 from reassure_zookeeper.ensemble import EnsembleMember, Merged, merge
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.launch import HOST
+from reassure_zookeeper.log_survey import survey_log
 from reassure_zookeeper.snapshot import snapshot_files
-from reassure_zookeeper.survey import survey_log
 from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.txnlog import LogFile, is_next, log_files
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from reassure_zookeeper.ensemble import EnsembleMember, Hole, Merged, merge
-from reassure_zookeeper.survey import BLOCK, survey_log
+from reassure_zookeeper.log_survey import BLOCK, survey_log
 from reassure_zookeeper.transactions import Error, SetData, Transaction, multi_of
 from reassure_zookeeper.txnlog import LogFile, log_files
 from reassure_zookeeper.txnlog_writer import write_log

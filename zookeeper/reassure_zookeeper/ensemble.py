@@ -32,7 +32,14 @@ from typing import NamedTuple
 
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.survey import Damage, LogRecord, Stretch, Survey, list_records, read_record
+from reassure_zookeeper.log_survey import (
+    Damage,
+    LogRecord,
+    Stretch,
+    Survey,
+    list_records,
+    read_record,
+)
 from reassure_zookeeper.txnlog import EPOCH_BITS, TornTail, get_zxid_in_name, is_next
 
 _list = lru_cache(maxsize=64)(lambda stretch: tuple(list_records(stretch)))

@@ -33,7 +33,7 @@ from typing import Self
 from reassure_zookeeper.errors import ServerError
 from reassure_zookeeper.launch import HOST, ServerSettings, prepare
 
-_READY_SECONDS = 30.0
+_READY_SECONDS = 60.0
 _POLL_SECONDS = 0.004
 _PROBE_SECONDS = 2.0
 _FIRST_PROBE_SECONDS = 0.05

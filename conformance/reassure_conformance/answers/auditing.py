@@ -16,8 +16,8 @@ from reassure_spec.errors import BadData
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
+    from reassure_pipeline.audit.audit_report import AuditReport
     from reassure_pipeline.audit.not_judged import NotJudged
-    from reassure_pipeline.audit.report import AuditReport
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""

@@ -21,11 +21,9 @@ from reassure_judge.rules import Rules
 from reassure_pipeline.audit.observed import sort_paths
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.audit.recogniser import Recogniser
-from reassure_pipeline.checkpoints.files import own_directory
+from reassure_pipeline.checkpoints.kept_files import own_directory
 from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.watch.checkpoint import JOURNAL, Journal, WatchCheckpoint
-from reassure_pipeline.watch.judge import report_watch
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
@@ -34,6 +32,8 @@ from reassure_pipeline.watch.loop import (
     Status,
 )
 from reassure_pipeline.watch.on_spark import choose_shares
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, Journal, WatchCheckpoint
+from reassure_pipeline.watch.watched_archive import report_watch
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of

@@ -24,7 +24,7 @@ from reassure_conformance.cli.options import (
 
 if TYPE_CHECKING:
     from reassure_pipeline.archives.archive import Since
-    from reassure_pipeline.audit.processes import AuditBudget
+    from reassure_pipeline.audit.jobs import AuditBudget
 
 _SECONDS: Final = {"s": 1, "min": 60, "h": 3600}
 _THOUSANDS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -62,7 +62,7 @@ class Spending(click.ParamType["AuditBudget"]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> "AuditBudget":
         """Return what may be spent."""
-        from reassure_pipeline.audit.processes import AuditBudget
+        from reassure_pipeline.audit.jobs import AuditBudget
 
         if not isinstance(value, str):
             return AuditBudget(*value)
@@ -184,7 +184,7 @@ def audit(
     PATH is a file, or a directory of them. With --follow it may come to be later.
     """
     from reassure_conformance.answers.auditing import audit_document, render_audit
-    from reassure_pipeline.audit.processes import NO_BUDGET
+    from reassure_pipeline.audit.jobs import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
     if follow:

@@ -42,8 +42,8 @@ from typing import Final, NamedTuple, TypeVar
 from reassure_pipeline.archives.servers import ArchivedServer, find_families, find_servers
 from reassure_zookeeper.ensemble import Divergence, EnsembleMember, Hole, Piece, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
+from reassure_zookeeper.log_survey import Damage, survey_log
 from reassure_zookeeper.snapshot import snapshot_files
-from reassure_zookeeper.survey import Damage, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, get_zxid_in_name, is_next
 

@@ -9,7 +9,7 @@ from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Place, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning, FileFacts, check_joint
 from reassure_pipeline.archives.beginnings import lies_behind
-from reassure_pipeline.audit.findings import Findings
+from reassure_pipeline.audit.listed_findings import Findings
 from reassure_pipeline.audit.passes import Judged, KnownHistory
 from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS

@@ -34,6 +34,16 @@ from reassure_pipeline.audit.archive_report import (
     join_facts,
     report_files,
 )
+from reassure_pipeline.audit.audit_report import AuditReport, report_audit
+from reassure_pipeline.audit.jobs import (
+    NO_BUDGET,
+    AuditBudget,
+    Progress,
+    SharedLimits,
+    choose_jobs,
+    rare_collections,
+    start_processes,
+)
 from reassure_pipeline.audit.observed import judge_observations, list_unjudged, sort_paths
 from reassure_pipeline.audit.passes import (
     Judged,
@@ -43,16 +53,6 @@ from reassure_pipeline.audit.passes import (
     Share,
     settle_chapters,
 )
-from reassure_pipeline.audit.processes import (
-    NO_BUDGET,
-    AuditBudget,
-    Progress,
-    SharedLimits,
-    choose_jobs,
-    rare_collections,
-    start_processes,
-)
-from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import (
     Keeper,
     KeptPlan,
@@ -64,7 +64,7 @@ from reassure_pipeline.checkpoints.audits import (
     say_nothing,
     write_plan,
 )
-from reassure_pipeline.checkpoints.files import own_directory
+from reassure_pipeline.checkpoints.kept_files import own_directory
 from reassure_spec.readings import Readings
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.transactions import Transaction
@@ -283,7 +283,7 @@ def audit_paths(
     elif master is None:
         report = audit_local(sorted_paths.logs, profile, readings, jobs=jobs, **options)
     else:
-        from reassure_pipeline.spark.audit import audit_spark
+        from reassure_pipeline.spark.spark_audit import audit_spark
 
         logs = sorted_paths.logs
         report = audit_spark(logs, profile, readings, master, parquet=parquet, **options)

@@ -43,8 +43,8 @@ from reassure_judge.verdicts import BY_CHANGE, BY_CONTENT, Tally, Violation
 from reassure_model.partition import Environment
 from reassure_pipeline.archives.archive import BEGINNING, MIDDLE, SNAPSHOT, Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
-from reassure_pipeline.audit.findings import Findings
-from reassure_pipeline.fleet.facts import FleetFacts
+from reassure_pipeline.audit.listed_findings import Findings
+from reassure_pipeline.fleet.fleet_facts import FleetFacts
 from reassure_pipeline.fleet.totals import MoveRecord, Sums
 from reassure_zookeeper.codec import decode, decode_unless
 from reassure_zookeeper.ensemble import Hole
@@ -96,7 +96,7 @@ class Options(NamedTuple):
     grace_ms: int = GRACE_MS
     """How long a change may be news (`reassure_judge.doubt`)."""
     facts: bool = False
-    """Whether facts are taken beside (`fleet.facts`)."""
+    """Whether facts are taken beside (`fleet.fleet_facts`)."""
     strict: bool = False
     """Whether a watch tells what is not followed as a violation."""
 

@@ -21,8 +21,8 @@ from reassure_pipeline.archives.archive import (
     open_piece,
 )
 from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.jobs import Progress, choose_jobs, start_processes
 from reassure_pipeline.audit.observed import sort_paths
-from reassure_pipeline.audit.processes import Progress, choose_jobs, start_processes
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.codec import decode_unless
 from reassure_zookeeper.ensemble import Piece

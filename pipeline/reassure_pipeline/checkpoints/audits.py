@@ -1,6 +1,6 @@
 """Audits that go on where they were: what was judged of each archive, and of each share of it.
 
-Judging is put aside (`checkpoints.files`) between two batches of transactions, from time to
+Judging is put aside (`checkpoints.kept_files`) between two batches of transactions, from time to
 time and at the end of each archive. It goes on from there where profile, readings, options and code
 are the same, and where what was read is still there as it was: files that were read to their end
 have not changed, or were packed, and nothing comes before them that was not there. Otherwise it
@@ -20,7 +20,7 @@ from reassure_judge.recognise import Recognised
 from reassure_pipeline.archives.archive import Archive, open_piece
 from reassure_pipeline.archives.beginnings import list_behind
 from reassure_pipeline.audit.passes import Share
-from reassure_pipeline.checkpoints.files import Identity, NotKept, keep, own_directory, take_up
+from reassure_pipeline.checkpoints.kept_files import Identity, NotKept, keep, own_directory, take_up
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.txnlog import open_log

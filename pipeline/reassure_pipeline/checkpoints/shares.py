@@ -2,7 +2,7 @@
 
 An audit that is kept has several shares for each core. What one came to, sums and findings, is
 written by the driver as soon as that is known, each into a file of its own
-(`checkpoints.files`), so an audit that was interrupted addresses and judges anew only what
+(`checkpoints.kept_files`), so an audit that was interrupted addresses and judges anew only what
 is about the topics of the others. That is only right where all is as it was: the files of the logs
 by path, size and time, how they are cut, profile, readings and options. A digest of these is in the
 name of the file.
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_pipeline.checkpoints.audits import KeptPlan, Say, read_plan, write_plan
-from reassure_pipeline.checkpoints.files import NotKept, keep, take_up
+from reassure_pipeline.checkpoints.kept_files import NotKept, keep, take_up
 
 SHARES_PER_CORE: Final = 4
 """Of what is judged side by side at most that part is lost: more shares take more that each has to

@@ -23,11 +23,11 @@ from reassure_pipeline.audit.archive_report import ArchiveReport, report_archive
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
-from reassure_pipeline.watch.checkpoint import Journal
 from reassure_pipeline.watch.follower import LogFollower, TakenBack
-from reassure_pipeline.watch.judge import NOTHING, FirstOfEach, Sum, WatchedArchive
 from reassure_pipeline.watch.on_spark import SpreadWatched
 from reassure_pipeline.watch.same_history import SameHistories
+from reassure_pipeline.watch.watch_checkpoint import Journal
+from reassure_pipeline.watch.watched_archive import NOTHING, FirstOfEach, Sum, WatchedArchive
 from reassure_zookeeper.transactions import Transaction
 
 SHORTEST_PAUSE_S: Final = 0.02

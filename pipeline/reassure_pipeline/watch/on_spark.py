@@ -16,11 +16,11 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.rules import Rules
 from reassure_pipeline.archives.archive import Archive
 from reassure_pipeline.archives.beginnings import Base, Restart
+from reassure_pipeline.audit.jobs import rare_collections
 from reassure_pipeline.audit.passes import Judged, Options, Share
-from reassure_pipeline.audit.processes import rare_collections
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert
-from reassure_pipeline.watch.judge import FirstOfEach, Sum, WatchedArchive
+from reassure_pipeline.watch.watched_archive import FirstOfEach, Sum, WatchedArchive
 from reassure_zookeeper.codec import encode
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Transaction

@@ -24,7 +24,8 @@ from reassure_judge.verdicts import Tally, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning
 from reassure_pipeline.archives.beginnings import Base, Restart, find_open
 from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
-from reassure_pipeline.audit.findings import Findings
+from reassure_pipeline.audit.audit_report import AuditReport, report_audit
+from reassure_pipeline.audit.listed_findings import Findings
 from reassure_pipeline.audit.passes import (
     ALL,
     Judged,
@@ -34,7 +35,6 @@ from reassure_pipeline.audit.passes import (
     Share,
     is_settled,
 )
-from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.fleet.aggregates import TimeBins
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert, tell_findings

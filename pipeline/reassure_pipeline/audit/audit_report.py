@@ -25,7 +25,7 @@ from reassure_judge.verdicts import (
     summarise,
 )
 from reassure_pipeline.audit.archive_report import GO_ON, VACUOUS, ArchiveReport
-from reassure_pipeline.audit.findings import cut
+from reassure_pipeline.audit.listed_findings import cut
 from reassure_pipeline.audit.observed import PAGE, ObservedReport
 from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.clauses import ADVICE

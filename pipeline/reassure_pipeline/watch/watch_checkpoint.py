@@ -10,7 +10,7 @@ What was told after the state was written is found again when the watch goes on 
 is the same history, so these are the same alerts with the same ids, and the journal has them
 already. A line that was torn when the process or the machine ended is cut off: nobody was told.
 
-The state is kept as everything that is put aside is (`checkpoints.files`): a directory that
+The state is kept as everything that is put aside is (`checkpoints.kept_files`): a directory that
 others may write to is refused.
 """
 
@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
-from reassure_pipeline.checkpoints.files import (
+from reassure_pipeline.checkpoints.kept_files import (
     Garbled,
     Identity,
     NotKept,

@@ -19,6 +19,7 @@ from reassure_pipeline.archives.archive import (
 )
 from reassure_pipeline.archives.beginnings import Base, Restart, plan_restarts
 from reassure_pipeline.audit.archive_report import find_gaps_amid, join_facts
+from reassure_pipeline.audit.jobs import rare_collections
 from reassure_pipeline.audit.passes import (
     Judged,
     KnownHistory,
@@ -28,7 +29,6 @@ from reassure_pipeline.audit.passes import (
     list_settled,
     settle_chapters,
 )
-from reassure_pipeline.audit.processes import rare_collections
 from reassure_pipeline.fleet.totals import MoveRecord
 from reassure_pipeline.spark.addressing import Addressing, Asked
 from reassure_pipeline.spark.log_parts import PartOfLog, WholeLog

@@ -49,16 +49,15 @@ from reassure_pipeline.archives.archive import (
 )
 from reassure_pipeline.archives.beginnings import Base, Restart, load_base
 from reassure_pipeline.audit.archive_report import find_known_gaps, report_files
+from reassure_pipeline.audit.audit_report import AuditReport, report_audit
+from reassure_pipeline.audit.jobs import NO_BUDGET, AuditBudget, Progress
 from reassure_pipeline.audit.passes import Judged, KnownHistory, Options
-from reassure_pipeline.audit.processes import NO_BUDGET, AuditBudget, Progress
-from reassure_pipeline.audit.report import AuditReport, report_audit
 from reassure_pipeline.checkpoints.audits import Say, say_nothing
-from reassure_pipeline.checkpoints.files import own_directory
+from reassure_pipeline.checkpoints.kept_files import own_directory
 from reassure_pipeline.checkpoints.shares import Kept, KeptShares
 from reassure_pipeline.spark.addressing import Asked, is_growing, list_asked
 from reassure_pipeline.spark.gateway import open_spark
-from reassure_pipeline.spark.tables import write_tables
-from reassure_pipeline.spark.tasks import (
+from reassure_pipeline.spark.spark_tasks import (
     Block,
     Outcome,
     PartResult,
@@ -72,6 +71,7 @@ from reassure_pipeline.spark.tasks import (
     judge_share,
     read_part,
 )
+from reassure_pipeline.spark.tables import write_tables
 from reassure_spec.readings import Readings
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.jute import Malformed
