@@ -14,7 +14,8 @@ def test_a_bare_python_judges_with_what_is_sent(tmp_path: Path) -> None:
     """A Python without any installed package imports the judge from the file, data included."""
     packed = tmp_path / "reassure.zip"
     pack_packages(packed)
-    code = "import reassure_pipeline.spark.spark_audit as s; print(s.__file__)"
+    code = "import sys, reassure_pipeline.spark.spark_audit; "
+    code += "print(sys.modules['reassure_judge.protocols'].__file__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(packed)},
