@@ -46,18 +46,12 @@ def audit() -> Callable[..., AuditReport]:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def snapshot() -> Callable[[Path, list[Transaction], int], Path]:
     """Write a snapshot: `snapshot(data directory, transactions it shows, zxid in its name)`.
 
     It is fuzzy where it shows more than its name says.
     """
-    return _write_snapshot
-
-
-@pytest.fixture(scope="session")
-def snapshots() -> Callable[[Path, list[Transaction], int], Path]:
-    """Write a snapshot, as `snapshot` does, for tests that make many data directories."""
     return _write_snapshot
 
 

@@ -378,7 +378,7 @@ def _find_all(profile: str) -> frozenset[Place]:
 @given(data=st.data())
 @settings(max_examples=12, deadline=None)
 def test_what_is_cut_out_accuses_nobody(
-    tmp_path_factory: pytest.TempPathFactory, snapshots: Snapshot, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, snapshot: Snapshot, data: st.DataObject
 ) -> None:
     """Whatever files are missing, and wherever snapshots lie, no violation is found that is none.
 
@@ -394,7 +394,7 @@ def test_what_is_cut_out_accuses_nobody(
     places = st.integers(40, len(history) - 6)
     for at in data.draw(st.lists(places, min_size=1, max_size=5, unique=True)):
         shown = at + data.draw(st.integers(0, 5))
-        snapshots(folder.parent, history[:shown], history[at - 1].zxid)
+        snapshot(folder.parent, history[:shown], history[at - 1].zxid)
     files = log_files(folder)
     gone = st.lists(st.sampled_from(files), min_size=1, max_size=2, unique=True)
     for file in data.draw(gone):

@@ -148,35 +148,27 @@ def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> No
     assert said == []
 
 
-def _change_file(made: Path) -> dict[str, Any]:
-    file = log_files(made)[1]
+def _garble(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40] + bytes(40))
-    return {}
-
-
-def _lose_file(made: Path) -> dict[str, Any]:
-    log_files(made)[0].unlink()
-    return {}
-
-
-def _ask_otherwise(made: Path) -> dict[str, Any]:
-    return {"grace_ms": 0}
-
-
-def _garble_state(made: Path) -> dict[str, Any]:
-    for state in (made.parent / "kept").glob("*.state"):
-        state.write_bytes(state.read_bytes()[:-1] + b"?")
-    return {}
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("change", [_change_file, _lose_file, _ask_otherwise, _garble_state])
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda made: _garble(log_files(made)[1]), {}),
+        (lambda made: log_files(made)[0].unlink(), {}),
+        (lambda made: None, {"grace_ms": 0}),
+        (lambda made: [*map(_garble, (made.parent / "kept").glob("*.state"))], {}),
+    ],
+    ids=["changed file", "lost file", "other option", "garbled state"],
+)
 def test_what_is_not_the_same_is_judged_anew(
-    made: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]]
+    made: Path, tmp_path: Path, change: Callable[[Path], object], options: dict[str, Any]
 ) -> None:
     """Where anything differs that the kept judging is of, it says so and comes to what is true."""
     _audit(made, resume=tmp_path / "kept")
-    options = change(made)
+    change(made)
     said: list[str] = []
     report = _audit(made, resume=tmp_path / "kept", say=said.append, **options)
     assert said

@@ -146,7 +146,7 @@ def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("whole", [True, False], ids=["from the beginning", "amid"])
 @pytest.mark.parametrize("holed", [True, False], ids=["holed", "gapless"])
 def test_a_watch_comes_to_what_an_audit_does(
-    folder: Path, profile: str, whole: bool, holed: bool, snapshots: Callable[..., Path]
+    folder: Path, profile: str, whole: bool, holed: bool, snapshot: Callable[..., Path]
 ) -> None:
     """Whatever the protocol and wherever the logs begin: same findings, counts and verdict.
 
@@ -163,7 +163,7 @@ def test_a_watch_comes_to_what_an_audit_does(
         for number in (3, 1):
             log_files(folder)[number].unlink()
         for zxid in (260, 300, 470) if whole else (50, 310, 510):
-            snapshots(folder.parent, cluster.transactions[: zxid + 3], zxid)
+            snapshot(folder.parent, cluster.transactions[: zxid + 3], zxid)
     report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
     told, document = watch(folder.parent, profile=profile)
     names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
@@ -185,7 +185,7 @@ def test_a_watch_comes_to_what_an_audit_does(
 def test_certainty_comes_back_once_a_snapshot_is_whole(
     folder: Path,
     follow: Callable[[], list[Alert]],
-    snapshots: Callable[..., Path],
+    snapshot: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch is certain again from where it stands when a snapshot is finished, not before."""
@@ -211,7 +211,7 @@ def test_certainty_comes_back_once_a_snapshot_is_whole(
     follow()
     zxid, settled, unsettled = break_rule()
     assert (settled, zxid in unsettled) == ([], True)
-    path = snapshots(folder.parent, cluster.transactions, missing + 1)
+    path = snapshot(folder.parent, cluster.transactions, missing + 1)
     content = path.read_bytes()
     path.write_bytes(content[:-9])
     zxid, settled, unsettled = break_rule()

@@ -70,7 +70,7 @@ def write(folder: Path, history: list[Transaction]) -> Path:
 
 
 @pytest.fixture
-def places(tmp_path: Path, snapshots: Callable[..., Path]) -> list[Path]:
+def places(tmp_path: Path, snapshot: Callable[..., Path]) -> list[Path]:
     """Return three archives: with damage, a cluster at work, and holes with snapshots behind."""
     cluster = SampleCluster()
     plant_all(cluster)
@@ -84,7 +84,7 @@ def places(tmp_path: Path, snapshots: Callable[..., Path]) -> list[Path]:
     for zxid in (91, 361):
         (holed / "version-2" / f"log.{zxid:x}").unlink()
     for zxid in (100, 200, 300, 450, 475):
-        snapshots(holed, another.transactions[: zxid + 4], zxid)
+        snapshot(holed, another.transactions[: zxid + 4], zxid)
     broken = write(tmp_path / "broken", history[:260] + history[262:])
     return [broken, tmp_path / "made", holed]
 
