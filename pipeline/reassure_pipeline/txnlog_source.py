@@ -123,12 +123,12 @@ def _list_files(paths: list[str]) -> list[Path]:
 class TransactionLogReader(DataSourceReader):
     """Reads files, or parts of files, side by side."""
 
-    def __init__(self, stretches: list[FilePart]) -> None:
-        self._stretches = stretches
+    def __init__(self, parts: list[FilePart]) -> None:
+        self._parts = parts
 
     def partitions(self) -> list[FilePart]:
         """Return what each task reads."""
-        return self._stretches
+        return self._parts
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one file, and what is damaged in it."""
@@ -163,7 +163,7 @@ class TransactionLogFollower(DataSourceStreamReader):
         return found
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FilePart]:
-        """Return the stretches between two offsets."""
+        """Return the parts between two offsets."""
         return [
             FilePart(path, start.get(path, 0), stop)
             for path, stop in sorted(end.items())
@@ -171,7 +171,7 @@ class TransactionLogFollower(DataSourceStreamReader):
         ]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        """Yield the rows of one stretch."""
+        """Yield the rows of one part."""
         assert isinstance(partition, FilePart)
         yield from _read_rows(LogFile(partition.path, offset=partition.start), partition.stop)
 
@@ -185,10 +185,10 @@ def _read_on(file: LogFile, problem: DamagedLog) -> Iterator["RecordBatch"]:
     damages = [damage for damage in survey.damages if damage.offset >= problem.offset]
     for damage in damages or [Damage(file.path, problem.offset, None, problem.reason)]:
         yield _make_damage(file, damage.offset, damage.reason)
-    for stretch in survey.stretches:
-        if stretch.start >= problem.offset:
-            whole = LogFile(file.path, offset=stretch.start, stop=stretch.stop)
-            yield from _read_rows(whole, stretch.stop)
+    for span in survey.ranges:
+        if span.start >= problem.offset:
+            whole = LogFile(file.path, offset=span.start, stop=span.stop)
+            yield from _read_rows(whole, span.stop)
     file.tail = survey.tail
 
 

@@ -75,8 +75,8 @@ def test_what_is_amiss_is_printed(tmp_path: Path, history: list[Transaction]) ->
     lost = _write(tmp_path / "a", history)
     others = [_write(tmp_path / name, history[:cut], newer) for name in "bc"]
     (log,) = lost.glob("log.*")
-    stretch = survey_log(log).stretches[0]
-    damaged = list(list_records(stretch))[5]
+    span = survey_log(log).ranges[0]
+    damaged = list(list_records(span))[5]
     content = bytearray(log.read_bytes())
     content[damaged.stop - 2] ^= 1
     log.write_bytes(content)

@@ -92,7 +92,7 @@ def test_damage_is_contained(server: Server, audit: Audit) -> None:
     behind = cluster.write_state("calm", 0, leader=3)
     folder = server("one", cluster.transactions)
     (log,) = log_files(folder)
-    (damaged,) = (r for s in survey_log(log).stretches for r in list_records(s) if r.zxid == lost)
+    (damaged,) = (r for s in survey_log(log).ranges for r in list_records(s) if r.zxid == lost)
     _flip(log, damaged.stop - 2)
     report = audit(folder)
     body = report.as_json_dict()

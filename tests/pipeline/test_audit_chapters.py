@@ -208,7 +208,7 @@ def test_damage_is_a_hole_that_a_snapshot_lies_behind(
     folder = server("one", story.history)
     snapshot(folder, story.history[: story.snapshot], story.snapshot)
     (log,) = log_files(folder)
-    records = (r for s in survey_log(log).stretches for r in list_records(s))
+    records = (r for s in survey_log(log).ranges for r in list_records(s))
     damaged = next(record for record in records if record.zxid == story.gone[0])
     content = bytearray(log.read_bytes())
     content[damaged.stop - 2] ^= 0xFF

@@ -1,7 +1,7 @@
 """Look over a transaction log without replaying it: which records are whole, and where it is not.
 
 Reading a log (`reassure_zookeeper.txnlog`) ends where it is damaged. A survey goes on behind the
-damage, where a record surely begins again, and answers in what *stretches* the file is whole, so
+damage, where a record surely begins again, and answers in what *byte ranges* the file is whole, so
 that the rest of it can be read all the same. It also tells, by checksums alone, whether two logs
 hold the same.
 
@@ -9,8 +9,8 @@ hold the same.
 stands behind it, or where its checksum is right and only its content makes no sense. Otherwise the
 file is searched for the next record with a right checksum and a right last byte.
 
-A stretch lies within one *block* of zxids, `BLOCK` of them, so that what a survey answers is small,
-and stretches of different logs can be held against each other.
+A byte range lies within one *block* of zxids, `BLOCK` of them, so that what a survey answers is small,
+and ranges of different logs can be held against each other.
 """
 
 import re
@@ -48,7 +48,7 @@ _ZXID_AT: Final = FRAME.size + 12
 """Where in a record its zxid stands: behind session and number of the request."""
 
 
-class Stretch(NamedTuple):
+class ByteRange(NamedTuple):
     """Records of one file that follow one another, whole, within one block of zxids."""
 
     path: Path
@@ -63,7 +63,7 @@ class Stretch(NamedTuple):
     digest: int
     """The same for the same records, in whatever files they are: sums of these are digests, too."""
     broken: bool
-    """Whether something between it and the stretch before is damaged."""
+    """Whether something between it and the span before is damaged."""
 
     @property
     def block(self) -> int:
@@ -108,7 +108,7 @@ class Survey:
     """What one file holds."""
 
     path: Path
-    stretches: tuple[Stretch, ...]
+    ranges: tuple[ByteRange, ...]
     damages: tuple[Damage, ...]
     tail: TornTail | None
 
@@ -121,17 +121,17 @@ def survey_log(path: Path, *, decodes: bool = False) -> Survey:
     return _Surveying(path, decodes=decodes).survey()
 
 
-def list_records(stretch: Stretch) -> Iterator[LogRecord]:
-    """Yield the records of a stretch. Raises OSError."""
-    with open_log(stretch.path) as file:
-        file.seek(stretch.start)
-        content = file.read(stretch.stop - stretch.start)
+def list_records(span: ByteRange) -> Iterator[LogRecord]:
+    """Yield the records of a byte range. Raises OSError."""
+    with open_log(span.path) as file:
+        file.seek(span.start)
+        content = file.read(span.stop - span.start)
     at = 0
     while at < len(content):
         checksum, length = FRAME.unpack_from(content, at)
         stop = at + FRAME.size + length + 1
         (zxid,) = _ZXID.unpack_from(content, at + _ZXID_AT)
-        yield LogRecord(zxid, checksum, stretch.path, stretch.start + at, stretch.start + stop)
+        yield LogRecord(zxid, checksum, span.path, span.start + at, span.start + stop)
         at = stop
 
 
@@ -171,7 +171,7 @@ class _Surveying:
         self._decodes = decodes
         self._content, self._cut = _read_all(path)
         self._end = len(self._content.rstrip(b"\0"))
-        self._stretches: list[Stretch] = []
+        self._ranges: list[ByteRange] = []
         self._damages: list[Damage] = []
         self._broken = False
         self._last = -1
@@ -196,7 +196,7 @@ class _Surveying:
         else:
             if self._cut:
                 self._note_damage(at, None, self._cut)
-        return Survey(self._path, tuple(self._stretches), tuple(self._damages), tail)
+        return Survey(self._path, tuple(self._ranges), tuple(self._damages), tail)
 
     def _read_header(self) -> tuple[int, _Problem | None]:
         head = self._content[: FILE_HEADER.size]
@@ -255,7 +255,7 @@ class _Surveying:
 
     def _add(self, start: int, stop: int, first: int, last: int, count: int, digest: int) -> None:
         where = self._path, start, stop
-        self._stretches.append(Stretch(*where, first, last, count, digest & _MASK, self._broken))
+        self._ranges.append(ByteRange(*where, first, last, count, digest & _MASK, self._broken))
         self._broken = False
 
     def _find_problem(self, at: int, last: int) -> _Problem | None:
