@@ -9,8 +9,8 @@ hold the same.
 stands behind it, or where its checksum is right and only its content makes no sense. Otherwise the
 file is searched for the next record with a right checksum and a right last byte.
 
-A byte range lies within one *block* of zxids, `BLOCK` of them, so that what a survey answers is small,
-and ranges of different logs can be held against each other.
+A byte range lies within one *block* of zxids, `BLOCK` of them, so that what a survey answers is
+small, and ranges of different logs can be held against each other.
 """
 
 import re
