@@ -7,12 +7,14 @@ logs in such a table a folder of logs is made, which lasts as long as the proces
 where one did, and where a zxid is missing, so that this shows as in the logs.
 """
 
+import atexit
 import heapq
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from itertools import groupby
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Any, Final, NamedTuple
 
 from reassure_spec.errors import BadData
@@ -93,7 +95,8 @@ def restore(path: Path) -> tuple[RestoredLogs, ...]:
 
     Raises `BadTable`, and `LogsMissing` where it has no transaction.
     """
-    place = _make_folder()
+    place = Path(mkdtemp(prefix="reassure-logs-"))
+    atexit.register(rmtree, place, ignore_errors=True)
     writers: dict[str, _Writer] = {}
     try:
         for _, rows in groupby(_merge(_find_tables(path)), lambda row: (row.file, row.zxid)):
@@ -108,15 +111,6 @@ def restore(path: Path) -> tuple[RestoredLogs, ...]:
     if not writers:
         raise LogsMissing(f"{path} has no transaction; name another table, or the logs")
     return tuple(RestoredLogs(name, writer.folder) for name, writer in writers.items())
-
-
-_folders: Final[list[TemporaryDirectory[str]]] = []
-"""Those that restored logs are in; they go when the process ends."""
-
-
-def _make_folder() -> Path:
-    _folders.append(TemporaryDirectory(prefix="reassure-logs-"))
-    return Path(_folders[-1].name)
 
 
 def _find_tables(path: Path) -> list[Path]:

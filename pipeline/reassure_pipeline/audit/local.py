@@ -7,7 +7,7 @@ engines answer the same report.
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -144,33 +144,22 @@ def _judge_in_shares(
 
     Every process reads all there is, so what cannot be read is met, and raised, here as well.
     """
-    with rare_collections():
-        if len(shares) == 1:
-            audits = shares[0].judge(progress)
-            sums = [audit.sum_up() for audit in audits]
-        else:
-            audits, sums = _judge_beside(shares, progress)
-    tally = Tally()
-    reports = []
-    for audit, judged in zip(audits, sums, strict=True):
-        tally.add(judged.tally)
-        reports.append(audit.report(judged))
-    return report_audit(profile, tally, reports)
-
-
-def _judge_beside(
-    shares: "Sequence[_ShareAudit]", progress: Progress | None
-) -> "tuple[list[_LocalAudit], list[Judged]]":
     first, *others = shares
-    with start_processes(len(others), _take_share, others) as pool:
-        waiting = [pool.submit(_sum_up_share, number) for number in range(len(others))]
+    beside = start_processes(len(others), _take_share, others) if others else nullcontext()
+    with rare_collections(), beside as pool:
+        numbers = range(len(others))
+        waiting = [] if pool is None else [pool.submit(_sum_up_share, each) for each in numbers]
         audits = first.judge(progress)
         sums = [audit.sum_up() for audit in audits]
         for each in waiting:
-            for audit, whole, (known, part) in zip(audits, sums, each.result(), strict=True):
-                audit.known.add(known)
-                whole.add(part)
-    return audits, sums
+            for (known, judged), (other, part) in zip(sums, each.result(), strict=True):
+                known.add(other)
+                judged.add(part)
+    tally = Tally()
+    for _, judged in sums:
+        tally.add(judged.tally)
+    reports = [audit.report(*total) for audit, total in zip(audits, sums, strict=True)]
+    return report_audit(profile, tally, reports)
 
 
 _shares: "list[_ShareAudit]" = []
@@ -182,9 +171,7 @@ def _take_share(shares: "Sequence[_ShareAudit]") -> None:
 
 
 def _sum_up_share(number: int) -> list[tuple[KnownHistory, Judged]]:
-    audits = _shares[number].judge()
-    sums = [audit.sum_up() for audit in audits]
-    return [(audit.known, judged) for audit, judged in zip(audits, sums, strict=True)]
+    return [audit.sum_up() for audit in _shares[number].judge()]
 
 
 class _ShareAudit:
@@ -304,8 +291,6 @@ class _LocalAudit:
         self._met: frozenset[Hole] = frozenset()
         """The holes that were come to so far."""
         self._plans: list[Planned] = []
-        self.known = passes.routing.known
-        """What is known of the archive as a whole, once it is summed up."""
         self.done = 0
         """How many transactions were judged."""
         self._files: list[FileFacts] = []
@@ -421,15 +406,15 @@ class _LocalAudit:
         else:
             self._passes.finish(times_ms)
 
-    def sum_up(self) -> Judged:
-        """Return what judging this share came to, its findings told apart."""
+    def sum_up(self) -> tuple[KnownHistory, Judged]:
+        """Return what is known, and what judging this share came to, its findings told apart."""
         chapters = self._passes.list_chapters()
-        self.known = KnownHistory.join([known for _, known, _ in chapters])
+        known = KnownHistory.join([known for _, known, _ in chapters])
         holes = find_gaps_amid(self.archive, self._files, self._base_holes)
-        return settle_chapters(chapters, holes, self._passes.count_partitions())
+        return known, settle_chapters(chapters, holes, self._passes.count_partitions())
 
-    def report(self, judged: Judged) -> ArchiveReport:
+    def report(self, known: KnownHistory, judged: Judged) -> ArchiveReport:
         """Report what judging the archive came to, all shares together."""
         judged_to, beginnings = self._after if self._stopped else None, self._passes.beginnings
-        found = self.archive, self._files, self.known, judged, beginnings
+        found = self.archive, self._files, known, judged, beginnings
         return report_files(*found, self._base_holes, judged_to)

@@ -24,11 +24,10 @@ on judging; and Spark's SQL takes longer to start than plain tasks over bytes ta
 
 import pickle
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from contextlib import ExitStack
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, groupby
 from math import inf
 from operator import itemgetter
 from pathlib import Path
@@ -418,12 +417,10 @@ def find_misfits(results: Iterable[PartResult], *, malformed: bool) -> frozenset
 
 def are_requests_new(results: Iterable[PartResult], plan: SparkPlan) -> bool:
     """Whether no request came under a number that was used before, as their addressing takes it."""
-    parts = defaultdict[int, list[PartResult]](list)
-    for part in sorted(results, key=itemgetter(0)):
-        parts[part.task.archive].append(part)
+    parts = groupby(sorted(results, key=itemgetter(0)), key=lambda part: part.task.archive)
     return all(
         is_growing(_list_asked_in_order(archived, plan.list_bases(archive), plan.rules))
-        for archive, archived in parts.items()
+        for archive, archived in parts
     )
 
 
