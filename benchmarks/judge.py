@@ -20,11 +20,11 @@ from typing import Final
 
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.sample import write_sample
-from reassure_pipeline.archive import find_archives, read_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.bases import load_base
-from reassure_pipeline.collecting import rare_collections
-from reassure_pipeline.passes import Routing
+from reassure_pipeline.archives.archive import find_archives, read_archive
+from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.jobs import rare_collections
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Routing
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import write_log
 
@@ -55,7 +55,7 @@ def route(path: Path) -> None:
     """Decode all there is, and find out what each write means."""
     for archive in find_archives([path]):
         rules = make_rules(PROFILE, get_profile(PROFILE))
-        routing = Routing(archive.begins, load_base(archive), rules, keep_keys=False)
+        routing = Routing(archive.begins, load_base(archive), rules)
         routing.begin()
         for transaction in read_archive(archive):
             routing.feed(transaction)

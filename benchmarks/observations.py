@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "judge"))
 
 from observed_walks import Telling, tell_term, tell_walk
 
-from reassure_pipeline.observed import judge_observations, read_observations, sort_paths
+from reassure_pipeline.audit.observed import judge_observations, read_observations, sort_paths
 from reassure_spec.observations import encode_observation
 from reassure_spec.readings import get_profile, override_readings
 

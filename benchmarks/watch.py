@@ -34,7 +34,7 @@ from kazoo.client import KazooClient
 
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_zookeeper.launch import Settings
+from reassure_zookeeper.launch import ServerSettings
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Check, Create, SetData, Transaction
 from reassure_zookeeper.txnlog_writer import GrowingLog
@@ -225,7 +225,7 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         log: OwnLog | RealLog
         if given.zookeeper:
-            settings = Settings(force_sync=True, pre_alloc_kib=BLOCK >> 10)
+            settings = ServerSettings(force_sync=True, pre_alloc_kib=BLOCK >> 10)
             folder = scratch / "data"
             folder.mkdir()
             server = stack.enter_context(Server.start(folder, settings=settings))

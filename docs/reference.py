@@ -26,7 +26,7 @@ from reassure_controller.tally import Tally, Terms
 from reassure_lab.__main__ import make_parser
 from reassure_lab.metrics import measures
 from reassure_lab.throttles import RATES, REPLICA_LISTS
-from reassure_pipeline.columns import TABLES
+from reassure_pipeline.spark.columns import TABLES
 from reassure_proofs.engine.register import get_theorems
 from reassure_spec import errors
 from reassure_spec.schemas import SCHEMAS, load_schema

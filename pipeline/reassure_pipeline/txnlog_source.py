@@ -5,9 +5,9 @@
     spark.readStream.format("zookeeper-txnlog").load("/var/lib/zookeeper")
 
 A path is a data directory, its `version-2`, or one log file; several may be named. A task reads one
-file. There is a row for each operation, those of a multi under one zxid (`SCHEMA`), and where
-a part of the file is damaged one row that says so in `damage`; what can be read behind it is. The
-torn last record of a server that was killed is told in the same way. Option `pieces` names parts of
+file. There is a row for each operation, those of a multi under one zxid (`spark.columns`); where a
+part of the file is damaged one row says so in `damage`, and what can be read behind it is. The torn
+last record of a server that was killed is told in the same way. Option `pieces` names parts of
 files instead: a list in JSON of path, first byte, and the byte behind the last one or null.
 
 As a stream it follows a server that writes: a row comes once its record is whole, and where reading
@@ -28,8 +28,9 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
+from reassure_pipeline.spark.columns import TABLES
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.stretches import Damage, survey_log
+from reassure_zookeeper.log_survey import Damage, survey_log
 from reassure_zookeeper.transactions import (
     CHECK,
     CLOSE_SESSION,
@@ -49,29 +50,15 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
 NAME: Final = "zookeeper-txnlog"
-_COLUMNS: Final = (
-    ("file", "string", pyarrow.string()),
-    ("offset", "bigint", pyarrow.int64()),
-    ("zxid", "bigint", pyarrow.int64()),
-    ("session", "bigint", pyarrow.int64()),
-    ("cxid", "int", pyarrow.int32()),
-    ("time_ms", "bigint", pyarrow.int64()),
-    ("type", "int", pyarrow.int32()),
-    ("error", "int", pyarrow.int32()),
-    ("op", "int", pyarrow.int32()),
-    ("kind", "string", pyarrow.string()),
-    ("path", "string", pyarrow.string()),
-    ("data", "binary", pyarrow.binary()),
-    ("version", "int", pyarrow.int32()),
-    ("ephemeral", "boolean", pyarrow.bool_()),
-    ("damage", "string", pyarrow.string()),
-)
-SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind, _ in _COLUMNS)
-"""File and byte of the record; place in the order, session, number of the request in it, server's
-clock, request code, and error code of what was refused; then the operation: its number in the
-transaction, kind, path, content, the data version that it leaves (or checked), whether the node
-goes with its session; and what is damaged at this byte."""
-_ARROW: Final = pyarrow.schema([(name, kind) for name, _, kind in _COLUMNS])
+SCHEMA: Final = TABLES["transactions"].ddl
+_TYPES: Final = {
+    "string": pyarrow.string(),
+    "bigint": pyarrow.int64(),
+    "int": pyarrow.int32(),
+    "binary": pyarrow.binary(),
+    "boolean": pyarrow.bool_(),
+}
+_ARROW: Final = pyarrow.schema([(c.name, _TYPES[c.kind]) for c in TABLES["transactions"].columns])
 _KINDS: Final = {
     CREATE: "create",
     DELETE: "delete",
@@ -87,7 +74,7 @@ _AROUND: Final = FRAME.size + 1
 """What a record takes beside its own bytes."""
 
 
-class Stretch(InputPartition):
+class FilePart(InputPartition):
     """A part of one log file: from a byte at which a record begins to another, or to its end."""
 
     def __init__(self, path: str, start: int = 0, stop: int | None = None) -> None:
@@ -112,9 +99,9 @@ class TransactionLogSource(DataSource):
         """Return what reads all there is."""
         pieces = self.options.get("pieces")
         if pieces is not None:
-            return TransactionLogReader([Stretch(*piece) for piece in json.loads(pieces)])
+            return TransactionLogReader([FilePart(*piece) for piece in json.loads(pieces)])
         files = _list_files(_get_paths(self.options))
-        return TransactionLogReader([Stretch(str(file)) for file in files])
+        return TransactionLogReader([FilePart(str(file)) for file in files])
 
     def streamReader(self, schema: Any) -> "TransactionLogFollower":  # noqa: N802  (Spark's name)
         """Return what follows a server that writes."""
@@ -136,18 +123,17 @@ def _list_files(paths: list[str]) -> list[Path]:
 class TransactionLogReader(DataSourceReader):
     """Reads files, or parts of files, side by side."""
 
-    def __init__(self, stretches: list[Stretch]) -> None:
-        self._stretches = stretches
+    def __init__(self, parts: list[FilePart]) -> None:
+        self._parts = parts
 
-    def partitions(self) -> list[Stretch]:
+    def partitions(self) -> list[FilePart]:
         """Return what each task reads."""
-        return self._stretches
+        return self._parts
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
         """Yield the rows of one file, and what is damaged in it."""
-        assert isinstance(partition, Stretch)
-        file = LogFile(partition.path)
-        file.offset, file.stop = partition.start, partition.stop
+        assert isinstance(partition, FilePart)
+        file = LogFile(partition.path, offset=partition.start, stop=partition.stop)
         try:
             yield from _read_rows(file, partition.stop)
         except DamagedLog as problem:
@@ -170,27 +156,24 @@ class TransactionLogFollower(DataSourceStreamReader):
         """Return up to which byte each file is whole."""
         found = {}
         for path in _list_files(self._paths):
-            file = LogFile(path)
-            file.offset = start.get(str(path), 0)
+            file = LogFile(path, offset=start.get(str(path), 0))
             for _ in file.batches(growing=True):
                 pass
             found[str(path)] = file.offset
         return found
 
-    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[Stretch]:
-        """Return the stretches between two offsets."""
+    def partitions(self, start: dict[str, int], end: dict[str, int]) -> list[FilePart]:
+        """Return the parts between two offsets."""
         return [
-            Stretch(path, start.get(path, 0), stop)
+            FilePart(path, start.get(path, 0), stop)
             for path, stop in sorted(end.items())
             if stop > start.get(path, 0)
         ]
 
     def read(self, partition: InputPartition) -> Iterator["RecordBatch"]:
-        """Yield the rows of one stretch."""
-        assert isinstance(partition, Stretch)
-        file = LogFile(partition.path)
-        file.offset = partition.start
-        yield from _read_rows(file, partition.stop)
+        """Yield the rows of one part."""
+        assert isinstance(partition, FilePart)
+        yield from _read_rows(LogFile(partition.path, offset=partition.start), partition.stop)
 
     def commit(self, end: dict[str, int]) -> None:
         """Note that all up to here has been dealt with; nothing is kept that could go."""
@@ -202,11 +185,10 @@ def _read_on(file: LogFile, problem: DamagedLog) -> Iterator["RecordBatch"]:
     damages = [damage for damage in survey.damages if damage.offset >= problem.offset]
     for damage in damages or [Damage(file.path, problem.offset, None, problem.reason)]:
         yield _make_damage(file, damage.offset, damage.reason)
-    for stretch in survey.stretches:
-        if stretch.start >= problem.offset:
-            whole = LogFile(file.path)
-            whole.offset, whole.stop = stretch.start, stretch.stop
-            yield from _read_rows(whole, stretch.stop)
+    for span in survey.ranges:
+        if span.start >= problem.offset:
+            whole = LogFile(file.path, offset=span.start, stop=span.stop)
+            yield from _read_rows(whole, span.stop)
     file.tail = survey.tail
 
 
@@ -232,7 +214,7 @@ def _make_rows(file: str, offset: int, seen: Transaction) -> Iterator[tuple[Any,
     """Yield a row for each operation, or one for none; a refused multi tells what it asked for."""
     head = file, offset, seen.zxid, seen.session_id, seen.cxid, seen.time_ms, seen.type, seen.error
     if not seen.ops:
-        yield (*head, *(None,) * (len(_COLUMNS) - len(head)))
+        yield (*head, *(None,) * (len(_ARROW) - len(head)))
     for number, op in enumerate(seen.attempted or seen.ops):
         yield (*head, number, _KINDS[op.kind], *_describe(op), None)
         if isinstance(paths := getattr(op, "paths", None), tuple):
@@ -263,5 +245,5 @@ def _make_damage(file: LogFile, offset: int, reason: str) -> "RecordBatch":
 
 def _make_batch(rows: list[tuple[Any, ...]]) -> "RecordBatch":
     columns = zip(*rows, strict=True) if rows else ((),) * len(_ARROW)
-    arrays = [pyarrow.array(c, kind) for c, (_, _, kind) in zip(columns, _COLUMNS, strict=True)]
+    arrays = [pyarrow.array(c, kind) for c, kind in zip(columns, _ARROW.types, strict=True)]
     return pyarrow.RecordBatch.from_arrays(arrays, schema=_ARROW)

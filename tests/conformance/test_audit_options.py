@@ -11,7 +11,7 @@ from reassure_conformance import cli
 from reassure_conformance.report.document import result_schema
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_zookeeper.stretches import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog_writer import write_log
 
@@ -75,8 +75,8 @@ def test_what_is_amiss_is_printed(tmp_path: Path, history: list[Transaction]) ->
     lost = _write(tmp_path / "a", history)
     others = [_write(tmp_path / name, history[:cut], newer) for name in "bc"]
     (log,) = lost.glob("log.*")
-    stretch = survey_log(log).stretches[0]
-    damaged = list(list_records(stretch))[5]
+    span = survey_log(log).ranges[0]
+    damaged = list(list_records(span))[5]
     content = bytearray(log.read_bytes())
     content[damaged.stop - 2] ^= 1
     log.write_bytes(content)

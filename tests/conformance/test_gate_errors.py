@@ -18,7 +18,7 @@ from reassure_conformance.report.document import error_document, write_text
 from reassure_judge.protocols import NoRules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.gateway import SparkUnavailable
+from reassure_pipeline.spark.gateway import SparkUnavailable
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log
@@ -181,7 +181,7 @@ def test_class_of_an_error_is_its_exit_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("reassure_pipeline.audit.audit_local", fail)
+    monkeypatch.setattr("reassure_pipeline.audit.local.audit_local", fail)
     got, document = _call(capsys, "audit", archive)
     assert (got, document["error"]["class"]) == (code, type(error).__name__)
     assert words in document["error"]["message"]
@@ -196,7 +196,7 @@ def test_interrupt_is_one_document(
     def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("reassure_pipeline.audit.audit_local", interrupt)
+    monkeypatch.setattr("reassure_pipeline.audit.local.audit_local", interrupt)
     code, document = _call(capsys, "audit", archive)
     assert (code, document["error"]["message"]) == (130, "interrupted")
 

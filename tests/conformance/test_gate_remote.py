@@ -24,7 +24,7 @@ from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document
 from reassure_controller.client import Client
-from reassure_zookeeper.log_follower import LogFollower
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, Delete, SetData
 
@@ -93,14 +93,14 @@ def test_running_controller_is_judged_and_left_as_found(start: Start, tmp_path: 
     running = start()
     before = running.list_znodes()
     follower = LogFollower(running.server.log_dir)
-    mine = {one.session_id for one in follower.read_new()}
+    mine = {one.session_id for one in follower.read_all()}
     document = _smoke(running.name(), tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
     assert "complete.carried-out" in document.body["exercised"]
     assert running.list_znodes() == before
     written = [
         op.path
-        for one in follower.read_new()
+        for one in follower.read_all()
         if one.session_id not in mine and one.error is None
         for op in one.ops
         if isinstance(op, Create | SetData | Delete)

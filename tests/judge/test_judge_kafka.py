@@ -31,8 +31,8 @@ from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_model.writes import ChangeIsr, WriteState
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.spark import audit_spark
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.rooms import find_judged_only
 from reassure_zookeeper.transactions import SetData, Transaction

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from reassure_conformance.cli import run_command
 from reassure_lab.protocols.kip_236.distortions import AUTHORSHIPS, DISTORTIONS, GARBAGE, JUMP
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory, write_archive
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
 from reassure_zookeeper.server import Server
@@ -143,7 +143,7 @@ def test_zookeeper_itself_loads_what_was_written(tmp_path: Path, snapshot: Snaps
     write_archive(made, Size(1_500, 20, 3, 8), per_file=1_000)
     snapshot(made, [], 0)
     tree = Tree().apply_all(read_logs(made))
-    with Server.start(made, ready_timeout=120) as server:
+    with Server.start(made) as server:
         client = KazooClient(server.hosts, timeout=60)
         client.start(timeout=120)
         try:

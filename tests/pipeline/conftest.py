@@ -11,8 +11,8 @@ from zlib import adler32
 import pytest
 
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.local import audit_local
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
@@ -46,18 +46,12 @@ def audit() -> Callable[..., AuditReport]:
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def snapshot() -> Callable[[Path, list[Transaction], int], Path]:
     """Write a snapshot: `snapshot(data directory, transactions it shows, zxid in its name)`.
 
     It is fuzzy where it shows more than its name says.
     """
-    return _write_snapshot
-
-
-@pytest.fixture(scope="session")
-def snapshots() -> Callable[[Path, list[Transaction], int], Path]:
-    """Write a snapshot, as `snapshot` does, for tests that make many data directories."""
     return _write_snapshot
 
 

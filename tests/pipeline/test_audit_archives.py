@@ -8,12 +8,12 @@ import pytest
 
 from reassure_lab.archives.planted import NEW, OLD, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.archive import find_archives
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.archives.archive import find_archives
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
-from reassure_zookeeper.stretches import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 
@@ -92,7 +92,7 @@ def test_damage_is_contained(server: Server, audit: Audit) -> None:
     behind = cluster.write_state("calm", 0, leader=3)
     folder = server("one", cluster.transactions)
     (log,) = log_files(folder)
-    (damaged,) = (r for s in survey_log(log).stretches for r in list_records(s) if r.zxid == lost)
+    (damaged,) = (r for s in survey_log(log).ranges for r in list_records(s) if r.zxid == lost)
     _flip(log, damaged.stop - 2)
     report = audit(folder)
     body = report.as_json_dict()

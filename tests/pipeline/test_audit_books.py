@@ -16,8 +16,8 @@ from reassure_conformance.cli import run_command
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.protocols.kip_46 import Submit, Tick
 from reassure_model.protocols.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.spark import audit_spark
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry
@@ -142,17 +142,6 @@ def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
     local = audit_local([folder], profile, readings, at_rest=True)
     spark = audit_spark([folder], profile, readings, at_rest=True)
     assert json.dumps(local.as_json_dict()) == json.dumps(spark.as_json_dict())
-
-
-@pytest.mark.parametrize("profile", WALKS)
-def test_several_processes_say_the_same_of_books(server: Server, profile: str) -> None:
-    """A cluster's book is kept by one process, which is told of the partitions of the others."""
-    walk = WALKS[profile]()
-    plant(walk, profile)
-    folder, readings = server("one", walk.transactions), get_profile(profile)
-    alone = audit_local([folder], profile, readings, at_rest=True)
-    shared = audit_local([folder], profile, readings, at_rest=True, jobs=3)
-    assert json.dumps(alone.as_json_dict()) == json.dumps(shared.as_json_dict())
 
 
 @pytest.mark.parametrize("profile", WALKS)

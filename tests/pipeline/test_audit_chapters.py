@@ -16,16 +16,16 @@ from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline import bases
-from reassure_pipeline.archive import Since, find_archives, read_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.bases import lies_behind
-from reassure_pipeline.budget import Budget
+from reassure_pipeline.archives import beginnings as bases
+from reassure_pipeline.archives.archive import Since, find_archives, read_archive
+from reassure_pipeline.archives.beginnings import lies_behind
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
+from reassure_pipeline.audit.local import audit_local
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole
-from reassure_zookeeper.stretches import list_records, survey_log
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import write_log
@@ -208,7 +208,7 @@ def test_damage_is_a_hole_that_a_snapshot_lies_behind(
     folder = server("one", story.history)
     snapshot(folder, story.history[: story.snapshot], story.snapshot)
     (log,) = log_files(folder)
-    records = (r for s in survey_log(log).stretches for r in list_records(s))
+    records = (r for s in survey_log(log).ranges for r in list_records(s))
     damaged = next(record for record in records if record.zxid == story.gone[0])
     content = bytearray(log.read_bytes())
     content[damaged.stop - 2] ^= 0xFF
@@ -279,7 +279,7 @@ def test_a_span_that_never_ends_is_noticed(
     holed: Path, audit: Audit, story: Story, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Were the holes of before still counted, the violation behind the snapshot would be lost."""
-    monkeypatch.setattr("reassure_pipeline.passes.find_open", lambda holes, _: tuple(holes))
+    monkeypatch.setattr("reassure_pipeline.audit.passes.find_open", lambda holes, _: tuple(holes))
     assert _list(audit(holed))[0] == [story.before]
 
 
@@ -288,7 +288,7 @@ def test_a_span_that_ends_too_early_is_noticed(
 ) -> None:
     """Were a snapshot of before the hole taken for one behind it, the innocent would be accused."""
     monkeypatch.setattr(bases, "lies_behind", lambda *_: True)
-    monkeypatch.setattr("reassure_pipeline.archive_report.lies_behind", lambda *_: True)
+    monkeypatch.setattr("reassure_pipeline.audit.archive_report.lies_behind", lambda *_: True)
     assert _list(audit(holed))[0] != [story.before, story.behind]
 
 
@@ -308,7 +308,7 @@ def test_an_audit_goes_on_in_whatever_chapter_it_was(
         kept = tmp_path / f"kept-{number}"
         options: dict[str, Any] = {"facts": True, "jobs": 2, "resume": kept}
         for _ in range(9):
-            report = audit(holed, **options, budget=Budget(transactions=budget))
+            report = audit(holed, **options, budget=AuditBudget(transactions=budget))
             if report.archives[0].judged_to is None:
                 break
         assert _show(report) == whole
@@ -378,7 +378,7 @@ def _find_all(profile: str) -> frozenset[Place]:
 @given(data=st.data())
 @settings(max_examples=12, deadline=None)
 def test_what_is_cut_out_accuses_nobody(
-    tmp_path_factory: pytest.TempPathFactory, snapshots: Snapshot, data: st.DataObject
+    tmp_path_factory: pytest.TempPathFactory, snapshot: Snapshot, data: st.DataObject
 ) -> None:
     """Whatever files are missing, and wherever snapshots lie, no violation is found that is none.
 
@@ -394,7 +394,7 @@ def test_what_is_cut_out_accuses_nobody(
     places = st.integers(40, len(history) - 6)
     for at in data.draw(st.lists(places, min_size=1, max_size=5, unique=True)):
         shown = at + data.draw(st.integers(0, 5))
-        snapshots(folder.parent, history[:shown], history[at - 1].zxid)
+        snapshot(folder.parent, history[:shown], history[at - 1].zxid)
     files = log_files(folder)
     gone = st.lists(st.sampled_from(files), min_size=1, max_size=2, unique=True)
     for file in data.draw(gone):

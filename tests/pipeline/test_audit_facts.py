@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.fleet_sums import LISTED
-from reassure_pipeline.sums import EDGES_MS, MOST_BINS, Durations, First, TimeBins
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.fleet.aggregates import EDGES_MS, MOST_BINS, Durations, First, TimeBins
+from reassure_pipeline.fleet.totals import LISTED
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Create, Delete, SetData, Transaction

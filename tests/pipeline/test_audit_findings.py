@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from reassure_judge.verdicts import Violation
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.first_findings import LISTED_FINDINGS, Findings
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.listed_findings import LISTED_FINDINGS, Findings
 
 Server = Callable[..., Path]
 Audit = Callable[..., AuditReport]

@@ -11,7 +11,7 @@ import pytest
 
 from reassure_lab.archives.planted import OLD
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing, ReplayError
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, FRAME

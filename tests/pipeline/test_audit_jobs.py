@@ -1,6 +1,9 @@
 """An audit by several processes: the same report as by one."""
 
+import time
 from collections.abc import Callable
+from multiprocessing import active_children
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
@@ -9,10 +12,11 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.archive import BEGINNING
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.passes import Judging, Routing, Share
+from reassure_pipeline.archives.archive import BEGINNING
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import start_processes
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Judging, Routing, Share
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Transaction
@@ -24,7 +28,7 @@ Audit = Callable[..., AuditReport]
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("jobs", [2, 3])
-@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-zk"])
 def test_shares_come_to_the_same_report(
     tmp_path: Path, server: Server, profile: str, jobs: int
 ) -> None:
@@ -61,7 +65,7 @@ def test_each_topic_is_judged_in_one_share() -> None:
     seen, judged = [], []
     for index in range(3):
         share = Share(index, 3)
-        routing = Routing(BEGINNING, None, rules, keep_keys=False, share=share)
+        routing = Routing(BEGINNING, None, rules, share=share)
         judging = Judging(rules)
         observations = [each for one in history for each in routing.feed(one)]
         for each in observations:
@@ -70,7 +74,7 @@ def test_each_topic_is_judged_in_one_share() -> None:
         judged.append(judging.sum_up().partitions)
     assert sum(judged) == 80
     assert min(judged) > 0
-    routing = Routing(BEGINNING, None, rules, keep_keys=False)
+    routing = Routing(BEGINNING, None, rules)
     assert max(seen) < sum(len(routing.feed(one)) for one in history)
 
 
@@ -91,3 +95,30 @@ def test_damage_is_told_as_by_one_process(tmp_path: Path, audit: Audit) -> None:
     with pytest.raises((DamagedLog, LogsMissing)) as two:
         audit(tmp_path / "made", jobs=2)
     assert str(two.value) == str(one.value)
+
+
+FOR_EVER_S = 3600.0
+
+
+def begin_and_end(end: type[BaseException], begun: set[BaseProcess]) -> None:
+    """Begin processes that have much to do, note them, and end the work before they do."""
+    before = set(active_children())
+    with start_processes(2) as pool:
+        waiting = [pool.submit(time.sleep, FOR_EVER_S) for _ in range(2)]
+        while not all(each.running() for each in waiting):
+            time.sleep(0.01)
+        begun |= set(active_children()) - before
+        raise end
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, OSError])
+def test_nobody_waits_for_what_an_interrupted_audit_began(end: type[BaseException]) -> None:
+    """Whatever ends the work here ends those processes, and none that others began before."""
+    with start_processes(1) as others:
+        assert others.submit(abs, -1).result() == 1
+        begun = set[BaseProcess]()
+        with pytest.raises(end):
+            begin_and_end(end, begun)
+        assert len(begun) == 2
+        assert not begun & set(active_children())
+        assert others.submit(abs, -2).result() == 2

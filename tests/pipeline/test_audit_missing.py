@@ -4,7 +4,6 @@ import gzip
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -12,9 +11,9 @@ from reassure_judge.protocols import NoRules, find_protocols
 from reassure_judge.trees import KAFKAS_OWN, TREES
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.spark import audit_spark
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
 from reassure_zookeeper.errors import LogsMissing
@@ -168,22 +167,17 @@ def test_what_is_no_log_is_not_missed(server: Server, audit: Audit, name: str) -
     assert audit(folder).verdict == "holds"
 
 
-def _make_folder(path: Path) -> None:
-    path.mkdir()
+MAKE: dict[str, Callable[[Path], None]] = {
+    "folder": Path.mkdir,
+    "loop": lambda path: path.symlink_to(path.name),
+    "dangling": lambda path: path.symlink_to("nowhere"),
+}
 
 
-def _make_loop(path: Path) -> None:
-    path.symlink_to(path.name)
-
-
-def _make_dangling(path: Path) -> None:
-    path.symlink_to("nowhere")
-
-
-@pytest.mark.parametrize("make", [_make_folder, _make_loop, _make_dangling])
+@pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("name", ["log.37", "log.1", "snapshot.37"])
 def test_what_is_no_file_is_named(
-    server: Server, audit: Audit, tmp_path: Path, make: Callable[[Path], Any], name: str
+    server: Server, audit: Audit, tmp_path: Path, make: Callable[[Path], None], name: str
 ) -> None:
     """A directory or a link that leads nowhere, called like a log, is named and no error of ours.
 

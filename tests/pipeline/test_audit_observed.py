@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
 from observed_walks import Telling, tell_walk
 
 from reassure_conformance.cli import run_command
-from reassure_pipeline.observed import is_observations, read_observations, sort_paths
+from reassure_pipeline.audit.observed import is_observations, read_observations, sort_paths
 from reassure_spec.observations import (
     KINDS,
     NOBODY,
@@ -48,6 +48,7 @@ def tell(seed: int = 5, *, stored: bool = True) -> dict[str, list[Observation]]:
 
 def write(folder: Path, told: dict[str, list[Observation]]) -> Path:
     """Write one file for each writer."""
+    folder.mkdir(exist_ok=True)
     for name, lines in told.items():
         (folder / f"{name}.ndjson").write_bytes(b"".join(map(encode_observation, lines)))
     return folder
@@ -285,9 +286,7 @@ def test_log_says_what_was_stored(tmp_path: Path, capsys: Any) -> None:
     """Elections are judged by ZooKeeper's log where no controller writes observations."""
     exercised = [0, 0]
     for seed in range(6):
-        place = tmp_path / str(seed)
-        place.mkdir()
-        write(place, tell_little(seed))
+        place = write(tmp_path / str(seed), tell_little(seed))
         log = write_states(tmp_path / f"log-{seed}", list_states(tell(seed)))
         for at, paths in enumerate(((place,), (place, log))):
             _, document = audit(capsys, *paths, "--at-rest")
@@ -315,7 +314,6 @@ def test_write_that_the_log_does_not_have_is_named(tmp_path: Path, capsys: Any) 
         else s
         for s in states
     ]
-    (tmp_path / "told").mkdir()
     log = write_states(tmp_path / "log", states)
     code, document = audit(capsys, write(tmp_path / "told", told), log, "--at-rest")
     assert code == 1
@@ -324,7 +322,6 @@ def test_write_that_the_log_does_not_have_is_named(tmp_path: Path, capsys: Any) 
 
 def test_log_of_another_cluster_is_no_help(tmp_path: Path, capsys: Any) -> None:
     """Where no partition of the lines is in the logs, the verdict says so."""
-    (tmp_path / "told").mkdir()
     log = write_states(tmp_path / "log", list_states(tell()), partition=7)
     code, document = audit(capsys, write(tmp_path / "told", tell()), log, "--at-rest")
     assert code == 2
@@ -347,7 +344,6 @@ def test_other_profiles_say_what_takes_observations(tmp_path: Path, capsys: Any)
     names = {u["clause"] for u in alone["unjudged"]}
     assert "hw.never-decreases" in names
     assert "election.clean" not in names
-    (tmp_path / "told").mkdir()
     _, both = audit(capsys, log, write(tmp_path / "told", tell()), profile="kip-236-amended")
     verdicts = {c["id"]: c["verdict"] for c in both["clauses"]}
     assert verdicts["hw.never-decreases"] == "holds"

@@ -13,18 +13,11 @@ from reassure_conformance.cli import run_command
 from reassure_judge.recognise import Gatherer, Recognised, recognise
 from reassure_judge.verdicts import BY_CHANGE, Violation
 from reassure_lab.archives.sample import write_sample
-from reassure_pipeline.archive import BEGINNING
-from reassure_pipeline.passes import Known, is_settled
-from reassure_pipeline.recognising import recognise_logs
+from reassure_pipeline.archives.archive import BEGINNING
+from reassure_pipeline.audit.passes import KnownHistory, is_settled
+from reassure_pipeline.audit.recogniser import recognise_logs
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import (
-    Check,
-    Create,
-    SetData,
-    Transaction,
-    committed,
-    multi,
-)
+from reassure_zookeeper.transactions import Check, Create, SetData, Transaction, committed, multi
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
@@ -125,7 +118,7 @@ def test_before_an_upgrade_only_content_is_settled(
 ) -> None:
     """Until the last write of the earlier version only what no version may write is a violation."""
     found = Violation(zxid, "", "t", 0, clause_id, "/state", 1, "", "", "", "")
-    known = Known(BEGINNING, earlier={"": (7, "kafka-42")})
+    known = KnownHistory(BEGINNING, earlier={"": (7, "kafka-42")})
     assert is_settled(found, known, ()) == settled
 
 

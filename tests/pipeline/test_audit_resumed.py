@@ -13,13 +13,13 @@ from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline import audit as engine
-from reassure_pipeline import resuming
-from reassure_pipeline.archive import Since
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.budget import Budget
-from reassure_pipeline.keeping import KeptElsewhere, own_directory
+from reassure_pipeline.archives.archive import Since
+from reassure_pipeline.audit import local as engine
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.checkpoints import audits as resuming
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files, read_logs
 
@@ -68,7 +68,7 @@ def test_budgets_add_up_to_the_whole(made: Path, tmp_path: Path, jobs: int) -> N
     """Runs that each judge some transactions come to the report of one that judges all."""
     whole = _audit(made)
     assert len(whole.violations) == SIZE.faults
-    budget = Budget(transactions=1_150)
+    budget = AuditBudget(transactions=1_150)
     shown: list[int] = []
     for _ in range(3):
         report = _audit(made, jobs=jobs, budget=budget, resume=tmp_path / "kept")
@@ -86,7 +86,7 @@ def test_budgets_add_up_to_the_whole(made: Path, tmp_path: Path, jobs: int) -> N
 
 def test_budget_that_is_spent_at_once_judges_nothing(made: Path) -> None:
     """Where time is up before the beginning, the verdict is unknown, not vacuous."""
-    report = _audit(made, jobs=2, budget=Budget(seconds=0))
+    report = _audit(made, jobs=2, budget=AuditBudget(seconds=0))
     assert (report.archives[0].transactions, report.verdict) == (0, "unknown")
     _show(report)
 
@@ -148,35 +148,27 @@ def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> No
     assert said == []
 
 
-def _change_file(made: Path) -> dict[str, Any]:
-    file = log_files(made)[1]
+def _garble(file: Path) -> None:
     file.write_bytes(file.read_bytes()[:-40] + bytes(40))
-    return {}
-
-
-def _lose_file(made: Path) -> dict[str, Any]:
-    log_files(made)[0].unlink()
-    return {}
-
-
-def _ask_otherwise(made: Path) -> dict[str, Any]:
-    return {"grace_ms": 0}
-
-
-def _garble_state(made: Path) -> dict[str, Any]:
-    for state in (made.parent / "kept").glob("*.state"):
-        state.write_bytes(state.read_bytes()[:-1] + b"?")
-    return {}
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("change", [_change_file, _lose_file, _ask_otherwise, _garble_state])
+@pytest.mark.parametrize(
+    ("change", "options"),
+    [
+        (lambda made: _garble(log_files(made)[1]), {}),
+        (lambda made: log_files(made)[0].unlink(), {}),
+        (lambda made: None, {"grace_ms": 0}),
+        (lambda made: [*map(_garble, (made.parent / "kept").glob("*.state"))], {}),
+    ],
+    ids=["changed file", "lost file", "other option", "garbled state"],
+)
 def test_what_is_not_the_same_is_judged_anew(
-    made: Path, tmp_path: Path, change: Callable[[Path], dict[str, Any]]
+    made: Path, tmp_path: Path, change: Callable[[Path], object], options: dict[str, Any]
 ) -> None:
     """Where anything differs that the kept judging is of, it says so and comes to what is true."""
     _audit(made, resume=tmp_path / "kept")
-    options = change(made)
+    change(made)
     said: list[str] = []
     report = _audit(made, resume=tmp_path / "kept", say=said.append, **options)
     assert said

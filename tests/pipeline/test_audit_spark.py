@@ -17,21 +17,27 @@ from zlib import adler32
 import pyarrow.parquet
 import pytest
 
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import SeenWrite
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.archive import APART, RECOGNISED, Archive, Since, find_archives, read_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.bases import load_base
-from reassure_pipeline.columns import TABLES
-from reassure_pipeline.first_findings import LISTED_FINDINGS
-from reassure_pipeline.gateway import SparkUnavailable, find_cause, open_spark
-from reassure_pipeline.passes import Judged, Routing, Share
-from reassure_pipeline.spark import (
+from reassure_pipeline.archives.archive import (
+    APART,
+    RECOGNISED,
+    Archive,
+    Since,
+    find_archives,
+    read_archive,
+)
+from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.listed_findings import LISTED_FINDINGS
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Judged, Options, Routing, Share
+from reassure_pipeline.spark.columns import TABLES
+from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
+from reassure_pipeline.spark.spark_audit import (
     Misfits,
     are_requests_new,
     audit_spark,
@@ -40,12 +46,12 @@ from reassure_pipeline.spark import (
     list_tasks,
     sum_up,
 )
-from reassure_pipeline.spark_tasks import (
+from reassure_pipeline.spark.spark_tasks import (
     Block,
     Outcome,
     PartResult,
     Place,
-    Plan,
+    SparkPlan,
     judge_share,
     read_part,
 )
@@ -72,14 +78,14 @@ def _make_plan(
     members: str = RECOGNISED,
     since: Since | None = None,
     damaged: bool = False,
-) -> Plan:
+) -> SparkPlan:
     rules = make_rules(profile, get_profile(profile))
     archives = find_archives(folders, members, since, damaged=damaged)
     bases = [load_base(archive) for archive in archives]
-    return Plan(rules, archives, bases, shares, at_rest, 1, GRACE_MS, facts=True)
+    return SparkPlan(rules, archives, bases, shares, Options(at_rest=at_rest, facts=True))
 
 
-def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
+def _route(plan: SparkPlan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
     """Do what Spark does with the blocks of all parts: those of each share, in order."""
     routed: list[list[Block]] = [[] for _ in range(plan.shares)]
     for task in reversed(list_tasks(plan, whole)):
@@ -90,14 +96,25 @@ def _route(plan: Plan, whole: Set[Place] = frozenset()) -> list[list[Block]]:
     return routed
 
 
-def _judge(routed: Sequence[Sequence[Block]], plan: Plan) -> list[tuple[int, Outcome]]:
+def _judge(routed: Sequence[Sequence[Block]], plan: SparkPlan) -> list[tuple[int, Outcome]]:
     told = (each for blocks in routed for each in judge_share(blocks, plan))
     return [(archive, pickle.loads(packed)) for archive, is_taken, packed in told if is_taken]
 
 
-def _audit_apart(plan: Plan, profile: str) -> AuditReport:
+def _audit_apart(plan: SparkPlan, profile: str) -> AuditReport:
     """Do what Spark does, without it."""
     return judge_until_it_fits(plan, profile, lambda plan, whole: _judge(_route(plan, whole), plan))
+
+
+def _check_same(
+    folders: Sequence[Path], shares: int, profile: str = PROFILE, **options: Any
+) -> AuditReport:
+    """Hold what Spark would do against the local engine; return what that reports."""
+    given = {"at_rest": False, **options}
+    local = audit_local(folders, profile, get_profile(profile), facts=True, **given)
+    apart = _audit_apart(_make_plan(folders, profile, shares, **given), profile)
+    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    return local
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
@@ -116,7 +133,7 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
 ) -> None:
     """However topics and bytes are spread, wherever a history begins, the reports are equal."""
     if part is not None:
-        monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (part, part))
+        monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (part, part))
     write_archive(tmp_path / "made", Size(3_000, 40, 10, 1), per_file=700)
     cluster = SampleCluster(chroot="/kafka")
     for path in ("/hbase", "/hbase/rs", "/kafka/admin/delete_topics", "/consumers"):
@@ -133,25 +150,20 @@ def test_shares_judged_apart_come_to_the_report_of_the_local_engine(
         server("middle", history[300:]),
     ]
     snapshot(folders[2], history[:cut], cut)
-    plan = _make_plan(folders, profile, shares, at_rest=True, members=members)
-    readings = get_profile(profile)
-    options: dict[str, Any] = {"at_rest": True, "facts": True, "members": members}
-    local = audit_local(folders, profile, readings, **options)
+    local = _check_same(folders, shares, profile, at_rest=True, members=members)
     assert len(local.violations) > 20
     assert len(local.archives) == (4 if members == APART else 2)
-    apart = sum_up(profile, plan, _judge(_route(plan), plan))
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
-def _observe(plan: Plan, share: int, records: Iterable[bytes]) -> list[SeenWrite]:
+def _observe(plan: SparkPlan, share: int, records: Iterable[bytes]) -> list[SeenWrite]:
     """Return what a share makes of what it is sent of the only archive."""
     ((archive,), (base,)) = plan.archives, plan.bases
     mine = Share(share, plan.shares)
-    routing = Routing(archive.begins, base, plan.rules, keep_keys=False, share=mine)
+    routing = Routing(archive.begins, base, plan.rules, share=mine)
     return [*routing.begin(), *(seen for each in records for seen in routing.feed(decode(each)))]
 
 
-def _is_as_if_sent_all(plan: Plan) -> tuple[bool, bool]:
+def _is_as_if_sent_all(plan: SparkPlan) -> tuple[bool, bool]:
     """Whether all shares learn what they would if sent everything, and whether numbers grow."""
     routed = _route(plan)
     results = [what for _, what in routed[0] if isinstance(what, PartResult)]
@@ -178,7 +190,7 @@ def test_requests_go_to_whom_they_concern(
 
     Where a number comes again some may not, and it is known that this may be so.
     """
-    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     for seed in range(6):
         history = draw_requests(seed, numbers_grow=numbers_grow)
         cut = len(history) // 3 + seed
@@ -198,16 +210,14 @@ def test_requests_of_which_numbers_come_again_are_judged_as_locally(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Where it matters that a number came again all is done anew, and comes to the same report."""
-    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     differed = 0
     for seed in range(6):
         history = draw_requests(seed)
         folder = server(str(seed), history[:90], history[150:])
         plan = _make_plan([folder], PROFILE, 5, at_rest=False)
         differed += not _is_as_if_sent_all(plan)[0]
-        local = audit_local([folder], PROFILE, READINGS, facts=True)
-        apart = _audit_apart(plan, PROFILE)
-        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+        _check_same([folder], 5)
     assert differed > 0
 
 
@@ -248,11 +258,7 @@ def test_requests_before_any_sign_of_a_cluster_are_counted(server: Server) -> No
     cluster = SampleCluster()
     for path, content in zip(paths, data, strict=True):
         cluster.append(Create(path, content))
-    folder = server("one", cluster.transactions)
-    local = audit_local([folder], PROFILE, READINGS, facts=True)
-    plan = _make_plan([folder], PROFILE, 3, at_rest=False)
-    apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    _check_same([server("one", cluster.transactions)], 3)
 
 
 def test_how_long_requests_have_waited_is_known_at_rest(server: Server) -> None:
@@ -265,11 +271,8 @@ def test_how_long_requests_have_waited_is_known_at_rest(server: Server) -> None:
     for sequence in (1, 3, 5):
         cluster.remove_request(sequence)
     folder = server("one", cluster.transactions)
-    local = audit_local([folder], PROFILE, READINGS, at_rest=True, facts=True)
     for shares in (2, 5):
-        plan = _make_plan([folder], PROFILE, shares, at_rest=True)
-        apart = sum_up(PROFILE, plan, _judge(_route(plan), plan))
-        assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+        _check_same([folder], shares, at_rest=True)
 
 
 def _count(blocks: Sequence[Block]) -> int:
@@ -297,7 +300,7 @@ def test_records_out_of_order_are_noticed(server: Server) -> None:
         assert (judged.settled.counts.total() == 0) is is_clean
 
 
-def _read(plan: Plan) -> tuple[list[int], list[PartResult]]:
+def _read(plan: SparkPlan) -> tuple[list[int], list[PartResult]]:
     """Return the zxids of what all parts hand on, and what the parts were worth."""
     zxids, results = [], []
     for task in list_tasks(plan):
@@ -317,23 +320,10 @@ def test_reading_keeps_what_matters_and_counts_all(server: Server) -> None:
     plan = _make_plan([server("one", cluster.transactions)], PROFILE, 1, at_rest=False)
     zxids, (result,) = _read(plan)
     assert foreign not in zxids
-    facts, last = result.facts, (cluster.zxid, cluster.transactions[-1].time_ms)
+    facts, times_ms = result.facts, [cluster.transactions[at].time_ms for at in (0, -1)]
     assert (facts.first_zxid, facts.last_zxid, facts.judged) == (1, cluster.zxid, cluster.zxid)
-    assert (facts.unjudged, facts.tail, result.last) == (Counter({"/locks": 1}), None, last)
-
-
-def test_reading_hands_damage_on(server: Server) -> None:
-    """Damage in a file is told with its place, and what was intact before it is counted."""
-    folder = server("one", write_sample(topics=1))
-    plan = _make_plan([folder], PROFILE, 1, at_rest=False)
-    log = plan.archives[0].files[0]
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    log.write_bytes(content)
-    _, (result,) = _read(plan)
-    assert 0 < result.facts.judged < len(write_sample(topics=1))
-    assert isinstance(result.error, DamagedLog)
-    assert 0 < result.error.offset < len(content)
+    assert (facts.unjudged, facts.tail) == (Counter({"/locks": 1}), None)
+    assert facts.times_ms == tuple(times_ms)
 
 
 def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
@@ -345,14 +335,12 @@ def test_a_file_that_cannot_be_cut_is_read_as_a_whole(
     cluster.append(Create("/backup", other.read_bytes()[FILE_HEADER.size :]))
     plant_all(cluster)
     folder = server("one", cluster.transactions)
-    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (2_000, 2_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (2_000, 2_000))
     plan = _make_plan([folder], PROFILE, 2, at_rest=False)
     with pytest.raises(Misfits) as caught:
         sum_up(PROFILE, plan, _judge(_route(plan), plan))
     assert caught.value.places == {(0, 0)}
-    local = audit_local([folder], PROFILE, READINGS, facts=True)
-    apart = _audit_apart(plan, PROFILE)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    _check_same([folder], 2)
 
 
 def _garble(content: bytearray) -> None:
@@ -376,7 +364,7 @@ def test_damage_is_contained_as_locally(
 ) -> None:
     """Damage found by tasks apart is met as in reading in order, and the rest is judged alike."""
     if part is not None:
-        monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (part, part))
+        monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (part, part))
     history = write_sample(topics=1, partitions=5)
     folder = server(
         "one", history[:50], history[50:80], history[60 if fault == "backwards" else 80 :]
@@ -412,11 +400,8 @@ def test_later_start_is_judged_as_locally(
     folder = server("one", history[:150], history[155:300], history[300:])
     snapshot(folder, history[:200], 200 if has_snapshot else 1)
     folders, since = [folder, server("two", history[20:])], Since(zxid=zxid)
-    options: dict[str, Any] = {"at_rest": True, "members": APART, "since": since}
-    local = audit_local(folders, PROFILE, READINGS, facts=True, **options)
+    local = _check_same(folders, 3, at_rest=True, members=APART, since=since)
     assert {a.archive.begins for a in local.archives} == {"snapshot", "middle"}
-    apart = _audit_apart(_make_plan(folders, PROFILE, 3, **options), PROFILE)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
@@ -429,7 +414,7 @@ def test_chapters_are_judged_as_locally(
     damaged: bool,
 ) -> None:
     """Behind holes, known before or met, judging begins anew from the same snapshots."""
-    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (4_000, 4_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
     cluster = SampleCluster()
     plant_all(cluster)
     history = cluster.transactions
@@ -448,7 +433,7 @@ def test_chapters_are_judged_as_locally(
     plan = _make_plan([folder], profile, 3, at_rest=True, damaged=damaged)
     planned = []
 
-    def judge(plan: Plan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
+    def judge(plan: SparkPlan, whole: Set[Place]) -> list[tuple[int, Outcome]]:
         planned.append(plan)
         return _judge(_route(plan, whole), plan)
 
@@ -589,12 +574,6 @@ def _run_queries(folder: Path) -> None:
     assert len(rows) > 15
 
 
-def test_failure_of_spark_is_told_in_its_own_words() -> None:
-    """What Java says of a failure is what is shown."""
-    lost = find_cause(RuntimeError("An error.\n: java.lang.OutOfMemoryException: heap\n at x"))
-    assert "java.lang.OutOfMemoryException: heap" in str(lost)
-
-
 @pytest.mark.slow
 @pytest.mark.spark
 def test_failure_on_spark_is_the_failure_of_the_local_engine(
@@ -607,7 +586,7 @@ def test_failure_on_spark_is_the_failure_of_the_local_engine(
     def vanish(archive: Archive) -> None:
         archive.files[1].unlink()
 
-    monkeypatch.setattr("reassure_pipeline.spark.load_base", vanish)
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit.load_base", vanish)
     with pytest.raises(FileNotFoundError) as caught:
         audit_spark([folder], PROFILE, READINGS, "local[1]")
     assert caught.value.filename == str(folder / "version-2" / "log.33")

@@ -15,21 +15,21 @@ import pytest
 from click.testing import CliRunner
 
 from reassure_conformance.cli.audit import audit as verb
-from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import make_rules
 from reassure_judge.verdicts import UNKNOWN
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.archive import find_archives
-from reassure_pipeline.archive_report import VACUOUS, ArchiveReport
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.bases import load_base
-from reassure_pipeline.budget import Budget
-from reassure_pipeline.first_findings import Findings
-from reassure_pipeline.keeping import KeptElsewhere, own_directory
-from reassure_pipeline.kept_shares import SHARES_PER_CORE, Kept, KeptShares
-from reassure_pipeline.spark import audit_spark, is_for_good, list_tasks, sum_up
-from reassure_pipeline.spark_tasks import PartResult, Plan, judge_share, read_part
+from reassure_pipeline.archives.archive import find_archives
+from reassure_pipeline.archives.beginnings import load_base
+from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.jobs import AuditBudget
+from reassure_pipeline.audit.listed_findings import Findings
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import DEFAULTS
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
+from reassure_pipeline.checkpoints.shares import SHARES_PER_CORE, Kept, KeptShares
+from reassure_pipeline.spark.spark_audit import audit_spark, is_for_good, list_tasks, sum_up
+from reassure_pipeline.spark.spark_tasks import PartResult, SparkPlan, judge_share, read_part
 from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"
@@ -116,16 +116,16 @@ def test_a_budget_ends_between_shares_and_is_gone_on_from(made: Path, tmp_path: 
 
     found = set[tuple[str, int]]()
     for judged in (CORES, 2 * CORES):
-        part = audit(turn := Interrupted(), budget=Budget(seconds=0), resume=kept)
+        part = audit(turn := Interrupted(), budget=AuditBudget(seconds=0), resume=kept)
         assert (turn.judged, part.judged) == ([judged - CORES], (judged, SHARES_PER_CORE * CORES))
         assert part.needs[0].startswith(f"{judged} of 8 shares of the topics were judged")
         assert part.archives[0].transactions == whole.archives[0].transactions
         assert found <= {(v.clause, v.zxid) for v in part.violations}
         found = {(v.clause, v.zxid) for v in part.violations}
     assert found < {(v.clause, v.zxid) for v in whole.violations}
-    rest = audit(turn := Interrupted(), budget=Budget(seconds=3600), resume=kept)
+    rest = audit(turn := Interrupted(), budget=AuditBudget(seconds=3600), resume=kept)
     assert (_show(rest), turn.judged) == (_show(whole), [2 * CORES, 3 * CORES])
-    alone = audit(Interrupted(), budget=Budget(seconds=3600))
+    alone = audit(Interrupted(), budget=AuditBudget(seconds=3600))
     assert _show(alone) == _show(whole)
 
 
@@ -144,7 +144,7 @@ def _clear(archive: ArchiveReport) -> ArchiveReport:
 INTERRUPTED = """
 import os, signal, sys, threading
 from reassure_conformance.cli import run_command
-from reassure_pipeline.kept_shares import KeptShares
+from reassure_pipeline.checkpoints.shares import KeptShares
 
 keep = KeptShares.keep
 
@@ -171,15 +171,14 @@ def test_an_interrupt_leaves_what_was_done_and_no_noise(tmp_path: Path) -> None:
     assert CORES <= len(list((tmp_path / "kept").glob("*.share"))) < CORES * SHARES_PER_CORE
 
 
-def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> Plan:
+def _make_plan(folder: Path, shares: int, done: Sequence[int] = ()) -> SparkPlan:
     archives = find_archives([folder])
     bases = [load_base(archive) for archive in archives]
-    options = {"at_rest": False, "min_insync_replicas": 1, "grace_ms": GRACE_MS}
     rules = make_rules(PROFILE, READINGS)
-    return Plan(rules, archives, bases, shares, **options, done=frozenset(done))
+    return SparkPlan(rules, archives, bases, shares, DEFAULTS, done=frozenset(done))
 
 
-def _address(plan: Plan) -> dict[int, list[Any]]:
+def _address(plan: SparkPlan) -> dict[int, list[Any]]:
     """Return what comes to each share."""
     blocks: dict[int, list[Any]] = {}
     for task in list_tasks(plan):
@@ -241,7 +240,7 @@ def test_a_part_that_a_share_was_not_given_is_told(made: Path) -> None:
             sum_up(PROFILE, plan, _list_outcomes(both))
 
 
-def _judge(blocks: Sequence[Any], plan: Plan) -> Kept:
+def _judge(blocks: Sequence[Any], plan: SparkPlan) -> Kept:
     return [(archive, packed) for archive, _, packed in judge_share(blocks, plan)]
 
 

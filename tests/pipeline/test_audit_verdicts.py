@@ -1,6 +1,5 @@
 """What an audit finds in histories that are correct, and in such with planted faults."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,12 +10,11 @@ from reassure_judge import verdicts
 from reassure_judge.hidden import UNHEARD
 from reassure_lab.archives.planted import NEW, OLD, Planted, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.local import audit_local
 from reassure_spec import znodes
 from reassure_spec.clauses import LEVELS
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import Create
 
 Server = Callable[..., Path]
 Audit = Callable[..., AuditReport]
@@ -102,27 +100,6 @@ def test_archives_are_judged_apart(server: Server, audit: Audit) -> None:
     assert [row["violations"] for row in body["archives"]] == [0, 1]
     assert body["counts"]["partitions"] == 2
     assert body["counts"]["transactions"] == len(clean.transactions) + len(broken.transactions)
-
-
-def test_report_repeats_byte_for_byte(server: Server, audit: Audit) -> None:
-    """Two audits of the same logs print the same bytes."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    folder = server("one", cluster.transactions)
-    first, second = (json.dumps(audit(folder).as_json_dict()) for _ in range(2))
-    assert first == second
-
-
-def test_foreign_znodes_are_passed_over(server: Server, audit: Audit) -> None:
-    """Writes that are none of Kafka's change nothing but the count of transactions."""
-    history = write_sample(topics=1, partitions=2)
-    plain = audit(server("plain", history))
-    cluster = SampleCluster(brokers=1)
-    cluster.append(Create("/locks"), Create("/locks/a"))
-    mixed = audit(server("mixed", cluster.transactions))
-    assert mixed.verdict == "holds"
-    assert plain.archives[0].partitions == 2
-    assert mixed.archives[0].transactions == len(cluster.transactions)
 
 
 def test_advice_not_followed_is_counted_and_holds(

@@ -12,9 +12,9 @@ import pytest
 
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.archive import find_archives, read_archive
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.decodings import BadTable, list_logs
+from reassure_pipeline.archives.archive import find_archives, read_archive
+from reassure_pipeline.archives.restored_logs import BadTable, list_logs
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.txnlog_source import TransactionLogSource
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import (

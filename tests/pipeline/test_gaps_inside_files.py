@@ -10,10 +10,10 @@ from reassure_conformance.answers.watching import Asked, Outlet, watch_document
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline import spark
-from reassure_pipeline.audit_report import AuditReport
-from reassure_pipeline.parts import PartOfLog
-from reassure_pipeline.watch_loop import Ending
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.spark import spark_audit as spark
+from reassure_pipeline.spark.log_parts import PartOfLog
+from reassure_pipeline.watch.loop import Ending
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Create, Transaction, committed

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from reassure_lab.archives.sample import write_sample
-from reassure_pipeline.parts import PartOfLog
+from reassure_pipeline.spark.log_parts import PartOfLog
 from reassure_zookeeper.codec import encode
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import CREATE, Create, Transaction

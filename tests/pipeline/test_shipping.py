@@ -6,15 +6,16 @@ from pathlib import Path
 
 import pytest
 
-from reassure_pipeline.gateway import find_cause
-from reassure_pipeline.shipping import find_package, pack_packages
+from reassure_pipeline.spark.gateway import find_cause
+from reassure_pipeline.spark.packages import find_package, pack_packages
 
 
 def test_a_bare_python_judges_with_what_is_sent(tmp_path: Path) -> None:
     """A Python without any installed package imports the judge from the file, data included."""
     packed = tmp_path / "reassure.zip"
     pack_packages(packed)
-    code = "import reassure_pipeline.spark, reassure_judge.protocols as p; print(p.__file__)"
+    code = "import sys, reassure_pipeline.spark.spark_audit; "
+    code += "print(sys.modules['reassure_judge.protocols'].__file__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],
         env={"PYTHONPATH": str(packed)},

@@ -16,9 +16,9 @@ import pyspark
 import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.gateway import SparkUnavailable, open_spark
-from reassure_pipeline.spark import audit_spark
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
+from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
@@ -62,7 +62,7 @@ def _start(folder: Path, *arguments: str) -> subprocess.Popen[bytes]:
             [str(java.path), "-Xmx256m", "-cp", jars, *arguments],
             env={
                 "PATH": os.environ["PATH"],
-                "JAVA_HOME": str(java.home),
+                "JAVA_HOME": str(java.path.resolve().parent.parent),
                 # Executors are started with it, too.
                 "JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
                 "SPARK_HOME": str(HOME),
@@ -150,7 +150,7 @@ def test_a_worker_that_dies_amid_an_audit_changes_nothing(
 ) -> None:
     """What the dead worker had done is done again, and the document is the local engine's."""
     write_archive(tmp_path / "made", Size(20_000, 500, 20, 1))
-    monkeypatch.setattr("reassure_pipeline.spark._PART_SIZES", (200_000, 200_000))
+    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (200_000, 200_000))
     path_before = list(sys.path)
     killer = Killer(cluster.workers[0])
     killer.start()

@@ -9,12 +9,8 @@ from typing import Any
 import pytest
 
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.gateway import open_spark
-from reassure_pipeline.txnlog_source import (
-    NAME,
-    TransactionLogFollower,
-    TransactionLogSource,
-)
+from reassure_pipeline.spark.gateway import open_spark
+from reassure_pipeline.txnlog_source import NAME, TransactionLogFollower, TransactionLogSource
 from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, committed
 from reassure_zookeeper.txnlog import LogFile, log_files
 

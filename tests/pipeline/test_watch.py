@@ -15,13 +15,19 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
-from reassure_pipeline.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.growing import TakenBack
-from reassure_pipeline.same_history import SameHistory
-from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
-from reassure_pipeline.watch_state import JOURNAL, BadCheckpoint, CheckpointRefused, Journal
-from reassure_pipeline.watched import Options
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.passes import Options
+from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
+from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.watch.follower import TakenBack
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
+from reassure_pipeline.watch.same_history import SameHistory
+from reassure_pipeline.watch.watch_checkpoint import (
+    JOURNAL,
+    BadCheckpoint,
+    CheckpointRefused,
+    Journal,
+)
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Transaction
@@ -61,7 +67,7 @@ class Told:
 
 
 def watch(path: Path, *, profile: str = PROFILE, **asked: Any) -> tuple[Told, dict[str, Any]]:
-    """Watch a path until all is judged; return who was told, and the document."""
+    """LogWatch a path until all is judged; return who was told, and the document."""
     told = Told()
     ending = Ending(threading.Event(), when_caught_up=True)
     document = watch_document(Asked((path,), ending, profile, **asked), told.outlet)
@@ -140,7 +146,7 @@ def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("whole", [True, False], ids=["from the beginning", "amid"])
 @pytest.mark.parametrize("holed", [True, False], ids=["holed", "gapless"])
 def test_a_watch_comes_to_what_an_audit_does(
-    folder: Path, profile: str, whole: bool, holed: bool, snapshots: Callable[..., Path]
+    folder: Path, profile: str, whole: bool, holed: bool, snapshot: Callable[..., Path]
 ) -> None:
     """Whatever the protocol and wherever the logs begin: same findings, counts and verdict.
 
@@ -157,7 +163,7 @@ def test_a_watch_comes_to_what_an_audit_does(
         for number in (3, 1):
             log_files(folder)[number].unlink()
         for zxid in (260, 300, 470) if whole else (50, 310, 510):
-            snapshots(folder.parent, cluster.transactions[: zxid + 3], zxid)
+            snapshot(folder.parent, cluster.transactions[: zxid + 3], zxid)
     report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
     told, document = watch(folder.parent, profile=profile)
     names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
@@ -179,12 +185,12 @@ def test_a_watch_comes_to_what_an_audit_does(
 def test_certainty_comes_back_once_a_snapshot_is_whole(
     folder: Path,
     follow: Callable[[], list[Alert]],
-    snapshots: Callable[..., Path],
+    snapshot: Callable[..., Path],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A watch is certain again from where it stands when a snapshot is finished, not before."""
-    monkeypatch.setattr("reassure_pipeline.growing._AGAIN_S", 0.0)
-    monkeypatch.setattr("reassure_pipeline.growing._COST", 0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._AGAIN_S", 0.0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._COST", 0)
     cluster = SampleCluster()
     cluster.create_topic("orders", {0: (1, 2), 1: (2, 3)})
     log = GrowingLog(folder)
@@ -205,7 +211,7 @@ def test_certainty_comes_back_once_a_snapshot_is_whole(
     follow()
     zxid, settled, unsettled = break_rule()
     assert (settled, zxid in unsettled) == ([], True)
-    path = snapshots(folder.parent, cluster.transactions, missing + 1)
+    path = snapshot(folder.parent, cluster.transactions, missing + 1)
     content = path.read_bytes()
     path.write_bytes(content[:-9])
     zxid, settled, unsettled = break_rule()
@@ -234,9 +240,8 @@ def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: in
     rules = make_rules(PROFILE, get_profile(PROFILE))
     paths = tmp_path / "one", tmp_path / "two"
     archives = [ArchiveWatch(path, rules, Options()) for path in paths]
-    told, journal = Told(), Journal(tmp_path / "alerts")
-    teller = Teller(journal, told.outlet.tell)
-    watching = Watch(archives, teller, ending=Ending(threading.Event()))
+    journal = Journal(tmp_path / "alerts")
+    watching = LogWatch(archives, journal, ending=Ending(threading.Event()))
 
     def follow() -> None:
         while max(ends) < len(history):
@@ -291,7 +296,9 @@ HEAD = ("kind", "id", "archive", "seen_at")
 
 def test_strict_lets_advice_bind(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With it what is not followed is told as a violation, as an audit counts it."""
-    monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: "isr" not in name)
+    monkeypatch.setattr(
+        "reassure_pipeline.watch.watched_archive.binds", lambda name: "isr" not in name
+    )
     cluster = SampleCluster()
     plant_all(cluster)
     GrowingLog(folder).append(*cluster.transactions)
@@ -366,7 +373,7 @@ def test_a_torn_end_is_not_searched_again_and_again(
     folder: Path, follow: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Zeros in advance may be many, so they are read once while nothing is written."""
-    monkeypatch.setattr("reassure_pipeline.growing._STILL_S", -1.0)
+    monkeypatch.setattr("reassure_pipeline.watch.follower._STILL_S", -1.0)
     history, _ = make_history(faults=0)
     log = GrowingLog(folder)
     log.append(*history[:200])
@@ -541,8 +548,10 @@ def test_alert_that_could_not_be_written_is_told_by_the_next_watch(
     assert broken == sorted(fault.clause for fault in planted)
 
 
-def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> None:
-    """Another profile, reading, option or path is named, with what to do about it."""
+def test_a_checkpoint_of_something_else_is_refused(
+    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another profile, reading, option, path or version is named, with what to do about it."""
     for asked, words in (
         ({"profile": "kip-46"}, "profile 'kip-236' instead of 'kip-46'"),
         ({"readings": {"drop.slice": "exclusive"}}, "readings"),
@@ -552,13 +561,7 @@ def test_a_checkpoint_of_something_else_is_refused(folder: Path, kept: Path) -> 
             watch(folder.parent, checkpoint=kept, **asked)
     with pytest.raises(CheckpointRefused, match="paths"):
         watch(folder, checkpoint=kept)
-
-
-def test_a_checkpoint_of_other_code_is_refused(
-    folder: Path, kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Another version may keep other things in mind."""
-    monkeypatch.setattr("reassure_pipeline.keeping.digest_code", lambda: "other")
+    monkeypatch.setattr("reassure_pipeline.checkpoints.kept_files.digest_code", lambda: "other")
     with pytest.raises(CheckpointRefused, match="another version of reassure"):
         watch(folder.parent, checkpoint=kept)
 
@@ -578,18 +581,12 @@ def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
         watch(folder.parent, checkpoint=kept)
 
 
-def test_what_others_may_write_is_not_trusted(folder: Path, kept: Path) -> None:
-    """What is read from a checkpoint can do anything."""
-    kept.chmod(0o777)
-    with pytest.raises(CheckpointRefused, match="others"):
+def test_a_checkpoint_is_of_one_watch_and_its_owner(folder: Path, kept: Path) -> None:
+    """Two would tell everything twice, and what is read from it can do anything."""
+    with own_directory(kept), pytest.raises(KeptElsewhere, match="used by another process"):
         watch(folder.parent, checkpoint=kept)
-
-
-def test_a_checkpoint_is_of_one_watch(folder: Path, kept: Path) -> None:
-    """Two would tell everything twice."""
-    from reassure_pipeline.watch_state import Checkpoint
-
-    with Checkpoint(kept), pytest.raises(CheckpointRefused, match="used by another process"):
+    kept.chmod(0o777)
+    with pytest.raises(KeptElsewhere, match="others"):
         watch(folder.parent, checkpoint=kept)
 
 

@@ -16,8 +16,8 @@ import psutil
 import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline.audit import audit_local
-from reassure_pipeline.watch_state import JOURNAL, STATE
+from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, STATE
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import GrowingLog
@@ -29,7 +29,7 @@ LIMIT_S = 240.0  # Spark takes a minute to begin where others keep the processor
 OFTEN = """
 import sys
 from reassure_conformance.cli import run_command
-from reassure_pipeline import watch_loop
+from reassure_pipeline.watch import loop as watch_loop
 
 watch_loop._SAVE_S, watch_loop._SAVE_SHARE = 0.2, 0
 sys.exit(run_command(sys.argv[1:]))
@@ -38,7 +38,7 @@ sys.exit(run_command(sys.argv[1:]))
 STOPPING = """
 import os, signal, sys
 from reassure_conformance.cli import run_command
-from reassure_pipeline.watch_state import Checkpoint, Journal
+from reassure_pipeline.watch.watch_checkpoint import WatchCheckpoint, Journal
 
 _, moment, appends, *arguments = sys.argv
 done = []
@@ -53,7 +53,7 @@ def wrap(kind, name):
     setattr(kind, name, do)
 
 wrap(Journal, "append")
-wrap(Checkpoint, "save")
+wrap(WatchCheckpoint, "save")
 sys.exit(run_command(arguments))
 """
 

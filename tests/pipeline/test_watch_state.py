@@ -12,8 +12,8 @@ from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline.archive import BEGINNING, MIDDLE
-from reassure_pipeline.passes import ALL, Judging, Routing, Share
+from reassure_pipeline.archives.archive import BEGINNING, MIDDLE
+from reassure_pipeline.audit.passes import ALL, Judging, Options, Routing, Share
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
 
@@ -39,7 +39,7 @@ def _judge(
 ) -> tuple[Any, ...]:
     """Judge a history that is put aside after some of its transactions."""
     rules = make_rules(profile, get_profile(profile))
-    passes = Routing(begins, None, rules, keep_keys=True, share=share), Judging(rules)
+    passes = Routing(begins, None, rules, Options(at_rest=True), share), Judging(rules)
     for number, transaction in enumerate(history):
         routing, judging = passes
         for seen in routing.feed(transaction):
@@ -93,7 +93,7 @@ def test_what_is_learned_of_partitions_is_not_put_aside() -> None:
     rules = make_rules("kip-236", get_profile("kip-236"))
     sizes = []
     for transactions in (3_000, 9_000):
-        routing, judging = Routing(BEGINNING, None, rules, keep_keys=False), Judging(rules)
+        routing, judging = Routing(BEGINNING, None, rules), Judging(rules)
         for some in SyntheticHistory(Size(transactions, 100, 0)).steps():
             for each in some:
                 for seen in routing.feed(each):

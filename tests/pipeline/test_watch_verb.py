@@ -20,10 +20,10 @@ from reassure_conformance.report.watch_view import render_status
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
-from reassure_pipeline.watch_loop import ArchiveWatch, Ending, Teller, Watch
-from reassure_pipeline.watch_state import JOURNAL, Journal
-from reassure_pipeline.watched import Options
+from reassure_pipeline.audit.passes import Options
+from reassure_pipeline.watch.alerts import DAMAGE, HOLE, NOT_FOLLOWED, UNSETTLED, VIOLATION
+from reassure_pipeline.watch.loop import ArchiveWatch, Ending, LogWatch
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, Journal
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
@@ -57,7 +57,9 @@ def test_lines_are_of_the_schema(
     broken: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A line for each alert, of each kind, then the document; the journal has the same."""
-    monkeypatch.setattr("reassure_pipeline.watched.binds", lambda name: name != ADVICE)
+    monkeypatch.setattr(
+        "reassure_pipeline.watch.watched_archive.binds", lambda name: name != ADVICE
+    )
     kept = tmp_path / "kept"
     options = ("--until-caught-up", "--profile", "kip-236", "--checkpoint", kept)
     code, said = say("audit", "--follow", broken, *options, "--format", "json")
@@ -142,15 +144,15 @@ def test_mistakes_are_told(
 KEEPING_LATE = """
 import time
 from reassure_conformance.cli import main
-from reassure_pipeline.watch_state import Checkpoint
+from reassure_pipeline.watch.watch_checkpoint import WatchCheckpoint
 
-save = Checkpoint.save
+save = WatchCheckpoint.save
 
 def save_late(*given):
     time.sleep(1.0)
     save(*given)
 
-Checkpoint.save = save_late
+WatchCheckpoint.save = save_late
 main()
 """
 
@@ -187,8 +189,7 @@ def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
     paths = (broken, tmp_path / "absent")
     archives = [ArchiveWatch(path, rules, Options(facts=True)) for path in paths]
     journal = Journal(tmp_path / "alerts")
-    teller = Teller(journal, lambda alert, repeated: None)
-    watch = Watch(archives, teller, ending=Ending(threading.Event()))
+    watch = LogWatch(archives, journal, ending=Ending(threading.Event()))
     watch._look()
     journal.close()
     console = Console(width=150, file=io.StringIO(), record=True)

@@ -15,9 +15,27 @@ from kazoo.protocol.serialization import int_struct, write_buffer, write_string
 from kazoo.security import make_acl, make_digest_acl
 
 from reassure_zookeeper.interruptions import expire_session
-from reassure_zookeeper.launch import Settings
+from reassure_zookeeper.jute import NO_DATA, OPEN_ACL, READ_ACL, Acl
+from reassure_zookeeper.launch import ServerSettings
 from reassure_zookeeper.server import Server
-from reassure_zookeeper.transactions import Transaction
+from reassure_zookeeper.transactions import (
+    CREATE2,
+    CREATE_CONTAINER,
+    CREATE_TTL,
+    DELETE_CONTAINER,
+    Check,
+    CloseSession,
+    Create,
+    CreateSession,
+    Delete,
+    Error,
+    Reconfig,
+    SetAcl,
+    SetData,
+    Transaction,
+    committed,
+    multi,
+)
 from reassure_zookeeper.txnlog import read_logs
 
 Connect = Callable[..., KazooClient]
@@ -106,7 +124,7 @@ class Recording:
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Recording:
     """Record a varied workload, end the server hard, and let it write a snapshot on its return."""
     data_dir = tmp_path_factory.mktemp("recording")
-    with Server.start(data_dir, settings=Settings(container_check_ms=50)) as server:
+    with Server.start(data_dir, settings=ServerSettings(container_check_ms=50)) as server:
         client, leaving, expiring = _connect(server), _connect(server), _connect(server)
         _plain(client)
         _multis(client)
@@ -181,3 +199,28 @@ def _await_gone(client: KazooClient, *paths: str) -> None:
     while any(client.exists(path) for path in paths):
         assert time.monotonic() < deadline, f"{paths} are still there"
         time.sleep(0.02)
+
+
+@pytest.fixture
+def every_kind() -> list[Transaction]:
+    """Return a transaction of each kind that there is."""
+    return EVERY_KIND
+
+
+EVERY_KIND = [
+    committed(CreateSession(4000), zxid=0x100000001, session_id=-5, time_ms=1),
+    committed(Create("/a", b"one\ntwo", OPEN_ACL, False, 1), zxid=0x100000002),
+    committed(Create("/b", b"", READ_ACL + OPEN_ACL, True, 2, CREATE2), zxid=0x100000003),
+    committed(Create("/c", NO_DATA, OPEN_ACL, False, 3, CREATE_CONTAINER), zxid=0x100000004),
+    committed(Create("/d", b"x", OPEN_ACL, False, 4, CREATE_TTL, 12345), zxid=0x100000005),
+    committed(Delete("/a"), zxid=0x100000006, cxid=7, time_ms=1_700_000_000_000),
+    committed(Delete("/c", DELETE_CONTAINER), zxid=0x100000007),
+    committed(SetData("/ä", "ö".encode(), 3), zxid=0x100000008),
+    committed(SetAcl("/d", (Acl(1, "digest", "u:p"), Acl(31, "ip", "10.0.0.1")), 2), zxid=1 << 33),
+    committed(Reconfig("/zookeeper/config", b"server.1=x", 1), zxid=(1 << 33) + 1),
+    multi(Check("/d", 1), SetData("/d", b"y", 1), Delete("/d"), zxid=(1 << 33) + 2),
+    multi(SetData("/d", b"y", 1), Error(-103), Error(-2), zxid=(1 << 33) + 3),
+    multi(zxid=(1 << 33) + 4),
+    committed(Error(-101), zxid=(1 << 33) + 5),
+    committed(CloseSession(("/b", "/e")), zxid=(1 << 33) + 6, session_id=-5),
+]

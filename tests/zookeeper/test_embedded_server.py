@@ -104,15 +104,18 @@ def test_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         Server.start(tmp_path / "file" / "data")
 
 
-def test_server_that_does_not_come_up_shows_what_it_wrote(tmp_path: Path) -> None:
+def test_server_that_does_not_come_up_shows_what_it_wrote(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A server that ends while starting leaves its last words in the error."""
     (tmp_path / "version-2").mkdir()
     (tmp_path / "version-2" / "log.1").write_bytes(b"this is no transaction log" * 9)
     (tmp_path / "version-2" / "snapshot.0").write_bytes(b"this is no snapshot")
     with pytest.raises(ServerError, match=r"(?s)ended while starting; check .*wrote:\n  .*\w"):
         Server.start(tmp_path)
+    monkeypatch.setattr("reassure_zookeeper.server._READY_SECONDS", 0.01)
     with pytest.raises(ServerError, match=r"did not answer within 0\.01 s"):
-        Server.start(ready_timeout=0.01)
+        Server.start()
 
 
 OWNER = """

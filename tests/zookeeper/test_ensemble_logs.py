@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from reassure_zookeeper.ensemble import Member, Merged, merge
+from reassure_zookeeper.ensemble import EnsembleMember, Merged, merge
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.launch import HOST
+from reassure_zookeeper.log_survey import survey_log
 from reassure_zookeeper.snapshot import snapshot_files
-from reassure_zookeeper.stretches import survey_log
 from reassure_zookeeper.transactions import SetData, Transaction
 from reassure_zookeeper.txnlog import LogFile, is_next, log_files
 
@@ -123,7 +123,7 @@ def _list_written(transactions: list[Transaction]) -> list[bytes]:
 def _merge(folders: list[Path]) -> Merged:
     return merge(
         [
-            Member.of(
+            EnsembleMember.of(
                 folder.name,
                 [survey_log(file, decodes=True) for file in log_files(folder)],
                 [int(file.name.split(".")[1], 16) for file in snapshot_files(folder)],
@@ -136,9 +136,7 @@ def _merge(folders: list[Path]) -> Merged:
 def _read(merged: Merged) -> list[Transaction]:
     found: list[Transaction] = []
     for piece in merged.pieces:
-        file = LogFile(piece.path)
-        file.offset, file.stop = piece.start, piece.stop
-        found += file
+        found += LogFile(piece.path, offset=piece.start, stop=piece.stop)
     return found
 
 

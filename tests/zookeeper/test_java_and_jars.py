@@ -26,25 +26,13 @@ def fake_java(home: Path, says: str = 'openjdk version "17.0.9" 2023', code: int
     return program
 
 
-def test_java_home_comes_before_path(tmp_path: Path) -> None:
-    """JAVA_HOME is taken even where PATH has a newer Java."""
+def test_places_are_asked_in_order(tmp_path: Path) -> None:
+    """JAVA_HOME is taken even where PATH has a newer Java; the packaged one where neither is."""
     chosen = fake_java(tmp_path / "chosen", 'java version "1.8.0_292"')
-    fake_java(tmp_path / "other", 'openjdk version "21.0.1" 2023')
-    env = {"JAVA_HOME": str(tmp_path / "chosen"), "PATH": str(tmp_path / "other" / "bin")}
-    found = find_java(env)
-    assert (found.path, found.version, found.source) == (chosen, (8, 0, 292), "JAVA_HOME")
-    assert (found.major, found.home) == (8, tmp_path / "chosen")
-
-
-def test_path_comes_before_the_packaged_java(tmp_path: Path) -> None:
-    """Without JAVA_HOME the java on PATH is taken."""
-    program = fake_java(tmp_path / "p", 'openjdk version "21-ea" 2023')
-    found = find_java({"PATH": str(tmp_path / "p" / "bin"), "JAVA_HOME": ""})
-    assert (found.path, found.version, found.source) == (program, (21,), "PATH")
-
-
-def test_packaged_java_is_taken_when_there_is_no_other() -> None:
-    """With neither JAVA_HOME nor PATH the packaged Java is found, and runs."""
+    other = fake_java(tmp_path / "other", 'openjdk version "21-ea" 2023')
+    env = {"JAVA_HOME": str(tmp_path / "chosen"), "PATH": str(other.parent)}
+    assert find_java(env) == java.Java(chosen, (8, 0, 292), "JAVA_HOME")
+    assert find_java({**env, "JAVA_HOME": ""}) == java.Java(other, (21,), "PATH")
     found = find_java({}, minimum=SPARK_NEEDS)
     assert found.source == "packaged"
     said = subprocess.run([found.path, "-version"], capture_output=True, text=True, check=True)

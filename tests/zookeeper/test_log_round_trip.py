@@ -137,14 +137,3 @@ def test_writer_refuses_contradictions(tmp_path: Path) -> None:
         write_log(tmp_path, [])
     with pytest.raises(FileExistsError):
         write_log(tmp_path, [committed(Create("/a"), zxid=1)])
-
-
-def test_digests_can_be_left_out(recording, tmp_path: Path) -> None:
-    """Without digests a copy has the same transactions and loads in no other way."""
-    with LogWriter(tmp_path / "log.1", digests=False) as writer:
-        for each in recording.transactions:
-            writer.append(each)
-    copied = list(read_log(tmp_path / "log.1"))
-    assert copied == list(recording.transactions)
-    assert any(each.digest for each in recording.transactions)
-    assert not any(each.digest for each in copied)

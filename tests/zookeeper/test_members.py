@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_zookeeper.ensemble import Hole, Member, Merged, merge
-from reassure_zookeeper.stretches import BLOCK, survey_log
+from reassure_zookeeper.ensemble import EnsembleMember, Hole, Merged, merge
+from reassure_zookeeper.log_survey import BLOCK, survey_log
 from reassure_zookeeper.transactions import Error, SetData, Transaction, multi_of
 from reassure_zookeeper.txnlog import LogFile, log_files
 from reassure_zookeeper.txnlog_writer import write_log
@@ -21,32 +21,25 @@ def _make(zxids: Iterable[int], data: bytes = b"", session: int = 7) -> list[Tra
     ]
 
 
-def _member(folder: Path, *files: Sequence[Transaction], snapshots: Sequence[int] = ()) -> Member:
+def _member(
+    folder: Path, *files: Sequence[Transaction], snapshots: Sequence[int] = ()
+) -> EnsembleMember:
     folder.mkdir()
     for transactions in files:
         write_log(folder, transactions)
     return _survey(folder, snapshots)
 
 
-def _survey(folder: Path, snapshots: Sequence[int] = ()) -> Member:
+def _survey(folder: Path, snapshots: Sequence[int] = ()) -> EnsembleMember:
     surveys = [survey_log(file, decodes=True) for file in log_files(folder)]
-    return Member.of(folder.name, surveys, snapshots)
+    return EnsembleMember.of(folder.name, surveys, snapshots)
 
 
 def _read(merged: Merged) -> list[Transaction]:
     found: list[Transaction] = []
     for piece in merged.pieces:
-        file = LogFile(piece.path)
-        file.offset, file.stop = piece.start, piece.stop
-        found += file
+        found += LogFile(piece.path, offset=piece.start, stop=piece.stop)
     return found
-
-
-def _told(merged: Merged) -> list[tuple[str, int, int, int, bool]]:
-    return [
-        (each.member, each.first, each.last, each.count, each.certain)
-        for each in merged.divergences
-    ]
 
 
 def test_every_zxid_is_taken_once(tmp_path: Path) -> None:
@@ -80,61 +73,53 @@ def test_hole_in_one_is_filled_from_another(tmp_path: Path) -> None:
     assert merged.holes == ()
 
 
-def test_what_one_logged_and_two_went_past_is_its_divergence(tmp_path: Path) -> None:
-    """An older epoch's last records of a member that did not come back were never committed."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    lost = _make(range(E1 + 50, E1 + 53))
-    a = _member(tmp_path / "a", common + lost)
-    others = [_member(tmp_path / name, common, later) for name in "bc"]
-    merged = merge([a, *others])
-    assert _read(merged) == common + later
-    assert _told(merged) == [("a", E1 + 50, E1 + 52, 3, True)]
-    (each,) = merged.divergences
-    file = LogFile(each.file)
-    file.offset = each.offset
-    assert list(file) == lost
-    assert merged.holes == ()
+COMMON, LATER = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
+MORE, LOST = _make([E1 + 50]), _make(range(E1 + 50, E1 + 53))
+BLOCKS = _make(range(E1 + 50, E1 + 2 * BLOCK + 50))
+BOTH = (COMMON, LATER)
 
 
-def test_divergence_across_blocks_is_one(tmp_path: Path) -> None:
-    """A divergence that fills whole blocks of zxids is told as one stretch."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    lost = _make(range(E1 + 50, E1 + 2 * BLOCK + 50))
-    a = _member(tmp_path / "a", common + lost)
-    merged = merge([a, *(_member(tmp_path / name, common, later) for name in "bc")])
-    assert _read(merged) == common + later
-    assert _told(merged) == [("a", E1 + 50, E1 + 2 * BLOCK + 49, 2 * BLOCK, True)]
+@pytest.mark.parametrize(
+    ("first", "others", "snapshots", "taken", "told", "holes"),
+    [
+        ([COMMON + LOST], 2, (), COMMON + LATER, [(E1 + 50, E1 + 52, 3, True)], ()),
+        (
+            *([COMMON + BLOCKS], 2, (), COMMON + LATER),
+            *([(E1 + 50, E1 + 2 * BLOCK + 49, 2 * BLOCK, True)], ()),
+        ),
+        (
+            *([COMMON + MORE], 1, (), COMMON + LATER),
+            *([(E1 + 50, E1 + 50, 1, False)], (Hole(E1 + 49, E2 + 1),)),
+        ),
+        ([COMMON + MORE + LATER], 2, (), COMMON + MORE + LATER, [], ()),
+        ([COMMON + MORE], 2, [E1 + 50], COMMON + MORE + LATER, [], ()),
+    ],
+    ids=["lost", "lost across blocks", "two cannot say", "who goes on", "sent a snapshot"],
+)
+def test_what_others_went_past_is_a_divergence(
+    tmp_path: Path,
+    first: list[list[Transaction]],
+    others: int,
+    snapshots: Sequence[int],
+    taken: list[Transaction],
+    told: list[tuple[int, int, int, bool]],
+    holes: tuple[Hole, ...],
+) -> None:
+    """An older epoch's last records of one member were never committed if two went past them.
 
-
-def test_two_members_cannot_say(tmp_path: Path) -> None:
-    """Where one has what the other went past, nobody knows: it is left out, and a hole."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    a = _member(tmp_path / "a", common + _make([E1 + 50]))
-    merged = merge([a, _member(tmp_path / "b", common, later)])
-    assert _read(merged) == common + later
-    assert _told(merged) == [("a", E1 + 50, E1 + 50, 1, False)]
-    assert merged.holes == (Hole(E1 + 49, E2 + 1),)
-
-
-def test_who_goes_on_from_it_has_it_committed(tmp_path: Path) -> None:
-    """A member that follows a new leader with a record in its log was not told to truncate it."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    more = _make([E1 + 50])
-    a = _member(tmp_path / "a", common + more + later)
-    merged = merge([a, *(_member(tmp_path / name, common, later) for name in "bc")])
-    assert _read(merged) == common + more + later
-    assert (merged.holes, merged.divergences) == ((), ())
-
-
-def test_who_was_sent_a_snapshot_goes_past_nothing(tmp_path: Path) -> None:
-    """What a snapshot may hold, which a member was sent between two records, is not denied."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    more = _make([E1 + 50])
-    a = _member(tmp_path / "a", common + more)
-    others = [_member(tmp_path / n, common, later, snapshots=[E1 + 50]) for n in "bc"]
-    merged = merge([a, *others])
-    assert _read(merged) == common + more + later
-    assert (merged.holes, merged.divergences) == ((), ())
+    Of two members nobody can say. Who goes on from a record to a new epoch has it committed, and
+    who was sent a snapshot goes past nothing, for it may be in that.
+    """
+    a = _member(tmp_path / "a", *first)
+    rest = [_member(tmp_path / str(n), *BOTH, snapshots=snapshots) for n in range(others)]
+    merged = merge([a, *rest])
+    found = merged.divergences
+    assert _read(merged) == taken
+    assert [(each.first, each.last, each.count, each.certain) for each in found] == told
+    assert {each.member for each in found} <= {"a"}
+    assert merged.holes == holes
+    for each in found:
+        assert len(list(LogFile(each.file, offset=each.offset))) == each.count
 
 
 @pytest.mark.parametrize(("count", "certain"), [(2, False), (3, True)])
@@ -169,14 +154,13 @@ def test_a_refusal_may_be_written_in_two_forms(tmp_path: Path) -> None:
 
 def test_torn_tail_where_an_epoch_ends_is_a_hole_of_one_alone(tmp_path: Path) -> None:
     """What stood in a torn record is known where another member goes on without it."""
-    common, later = _make(range(E1 + 1, E1 + 50)), _make(range(E2 + 1, E2 + 20))
-    _member(tmp_path / "a", common, later)
+    _member(tmp_path / "a", *BOTH)
     first = log_files(tmp_path / "a")[0]
     first.write_bytes(first.read_bytes() + b"\0\0\0\0half a record")
     alone = merge([_survey(tmp_path / "a")])
     assert alone.holes == (Hole(E1 + 49, E2 + 1),)
     assert [each.file for each in alone.damages] == [first]
-    b = _member(tmp_path / "b", common, later)
+    b = _member(tmp_path / "b", *BOTH)
     merged = merge([_survey(tmp_path / "a"), b])
-    assert _read(merged) == _read(alone) == common + later
+    assert _read(merged) == _read(alone) == COMMON + LATER
     assert merged.holes == ()

@@ -10,10 +10,9 @@ from hypothesis import strategies as st
 
 from reassure_zookeeper.codec import encode
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.server import Server
 from reassure_zookeeper.transactions import Create, SetData, Transaction, committed, multi
-from reassure_zookeeper.txnlog import FILE_HEADER, TornTail, read_log, read_logs
+from reassure_zookeeper.txnlog import FILE_HEADER, read_log, read_logs
 from reassure_zookeeper.txnlog_writer import LogWriter, write_log
 
 HISTORY = [
@@ -54,7 +53,7 @@ def test_log_cut_anywhere_ends_with_its_last_whole_record(log: Path, padding: in
     for cut in range(len(content) + 1):
         kept = content[:cut]
         cut_log.write_bytes(kept + b"\0" * padding)
-        logs = read_logs(cut_log)
+        logs = read_log(cut_log)
         whole = max(_record_at(bounds, cut), 0)
         assert list(logs) == HISTORY[:whole], cut
         begun = max(FILE_HEADER.size, bounds[whole]) if cut >= header else 0
@@ -155,9 +154,6 @@ def test_torn_tail_in_an_earlier_file_is_damage_when_records_are_missing(tmp_pat
     ) as raised:
         list(read_logs(tmp_path))
     assert raised.value.file == first
-    follower = LogFollower(tmp_path)
-    with pytest.raises(DamagedLog, match="where zxid 0x3 should be"):
-        follower.read_new()
 
 
 def test_torn_tail_in_an_earlier_file_is_normal_when_nothing_is_missing(tmp_path: Path) -> None:
@@ -165,13 +161,7 @@ def test_torn_tail_in_an_earlier_file_is_normal_when_nothing_is_missing(tmp_path
     first = write_log(tmp_path, HISTORY[:3])
     first.write_bytes(first.read_bytes()[:-5])
     write_log(tmp_path, HISTORY[2:])
-    met: list[TornTail] = []
-    logs = read_logs(tmp_path, on_tail=met.append)
-    assert list(logs) == HISTORY
-    assert [tail.file for tail in met] == [first]
-    assert logs.tails == met
-    assert logs.tail is None
-    assert LogFollower(tmp_path).read_new() == HISTORY
+    assert list(read_logs(tmp_path)) == HISTORY
 
 
 def test_server_and_reader_agree_on_a_torn_record(own_server: Server, connect) -> None:
@@ -192,7 +182,9 @@ def test_server_and_reader_agree_on_a_torn_record(own_server: Server, connect) -
     logs = read_logs(own_server.data_dir)
     created = [op.path for each in logs for op in each.ops if isinstance(op, Create)]
     assert created == ["/kept", "/later"]
-    assert [tail.file for tail in logs.tails] == [log]
+    torn = read_log(log)
+    assert [op.path for each in torn for op in each.ops if isinstance(op, Create)] == ["/kept"]
+    assert torn.tail is not None
 
 
 def test_paths_without_logs_are_errors(tmp_path: Path) -> None:

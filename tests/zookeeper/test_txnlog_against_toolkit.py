@@ -10,13 +10,10 @@ from pathlib import Path
 from reassure_zookeeper.codec import _write_op
 from reassure_zookeeper.jars import class_path, server_jars
 from reassure_zookeeper.java import find_java
-from reassure_zookeeper.jute import NO_DATA, OPEN_ACL, READ_ACL, Acl
+from reassure_zookeeper.jute import Acl
 from reassure_zookeeper.transactions import (
-    CREATE2,
     CREATE_CONTAINER,
     CREATE_TTL,
-    DELETE_CONTAINER,
-    Check,
     CloseSession,
     Create,
     CreateSession,
@@ -27,8 +24,6 @@ from reassure_zookeeper.transactions import (
     SetAcl,
     SetData,
     Transaction,
-    committed,
-    multi,
 )
 from reassure_zookeeper.txnlog import read_log
 from reassure_zookeeper.txnlog_writer import write_log
@@ -164,27 +159,10 @@ def test_recording_has_every_kind_of_record_a_client_can_cause(recording) -> Non
     assert seen == set(NAMES) - {13, 16}  # a check comes inside multis, a reconfig by an ensemble
 
 
-EVERY_KIND = [
-    committed(CreateSession(4000), zxid=0x100000001, session_id=-5, time_ms=1),
-    committed(Create("/a", b"one\ntwo", OPEN_ACL, False, 1), zxid=0x100000002),
-    committed(Create("/b", b"", READ_ACL + OPEN_ACL, True, 2, CREATE2), zxid=0x100000003),
-    committed(Create("/c", NO_DATA, OPEN_ACL, False, 3, CREATE_CONTAINER), zxid=0x100000004),
-    committed(Create("/d", b"x", OPEN_ACL, False, 4, CREATE_TTL, 12345), zxid=0x100000005),
-    committed(Delete("/a"), zxid=0x100000006, cxid=7, time_ms=1_700_000_000_000),
-    committed(Delete("/c", DELETE_CONTAINER), zxid=0x100000007),
-    committed(SetData("/ä", "ö".encode(), 3), zxid=0x100000008),
-    committed(SetAcl("/d", (Acl(1, "digest", "u:p"), Acl(31, "ip", "10.0.0.1")), 2), zxid=1 << 33),
-    committed(Reconfig("/zookeeper/config", b"server.1=x", 1), zxid=(1 << 33) + 1),
-    multi(Check("/d", 1), SetData("/d", b"y", 1), Delete("/d"), zxid=(1 << 33) + 2),
-    multi(SetData("/d", b"y", 1), Error(-103), Error(-2), zxid=(1 << 33) + 3),
-    multi(zxid=(1 << 33) + 4),
-    committed(Error(-101), zxid=(1 << 33) + 5),
-    committed(CloseSession(("/b", "/e")), zxid=(1 << 33) + 6, session_id=-5),
-]
-
-
-def test_written_log_reads_as_the_toolkit_reads_it(tmp_path: Path) -> None:
+def test_written_log_reads_as_the_toolkit_reads_it(
+    tmp_path: Path, every_kind: list[Transaction]
+) -> None:
     """A log made by the writer, with every kind of op, is a log to ZooKeeper's own tool."""
-    log = write_log(tmp_path, EVERY_KIND)
-    assert list(read_log(log)) == EVERY_KIND
-    _assert_same(log, EVERY_KIND)
+    log = write_log(tmp_path, every_kind)
+    assert list(read_log(log)) == every_kind
+    _assert_same(log, every_kind)

@@ -1,8 +1,8 @@
 """ZooKeeper itself, knowing nothing of what is kept in it.
 
 * `server`: a real server, embedded; `java` and `jars` find what it is made of.
-* `faults`: end a session, cut a connection.
-* `txnlog`: read transaction logs, whole or while they grow; `txnlog_writer` writes small ones.
+* `interruptions`: end a session, cut a connection.
+* `txnlog`: read transaction logs; `txnlog_writer` writes small ones.
 * `snapshot` and `tree`: read snapshots, and replay transactions into the tree that the server had.
 * `errors`: everything that the modules above raise.
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reassure_zookeeper.errors import JarsError, JavaError
-from reassure_zookeeper.launch import Ensemble, Settings, prepare
+from reassure_zookeeper.launch import Ensemble, ServerSettings, prepare
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -31,7 +31,7 @@ def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
         metavar="N:FOLLOW:ELECT",
         help="a server of the ensemble and its two ports; this one is among them",
     )
-    parser.add_argument("--tick-ms", type=int, default=Settings().tick_time_ms, metavar="MS")
+    parser.add_argument("--tick-ms", type=int, default=ServerSettings().tick_time_ms, metavar="MS")
     arguments = parser.parse_args(argv)
     servers = [tuple(map(int, text.split(":"))) for text in arguments.server]
     arguments.ports = {number: (follow, elect) for number, follow, elect in servers}
@@ -49,7 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     ensemble = Ensemble(given.own, given.ports) if given.ports else None
     try:
         given.data.mkdir(parents=True, exist_ok=True)
-        settings = Settings(tick_time_ms=given.tick_ms)
+        settings = ServerSettings(tick_time_ms=given.tick_ms)
         command = prepare(given.data.absolute(), given.port, settings, ensemble)
         os.execv(command[0], command)
     except (JavaError, JarsError) as absent:

@@ -106,18 +106,6 @@ def decode(record: bytes) -> Transaction:
     return Transaction(session, cxid, zxid, time_ms, kind, (op,), error, (), record[at:])
 
 
-def decode_head(record: bytes) -> Transaction:
-    """Decode who wrote a record, when and under which zxid, and none of its ops.
-
-    Raises `Malformed` where it is too short for that.
-    """
-    try:
-        session, cxid, zxid, time_ms, kind = _unpack_header(record, 0)
-    except struct.error as problem:
-        raise Malformed(f"a record cut short ({problem})") from None
-    return Transaction(session, cxid, zxid, time_ms, kind, ())
-
-
 def decode_unless(record: bytes, elsewhere: Container[bytes]) -> Transaction:
     """Decode one record, but leave out the ops where all that was written stands at these paths.
 

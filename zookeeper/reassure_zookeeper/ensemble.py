@@ -32,18 +32,18 @@ from typing import NamedTuple
 
 from reassure_zookeeper.codec import HEADER, decode
 from reassure_zookeeper.jute import Malformed
-from reassure_zookeeper.stretches import (
+from reassure_zookeeper.log_survey import (
+    ByteRange,
     Damage,
-    Record,
-    Stretch,
+    LogRecord,
     Survey,
     list_records,
     read_record,
 )
 from reassure_zookeeper.txnlog import EPOCH_BITS, TornTail, get_zxid_in_name, is_next
 
-_list = lru_cache(maxsize=64)(lambda stretch: tuple(list_records(stretch)))
-"""The records of a stretch; those of some are asked for again and again."""
+_list = lru_cache(maxsize=64)(lambda span: tuple(list_records(span)))
+"""The records of a byte range; those of some are asked for again and again."""
 
 
 class Piece(NamedTuple):
@@ -99,11 +99,11 @@ class Merged:
 
 
 @dataclass(slots=True)
-class Member:
+class EnsembleMember:
     """The logs of one member, surveyed."""
 
     name: str
-    stretches: list[Stretch] = field(default_factory=list)
+    ranges: list[ByteRange] = field(default_factory=list)
     """In the order of their zxids, none of which is in two of them."""
     damages: list[Damage] = field(default_factory=list)
     holes: list[Hole] = field(default_factory=list)
@@ -113,13 +113,15 @@ class Member:
     snapshots: Sequence[int] = ()
     """The zxids that its snapshots are named by."""
     firsts: list[int] = field(default_factory=list)
-    """The first zxid of each stretch."""
+    """The first zxid of each span."""
     onward: list[bool] = field(default_factory=list)
-    """Of each stretch, whether the log goes on from its end without a gap to a newer epoch."""
-    by_block: dict[int, list[Stretch]] = field(default_factory=dict)
+    """Of each span, whether the log goes on from its end without a gap to a newer epoch."""
+    by_block: dict[int, list[ByteRange]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, name: str, surveys: Iterable[Survey], snapshots: Sequence[int] = ()) -> "Member":
+    def of(
+        cls, name: str, surveys: Iterable[Survey], snapshots: Sequence[int] = ()
+    ) -> "EnsembleMember":
         """Put together the files of a member. Raises OSError."""
         member = cls(name, snapshots=snapshots)
         for survey in sorted(surveys, key=_get_first):
@@ -130,10 +132,10 @@ class Member:
     @property
     def last(self) -> int:
         """The last zxid, -1 where there is none."""
-        return self.stretches[-1].last if self.stretches else -1
+        return self.ranges[-1].last if self.ranges else -1
 
     def _add(self, survey: Survey) -> None:
-        added = [each for stretch in survey.stretches for each in self._leave_out_known(stretch)]
+        added = [each for span in survey.ranges for each in self._leave_out_known(span)]
         if added:
             added[0] = added[0]._replace(broken=self._close(added[0]) or added[0].broken)
         last = self.last
@@ -142,29 +144,29 @@ class Member:
             later = (each.first for each in added if each.first > damage.after)
             before = -1 if damage.stop is None else next(later, -1)
             self.damages.append(replace(damage, after=after, before=before))
-        self.stretches += added
+        self.ranges += added
         self.tail = survey.tail or (None if added else self.tail)
 
-    def _leave_out_known(self, stretch: Stretch) -> Iterator[Stretch]:
-        """Yield what of a stretch is newer than all before; an older part is in another file."""
+    def _leave_out_known(self, span: ByteRange) -> Iterator[ByteRange]:
+        """Yield what of a byte range is newer than all before; an older part is in another file."""
         last = self.last
-        if stretch.first > last:
-            yield stretch
+        if span.first > last:
+            yield span
             return
-        known = {each.zxid: each.checksum for own in self.stretches for each in _list(own)}
-        records = list_records(stretch)
+        known = {each.zxid: each.checksum for own in self.ranges for each in _list(own)}
+        records = list_records(span)
         for record in records:
             if record.zxid > last:
                 left = sum(1 for _ in records) + 1
-                yield stretch._replace(start=record.start, first=record.zxid, records=left)
+                yield span._replace(start=record.start, first=record.zxid, records=left)
                 return
             if known.get(record.zxid) != record.checksum:
                 self.holes.append(Hole(record.zxid - 1, record.zxid))
                 reason = f"zxid 0x{record.zxid:x} comes after 0x{last:x}"
-                place = stretch.path, record.start, record.stop
+                place = span.path, record.start, record.stop
                 self.damages.append(Damage(*place, reason, record.zxid - 1, record.zxid))
 
-    def _close(self, following: Stretch) -> bool:
+    def _close(self, following: ByteRange) -> bool:
         """Judge how the files so far end, as another one follows; answer whether damaged."""
         if self.tail is not None and following.first != self.last + 1:
             tail, place = self.tail, f"where zxid 0x{self.last + 1:x} should be"
@@ -177,41 +179,41 @@ class Member:
 
     def _index(self) -> None:
         onward = False
-        stretches = self.stretches
-        for number, stretch in reversed(list(enumerate(stretches))):
-            following = stretches[number + 1] if number + 1 < len(stretches) else None
-            if following is None or following.broken or not is_next(stretch.last, following.first):
+        ranges = self.ranges
+        for number, span in reversed(list(enumerate(ranges))):
+            following = ranges[number + 1] if number + 1 < len(ranges) else None
+            if following is None or following.broken or not is_next(span.last, following.first):
                 onward = False
-            elif _epoch(following.first) > _epoch(stretch.last):
+            elif _epoch(following.first) > _epoch(span.last):
                 onward = True
             else:
                 onward = following.is_gapless and onward
             self.onward.append(onward)
         self.onward.reverse()
-        self.firsts = [each.first for each in stretches]
-        for stretch in stretches:
-            self.by_block.setdefault(stretch.block, []).append(stretch)
+        self.firsts = [each.first for each in ranges]
+        for span in ranges:
+            self.by_block.setdefault(span.block, []).append(span)
 
     def goes_on(self, zxid: int) -> bool:
         """Whether the log goes on from this record of it, without a gap, to a newer epoch."""
         number = bisect_right(self.firsts, zxid) - 1
-        stretch = self.stretches[number]
-        left = sum(record.zxid > zxid for record in _list(stretch))
-        return left == stretch.last - zxid and self.onward[number]
+        span = self.ranges[number]
+        left = sum(record.zxid > zxid for record in _list(span))
+        return left == span.last - zxid and self.onward[number]
 
     def find_around(self, zxid: int) -> tuple[int, int]:
         """Return the zxids before and after one that is not in the log; -1 where that is unsure."""
         number = bisect_right(self.firsts, zxid) - 1
         if number < 0:
             return -1, -1
-        stretch = self.stretches[number]
-        if stretch.last > zxid:
-            zxids = [record.zxid for record in _list(stretch)]
+        span = self.ranges[number]
+        if span.last > zxid:
+            zxids = [record.zxid for record in _list(span)]
             place = bisect_right(zxids, zxid)
             return zxids[place - 1], zxids[place]
-        if number + 1 == len(self.stretches) or self.stretches[number + 1].broken:
-            return stretch.last, -1
-        return stretch.last, self.stretches[number + 1].first
+        if number + 1 == len(self.ranges) or self.ranges[number + 1].broken:
+            return span.last, -1
+        return span.last, self.ranges[number + 1].first
 
     def goes_past(self, zxid: int) -> bool:
         """Whether the log goes on to a newer epoch where this record, which it lacks, would be."""
@@ -224,14 +226,14 @@ class Member:
 
 
 def _get_first(survey: Survey) -> int:
-    return survey.stretches[0].first if survey.stretches else get_zxid_in_name(survey.path)
+    return survey.ranges[0].first if survey.ranges else get_zxid_in_name(survey.path)
 
 
 def _epoch(zxid: int) -> int:
     return zxid >> EPOCH_BITS
 
 
-def merge(members: Sequence[Member]) -> Merged:
+def merge(members: Sequence[EnsembleMember]) -> Merged:
     """Put the logs of members together. Raises OSError."""
     merging = _Merging(members)
     for block in sorted({block for member in members for block in member.by_block}):
@@ -242,7 +244,7 @@ def merge(members: Sequence[Member]) -> Merged:
 class _Merging:
     """One history in the making, block by block."""
 
-    def __init__(self, members: Sequence[Member]) -> None:
+    def __init__(self, members: Sequence[EnsembleMember]) -> None:
         self._members = members
         self._from = members[0]
         """Whose records were taken last: it is stayed with, so that pieces are long."""
@@ -265,8 +267,8 @@ class _Merging:
             return
         if self._from.name not in present:
             self._from = next(iter(present.values()))
-        for stretch in self._from.by_block[block]:
-            self._take(stretch.path, stretch.start, stretch.stop, stretch.first, stretch.last)
+        for span in self._from.by_block[block]:
+            self._take(span.path, span.start, span.stop, span.first, span.last)
 
     def _take(self, path: Path, start: int, stop: int, first: int, last: int) -> None:
         if self._contested:
@@ -278,12 +280,12 @@ class _Merging:
             self._pieces.append(Piece(path, start, stop, first, last))
         self._last = last
 
-    def _settle(self, block: int, present: Sequence[Member]) -> None:
+    def _settle(self, block: int, present: Sequence[EnsembleMember]) -> None:
         """Go through a block of which members hold different things, record by record."""
         found: dict[int, list[_Held]] = {}
         for member in present:
-            for stretch in member.by_block[block]:
-                for record in _list(stretch):
+            for span in member.by_block[block]:
+                for record in _list(span):
                     found.setdefault(record.zxid, []).append(_Held(member, record))
         for zxid in sorted(found):
             forms = _tell_apart(found[zxid])
@@ -374,13 +376,13 @@ class _Merging:
 
 
 class _Held(NamedTuple):
-    member: Member
-    record: Record
+    member: EnsembleMember
+    record: LogRecord
 
 
-def _sum_up(stretches: Iterable[Stretch]) -> tuple[int, int]:
+def _sum_up(ranges: Iterable[ByteRange]) -> tuple[int, int]:
     """Return how many records there are, and a digest of them."""
-    listed = list(stretches)
+    listed = list(ranges)
     return sum(each.records for each in listed), sum(each.digest for each in listed) % (1 << 64)
 
 
@@ -397,7 +399,7 @@ def _tell_apart(found: Sequence[_Held]) -> list[list[_Held]]:
     return list(said.values())
 
 
-def _read_meaning(record: Record) -> object:
+def _read_meaning(record: LogRecord) -> object:
     """Return what a record says: that it was refused can be written in two forms."""
     content = read_record(record)
     try:

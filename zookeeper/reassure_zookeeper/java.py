@@ -46,16 +46,6 @@ class Java:
     version: tuple[int, ...]
     source: Source
 
-    @property
-    def major(self) -> int:
-        """The major version: 8, 17, 21."""
-        return self.version[0]
-
-    @property
-    def home(self) -> Path:
-        """The directory to set `JAVA_HOME` to."""
-        return self.path.resolve().parent.parent
-
 
 class _Unusable(Exception):
     """Why one candidate cannot be used."""

@@ -13,7 +13,6 @@ from reassure_zookeeper.jars import class_path, server_jars
 from reassure_zookeeper.java import find_java
 
 HOST: Final = "127.0.0.1"
-MIB: Final = 1 << 20
 
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xmx256m", "-Xss512k")
 _ALONE = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -21,12 +20,10 @@ _OF_AN_ENSEMBLE = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class ServerSettings:
     """How a server works. Sessions may ask for timeouts from two ticks to the longest."""
 
     tick_time_ms: int = 200
-    max_session_timeout_ms: int = 60_000
-    max_buffer_bytes: int = 4 * MIB
     force_sync: bool = False
     """Whether what is written is synced to disk before it is answered."""
     pre_alloc_kib: int = 1024
@@ -45,7 +42,7 @@ class Ensemble:
 
 
 def prepare(
-    data_dir: Path, port: int, settings: Settings, ensemble: Ensemble | None = None
+    data_dir: Path, port: int, settings: ServerSettings, ensemble: Ensemble | None = None
 ) -> list[str]:
     """Write the configuration into the directory; return the command that runs the server.
 
@@ -54,7 +51,7 @@ def prepare(
     java = find_java()
     lines = {
         "tickTime": settings.tick_time_ms,
-        "maxSessionTimeout": settings.max_session_timeout_ms,
+        "maxSessionTimeout": 60_000,
         "maxClientCnxns": 0,
         "admin.enableServer": "false",
         "4lw.commands.whitelist": "*",
@@ -70,7 +67,7 @@ def prepare(
     config = data_dir / "zoo.cfg"
     config.write_text("".join(f"{key}={value}\n" for key, value in lines.items()), "utf-8")
     properties = {
-        "jute.maxbuffer": settings.max_buffer_bytes,
+        "jute.maxbuffer": 4 << 20,
         "zookeeper.forceSync": "yes" if settings.force_sync else "no",
         "zookeeper.preAllocSize": settings.pre_alloc_kib,
         "zookeeper.snapCount": settings.snap_count,

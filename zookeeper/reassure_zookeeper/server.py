@@ -28,12 +28,12 @@ import tempfile
 import time
 import weakref
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from reassure_zookeeper.errors import ServerError
-from reassure_zookeeper.launch import HOST, Settings, prepare
+from reassure_zookeeper.launch import HOST, ServerSettings, prepare
 
+_READY_SECONDS = 60.0
 _POLL_SECONDS = 0.004
 _PROBE_SECONDS = 2.0
 _FIRST_PROBE_SECONDS = 0.05
@@ -66,10 +66,9 @@ class Server:
     data_dir: Path
     log_dir: Path
 
-    def __init__(self, data_dir: Path | None, settings: Settings, wait: float) -> None:
+    def __init__(self, data_dir: Path | None, settings: ServerSettings) -> None:
         """Prepare a server without starting it; `Server.start` is the way in."""
         self._settings = settings
-        self._wait = wait
         self._guard: subprocess.Popen[bytes] | None = None
         self._pid: int | None = None
         self._owns_dir = data_dir is None
@@ -90,24 +89,17 @@ class Server:
         _LIVE.add(self)
 
     @classmethod
-    def start(
-        cls,
-        data_dir: Path | None = None,
-        *,
-        ready_timeout: float = 30.0,
-        settings: Settings | None = None,
-    ) -> Self:
+    def start(cls, data_dir: Path | None = None, *, settings: ServerSettings | None = None) -> Self:
         """Start a server and return it ready.
 
         Without `data_dir` it gets a temporary directory that is removed at `stop`.
-        `ready_timeout` is in seconds.
         Raises `ServerError` when the directory is in use or not writable or the server does not
         come up, `JavaError` and `JarsError` when it cannot even be tried.
         """
-        server = cls(data_dir, settings or Settings(), ready_timeout)
+        server = cls(data_dir, settings or ServerSettings())
         try:
             server._launch()
-            server.wait_ready()
+            server._wait_ready()
         except BaseException:
             server.stop()
             raise
@@ -116,12 +108,7 @@ class Server:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
@@ -143,17 +130,17 @@ class Server:
             os.kill(pid, signal.SIGKILL)
         self._end_guard()
 
-    def restart(self, timeout: float | None = None) -> None:
+    def restart(self) -> None:
         """Start again on the same port and files, killing first what still runs; wait until ready.
 
-        `timeout` in seconds, that of the start by default.  Raises `ServerError`.
+        Raises `ServerError`.
         """
         if self._stopped:
             raise ServerError(f"the server at {self.hosts} was stopped; start a new one instead")
         if self._pid is not None:
             self.kill()
         self._launch()
-        self.wait_ready(timeout)
+        self._wait_ready()
 
     def stop(self) -> None:
         """End the server and give everything back; does nothing the second time."""
@@ -166,14 +153,12 @@ class Server:
         if self._owns_dir:
             shutil.rmtree(self.data_dir, ignore_errors=True)
 
-    def wait_ready(self, timeout: float | None = None) -> None:
+    def _wait_ready(self) -> None:
         """Return once the server answers `srvr` in its working mode.
 
-        `timeout` in seconds.  Raises `ServerError`, with the last lines the server wrote, when it
-        ends or takes longer.
+        Raises `ServerError`, with the last lines the server wrote, when it ends or takes longer.
         """
-        timeout = self._wait if timeout is None else timeout
-        deadline = time.monotonic() + timeout
+        deadline = time.monotonic() + _READY_SECONDS
         pid = self.pid
         patience = _FIRST_PROBE_SECONDS
         while time.monotonic() < deadline:
@@ -188,7 +173,7 @@ class Server:
                 # asking anew beats waiting; a slow machine is given longer each time.
                 patience = min(2 * patience, _PROBE_SECONDS)
             time.sleep(_POLL_SECONDS)
-        raise ServerError(self._post_mortem(f"did not answer within {timeout:g} s"))
+        raise ServerError(self._post_mortem(f"did not answer within {_READY_SECONDS:g} s"))
 
     def _launch(self) -> None:
         self._check_port()

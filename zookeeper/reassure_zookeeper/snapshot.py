@@ -30,14 +30,14 @@ from reassure_zookeeper.jute import (
     read_length,
     read_string,
 )
-from reassure_zookeeper.txnlog import FILE_HEADER, AnyPath, find_log_folder
+from reassure_zookeeper.txnlog import FILE_HEADER, AnyPath, find_log_folder, get_zxid_in_name
 
 MAGIC: Final = b"ZKSN"
 OPEN_ACL_ID: Final = -1
 _STAT: Final = struct.Struct(">qqqqiiiqq")
 _SESSION: Final = struct.Struct(">qi")
 _DIGEST: Final = struct.Struct(">qiq")
-_NAME: Final = re.compile(r"snapshot\.([0-9a-f]+)(\.gz)?")
+_NAME: Final = re.compile(r"snapshot\.[0-9a-f]+(?:\.gz)?")
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Node:
     """A node: data, access control list and stat, all as the server keeps them.
 
     `cversion` counts children created; what clients see under that name also counts the deleted
-    ones and is `client_cversion`.  Times are milliseconds since 1970.  `children` are names.
+    ones.  Times are milliseconds since 1970.  `children` are names.
     """
 
     data: bytes
@@ -60,16 +60,6 @@ class Node:
     ephemeral_owner: int = 0
     pzxid: int = 0
     children: set[str] | None = None
-
-    @property
-    def num_children(self) -> int:
-        """How many children the node has."""
-        return len(self.children) if self.children else 0
-
-    @property
-    def client_cversion(self) -> int:
-        """The child version that clients are told: children created plus children deleted."""
-        return self.cversion * 2 - self.num_children
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +81,7 @@ def snapshot_files(source: AnyPath) -> list[Path]:
     """List the snapshots of a data directory or its `version-2`, oldest first."""
     found = find_log_folder(Path(source)).iterdir()
     files = (file for file in found if _NAME.fullmatch(file.name) and file.is_file())
-    return sorted(files, key=_zxid_of)
+    return sorted(files, key=get_zxid_in_name)
 
 
 def read_snapshot(path: AnyPath) -> Snapshot:
@@ -104,11 +94,6 @@ def read_snapshot(path: AnyPath) -> Snapshot:
         except (OSError, EOFError, zlib.error) as problem:
             raise DamagedSnapshot(file, 0, f"does not unpack ({problem})") from None
     return _Reader(file, content).read()
-
-
-def _zxid_of(path: Path) -> int:
-    named = _NAME.fullmatch(path.name)
-    return int(named[1], 16) if named else 0
 
 
 class _Reader:
@@ -131,7 +116,7 @@ class _Reader:
                 self._file, self._at, f"cut short or garbled ({problem})"
             ) from None
         _link_children(nodes)
-        return Snapshot(self._file, _zxid_of(self._file), sessions, nodes, last_zxid)
+        return Snapshot(self._file, get_zxid_in_name(self._file), sessions, nodes, last_zxid)
 
     def _read_header(self) -> None:
         magic, version, _ = FILE_HEADER.unpack_from(self._content)

@@ -2,7 +2,8 @@
 
 A `Transaction` carries its place in the total order (`zxid`), who asked for it, and `ops`: one op
 for a plain request, several for a multi, all under one zxid.  To tell ops apart use their class or,
-cheaper, the integer `kind`, which is ZooKeeper's own code for the main form of the op.
+cheaper, the integer `kind`, which is ZooKeeper's own code for the main form of the op; `variant` is
+the code of the request.
 
 A request that the server refused is recorded too.  A refused plain request leaves `Error` as its
 only op, with nothing said about what was asked for.  A refused multi is recorded with what it asked
@@ -68,16 +69,6 @@ class Create:
     ttl_ms: int = 0
     kind: ClassVar[int] = CREATE
 
-    @property
-    def is_container(self) -> bool:
-        """Whether the node goes by itself once its last child is gone."""
-        return self.variant == CREATE_CONTAINER
-
-    @property
-    def is_ttl(self) -> bool:
-        """Whether the node goes by itself when not written for `ttl_ms`."""
-        return self.variant == CREATE_TTL
-
 
 @record
 class Delete:
@@ -96,11 +87,7 @@ class SetData:
     data: bytes
     version: int
     kind: ClassVar[int] = SET_DATA
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = SET_DATA
 
 
 @record
@@ -111,11 +98,7 @@ class Reconfig:
     data: bytes
     version: int
     kind: ClassVar[int] = RECONFIG
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = RECONFIG
 
 
 @record
@@ -126,11 +109,7 @@ class SetAcl:
     acl: tuple[Acl, ...]
     version: int
     kind: ClassVar[int] = SET_ACL
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = SET_ACL
 
 
 @record
@@ -144,11 +123,7 @@ class Check:
     path: str
     version: int
     kind: ClassVar[int] = CHECK
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = CHECK
 
 
 @record
@@ -157,11 +132,7 @@ class CreateSession:
 
     timeout_ms: int
     kind: ClassVar[int] = CREATE_SESSION
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = CREATE_SESSION
 
 
 @record
@@ -173,11 +144,7 @@ class CloseSession:
 
     paths: tuple[str, ...] | None = None
     kind: ClassVar[int] = CLOSE_SESSION
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = CLOSE_SESSION
 
 
 @record
@@ -192,11 +159,7 @@ class Error:
     code: int
     overwritten: bytes = b""
     kind: ClassVar[int] = ERROR
-
-    @property
-    def variant(self) -> int:
-        """The request's code."""
-        return self.kind
+    variant: ClassVar[int] = ERROR
 
 
 Op = Create | Delete | SetData | Reconfig | SetAcl | Check | CreateSession | CloseSession | Error

@@ -13,7 +13,7 @@ for good if the snapshot does not tell.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final, Self
 
 from reassure_zookeeper.errors import ReplayError
@@ -76,18 +76,6 @@ class Tree:
         tree._fuzzy_until = _NEVER if snapshot.last_zxid is None else snapshot.last_zxid
         tree._shown_until = snapshot.last_zxid
         return tree
-
-    def __getitem__(self, path: str) -> Node:
-        return self.nodes[path]
-
-    def __contains__(self, path: str) -> bool:
-        return path in self.nodes
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.nodes)
-
-    def __len__(self) -> int:
-        return len(self.nodes)
 
     def apply_all(self, transactions: Iterable[Transaction]) -> Self:
         """Apply transactions in order and return the tree."""

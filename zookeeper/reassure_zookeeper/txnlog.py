@@ -15,9 +15,6 @@ record that is intact but does not make sense, and a zxid that does not grow, ar
 **Gaps.**  Zxids of one epoch are consecutive, so where one is left out transactions are missing.  A
 batch (`LogFile.batches`) ends before a gap: whoever asks whether each batch goes on from the one
 before it (`is_next`) meets them all.
-
-**Following.**  `LogFollower` reads what has been added since the last call, across files.  It reads
-a tail that is not intact again next time, so it never mistakes a write in progress for damage.
 """
 
 from __future__ import annotations
@@ -58,7 +55,8 @@ _FRAME_SIZE: Final = FRAME.size
 # What every frame looks like: an unsigned 32-bit checksum in 64 bits, then a length below 2^30 that
 # is not zero, for logs have megabytes of zeros.
 _FRAME_LIKE: Final = re.compile(rb"(?=\0{4}.{4}(?!\0{4})[\x00-\x3f])", re.DOTALL)
-_LOG_NAME: Final = re.compile(r"log\.([0-9a-f]+)(?:\.(?:gz|zip))?")
+_LOG_NAME: Final = re.compile(r"log\.[0-9a-f]+(?:\.(?:gz|zip))?")
+_ZXID_IN_NAME: Final = re.compile(r"(?:log|snapshot)\.([0-9a-f]+)")
 DOES_NOT_UNPACK: Final = (EOFError, zlib.error, gzip.BadGzipFile, zipfile.BadZipFile)
 _LIKE_A_LOG: Final = re.compile(r"(?i)log[._-]|.*\.(?:tar|tgz|zip|7z|tar\.\w+)$")
 _PACKED: Final = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"(\xb5/\xfd": "zstd"}
@@ -111,12 +109,18 @@ class LogFile:
     """
 
     def __init__(
-        self, path: AnyPath, after_zxid: int = -1, records: list[bytes] | None = None
+        self,
+        path: AnyPath,
+        after_zxid: int = -1,
+        records: list[bytes] | None = None,
+        *,
+        offset: int = 0,
+        stop: int | None = None,
     ) -> None:
         self.path = Path(path)
         self.records = records
-        self.offset = 0
-        self.stop: int | None = None
+        self.offset = offset
+        self.stop = stop
         self.tail: TornTail | None = None
         self.last_zxid = after_zxid
         self.decode: Callable[[bytes], Transaction] = decode
@@ -286,28 +290,11 @@ def is_intact(content: bytes, at: int) -> bool:
 
 
 class Logs:
-    """The transactions of one or more log files, in the order of their zxids, by iterating.
+    """The transactions of one or more log files, in the order of their zxids, by iterating."""
 
-    `tails` has the torn tails met so far; `tail` is that of the last file, if there is one.
-    """
-
-    def __init__(
-        self,
-        files: Iterable[Path],
-        after_zxid: int = 0,
-        on_tail: Callable[[TornTail], None] | None = None,
-    ) -> None:
+    def __init__(self, files: Iterable[Path], after_zxid: int = 0) -> None:
         self.files = tuple(files)
         self.after_zxid = after_zxid
-        self.tails: list[TornTail] = []
-        self._on_tail = on_tail
-
-    @property
-    def tail(self) -> TornTail | None:
-        """The torn tail of the last file; known once everything was read."""
-        if self.tails and self.tails[-1].file == self.files[-1]:
-            return self.tails[-1]
-        return None
 
     def __iter__(self) -> Iterator[Transaction]:
         for batch in self.batches():
@@ -315,28 +302,23 @@ class Logs:
 
     def batches(self) -> Iterator[list[Transaction]]:
         """Yield the transactions some hundreds or thousands at a time; raises `DamagedLog`."""
-        self.tails.clear()
         torn: TornTail | None = None
         last_zxid = -1
         for path in self.files:
             file = LogFile(path, last_zxid)
             for batch in file.batches():
                 if torn is not None:
-                    check_nothing_missing(torn, last_zxid, batch[0].zxid)
+                    _check_nothing_missing(torn, last_zxid, batch[0].zxid)
                     torn = None
                 last_zxid = batch[-1].zxid
                 if batch[0].zxid > self.after_zxid:
                     yield batch
                 elif last_zxid > self.after_zxid:
                     yield [each for each in batch if each.zxid > self.after_zxid]
-            if file.tail is not None:
-                torn = torn or file.tail
-                self.tails.append(file.tail)
-                if self._on_tail is not None:
-                    self._on_tail(file.tail)
+            torn = torn or file.tail
 
 
-def check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> None:
+def _check_nothing_missing(torn: TornTail, last_zxid: int, next_zxid: int) -> None:
     """Raise unless what follows a torn tail goes on as if the torn record had never been.
 
     `last_zxid` is that of the last intact record before the tail, -1 if there is none.
@@ -356,16 +338,11 @@ def read_log(path: AnyPath) -> LogFile:
     return LogFile(path)
 
 
-def read_logs(
-    source: AnyPath | Iterable[AnyPath],
-    after_zxid: int = 0,
-    on_tail: Callable[[TornTail], None] | None = None,
-) -> Logs:
+def read_logs(source: AnyPath | Iterable[AnyPath], after_zxid: int = 0) -> Logs:
     """Read the logs of a directory, or some log files, from the first zxid above `after_zxid`.
 
     `source` is a server's data directory, its `version-2` directory, a single file, or several
-    files.  `on_tail` is called for each torn tail.  Raises `LogsMissing` here when there is no log,
-    and `DamagedLog` while iterating.
+    files.  Raises `LogsMissing` here when there is no log, and `DamagedLog` while iterating.
     """
     if isinstance(source, str | PathLike):
         files = log_files(source)
@@ -376,7 +353,7 @@ def read_logs(
             )
     else:
         files = sorted((Path(path) for path in source), key=get_zxid_in_name)
-    return Logs(from_zxid(files, after_zxid), after_zxid, on_tail)
+    return Logs(_from_zxid(files, after_zxid), after_zxid)
 
 
 def log_files(source: AnyPath) -> list[Path]:
@@ -428,12 +405,12 @@ def _is_log(file: Path) -> bool:
 
 
 def get_zxid_in_name(path: Path) -> int:
-    """Return the zxid that a log file is named by, 0 for any other name."""
-    named = _LOG_NAME.fullmatch(path.name)
+    """Return the zxid that a log file or a snapshot is named by, 0 for any other name."""
+    named = _ZXID_IN_NAME.match(path.name)
     return int(named[1], 16) if named else 0
 
 
-def from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
+def _from_zxid(files: list[Path], after_zxid: int) -> list[Path]:
     """Leave out the files that have nothing after `after_zxid`.
 
     Those are the ones followed by a file that begins no later than the zxid wanted first.

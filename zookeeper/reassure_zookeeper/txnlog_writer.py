@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 from zlib import adler32
 
@@ -22,26 +21,17 @@ _END = bytes((END_OF_RECORD,))
 class LogWriter:
     """Writes one log file, record by record; a context manager.
 
-    `path` should be named `log.` and the first zxid in hexadecimal.  With `digests` off, the
-    server's tree digests are left out, as they must be where the planted history is another than
-    the one they were computed for and ZooKeeper itself is to load it.
+    `path` should be named `log.` and the first zxid in hexadecimal.
     """
 
-    def __init__(self, path: AnyPath, *, database: int = 0, digests: bool = True) -> None:
+    def __init__(self, path: AnyPath) -> None:
         self.path = Path(path)
-        self._digests = digests
         self._file = self.path.open("xb")
-        self._file.write(FILE_HEADER.pack(MAGIC, VERSION, database))
+        self._file.write(FILE_HEADER.pack(MAGIC, VERSION, 0))
 
     def append(self, *transactions: Transaction) -> None:
         """Write transactions; raises `ValueError` when the type and the ops of one contradict."""
-        self._file.write(b"".join([_frame(self._encode(each)) for each in transactions]))
-
-    def _encode(self, transaction: Transaction) -> bytes:
-        record = encode(transaction)
-        if transaction.digest and not self._digests:
-            record = record[: -len(transaction.digest)]
-        return record
+        self._file.write(b"".join(map(frame, transactions)))
 
     def close(self) -> None:
         """Finish the file."""
@@ -50,12 +40,7 @@ class LogWriter:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
 
@@ -99,10 +84,7 @@ class GrowingLog:
 
 def frame(transaction: Transaction) -> bytes:
     """Return a transaction as it stands in a log, with its checksum and its end."""
-    return _frame(encode(transaction))
-
-
-def _frame(record: bytes) -> bytes:
+    record = encode(transaction)
     return FRAME.pack(adler32(record), len(record)) + record + _END
 
 

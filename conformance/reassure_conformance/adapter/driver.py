@@ -29,6 +29,7 @@ from kazoo.protocol.states import ZnodeStat
 from reassure_conformance.adapter import Reply, calling
 from reassure_controller.direct import DirectClient
 from reassure_judge.transaction_reader import written_paths
+from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import (
     DELETED_TOPICS,
@@ -38,7 +39,6 @@ from reassure_spec.znodes import (
     REQUEST_PREFIX,
     TASK_PREFIX,
 )
-from reassure_zookeeper.log_follower import LogFollower
 from reassure_zookeeper.transactions import Transaction
 
 SETTLE_TIMEOUT_S: Final = 10.0
@@ -105,7 +105,7 @@ class Driver:
     def read_log(self) -> list[Transaction]:
         """Return what the log shows since the last look, of every cluster."""
         with self.section("log"):
-            found = [] if self._follower is None else self._follower.read_new()
+            found = [] if self._follower is None else self._follower.read_all()
         if self._home is None:
             return found
         # Who ends a session names no path, and may be of this cluster.

@@ -16,8 +16,8 @@ from reassure_spec.errors import BadData
 
 if TYPE_CHECKING:
     from reassure_judge.recognise import Recognised
-    from reassure_pipeline.audit_report import AuditReport
-    from reassure_pipeline.setting_apart import NotJudged
+    from reassure_pipeline.audit.audit_report import AuditReport
+    from reassure_pipeline.audit.not_judged import NotJudged
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -48,9 +48,9 @@ def audit_document(
     With `strict` a SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that
     the logs tell of is taken, with the readings that they settle, and `profile` where they tell of
     none. NoRules is raised where they tell of several, or of Kafka's own protocol and not which.
-    The other options are those of `reassure_pipeline.audit.audit_paths`, and so are the errors.
+    The other options are those of `audit.local.audit_paths`, and so are the errors.
     """
-    from reassure_pipeline.setting_apart import set_apart
+    from reassure_pipeline.audit.not_judged import set_apart
 
     options |= {"members": members, "resume": resume}
     places = [find_place(path) for path in paths]
@@ -93,7 +93,7 @@ def _judge(
     **options: Any,
 ) -> Document:
     """Return the document on paths that are all judged; see `audit_document`."""
-    from reassure_pipeline.audit import audit_paths
+    from reassure_pipeline.audit.local import audit_paths
     from reassure_spec.rooms import choose_readings, judge_of
 
     found = None
@@ -144,10 +144,10 @@ def _recognise(
     """Return what the logs tell of, None where they tell of no profile.
 
     Where an audit goes on that is of something, that is not asked again: it takes all logs to say.
-    The options are those of `reassure_pipeline.recognising.recognise_logs`.
+    The options are those of `reassure_pipeline.audit.recogniser.recognise_logs`.
     """
-    from reassure_pipeline.recognising import recognise_logs
-    from reassure_pipeline.resuming import read_recognised, write_recognised
+    from reassure_pipeline.audit.recogniser import recognise_logs
+    from reassure_pipeline.checkpoints.audits import read_recognised, write_recognised
 
     paths = [str(path.resolve()) for path in places]
     known = None if resume is None else read_recognised(resume, paths)

@@ -7,42 +7,36 @@ clause, and counts all.
 import json
 import tempfile
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from reassure_conformance.answers.auditing import find_place, refuse_foreign, refuse_several
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
 from reassure_judge.protocols import make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
-from reassure_pipeline.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
-from reassure_pipeline.archive import find_archives
-from reassure_pipeline.observed import sort_paths
-from reassure_pipeline.recognising import Recogniser
-from reassure_pipeline.watch_loop import (
+from reassure_pipeline.audit.observed import sort_paths
+from reassure_pipeline.audit.passes import Options
+from reassure_pipeline.audit.recogniser import Recogniser
+from reassure_pipeline.checkpoints.kept_files import own_directory
+from reassure_pipeline.spark.gateway import open_spark
+from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
     Ending,
+    LogWatch,
     Status,
-    Teller,
-    Watch,
 )
-from reassure_pipeline.watch_state import JOURNAL, Checkpoint, Journal
-from reassure_pipeline.watched import FirstOfEach, Options, Outcome, report_watch
+from reassure_pipeline.watch.on_spark import choose_shares
+from reassure_pipeline.watch.watch_checkpoint import JOURNAL, Journal, WatchCheckpoint
+from reassure_pipeline.watch.watched_archive import report_watch
 from reassure_spec.errors import BadUsage
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, judge_of
-
-if TYPE_CHECKING:
-    from reassure_pipeline.archive_report import ArchiveReport
-    from reassure_pipeline.watched import Sum
-
-STREAM: Final = "spark"
-"""Where in a checkpoint Spark keeps its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,10 +68,10 @@ class Outlet:
 
 
 def watch_document(asked: Asked, outlet: Outlet) -> Document:
-    """Watch until it is to end, and return the document of what it came to.
+    """LogWatch until it is to end, and return the document of what it came to.
 
-    Raises BadUsage for files that are judged by an audit only, NoRules, CheckpointRefused, and what
-    reading logs raises.
+    Raises BadUsage for files that are judged by an audit only, NoRules, KeptElsewhere,
+    CheckpointRefused, and what reading logs raises.
     """
     start = time.monotonic()
     places = [find_place(path) for path in asked.paths]
@@ -87,7 +81,8 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
         if folder is None:
             # What is told stands in a journal, whether anybody keeps that or not.
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
-        checkpoint = stack.enter_context(Checkpoint(folder))
+        stack.enter_context(own_directory(folder))
+        checkpoint = WatchCheckpoint(folder)
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
         identity = {
             "profile": profile,
@@ -96,14 +91,11 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
             "engine": "plain" if asked.spark is None else "spark",
             **asked.options._asdict(),
         }
-        kept, rules = _Kept(asked, checkpoint, identity), make_rules(profile, chosen)
-        engine: _Engine
-        if asked.spark is None:
-            engine = _Plain(asked, places, rules, kept)
-        else:
-            engine = _Streamed(asked, places, rules, kept, folder / STREAM)
-        journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
-        engine.run(Teller(journal, outlet.tell, start=engine.told), outlet)
+        rules = make_rules(profile, chosen)
+        engine = _Engine(asked, places, rules, checkpoint, identity)
+        journal = Journal(folder / JOURNAL, outlet.tell, engine.told)
+        stack.callback(journal.close)
+        engine.run(journal, outlet)
     body = _make_body(asked, profile, engine, found)
     counts = body.pop("counts")
     verdict, seconds = body.pop("verdict"), time.monotonic() - start
@@ -123,7 +115,7 @@ def _refuse_observations(places: Sequence[Path]) -> None:
 
 
 def _choose_rules(
-    asked: Asked, places: Sequence[Path], checkpoint: Checkpoint, outlet: Outlet
+    asked: Asked, places: Sequence[Path], checkpoint: WatchCheckpoint, outlet: Outlet
 ) -> tuple[str, Readings, Recognised | None]:
     """Return profile and readings: those named, those gone on with, or those that the logs tell."""
     profile, readings, found = asked.profile, asked.readings, None
@@ -158,165 +150,78 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
         ending.wait(LONGEST_PAUSE_S)
 
 
-class _Engine(ABC):
+class _Engine:
     """What judges the archives, from their beginning or from a checkpoint."""
-
-    told = 0
-    """How large the journal was when the state was kept that it goes on from."""
-
-    @abstractmethod
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        """Judge until it is to end."""
-
-    @abstractmethod
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        """Return what each archive has come to, of which there was something."""
-
-    @abstractmethod
-    def stand(self) -> list[Outcome]:
-        """Return what is told of the archives beside."""
-
-
-class _Kept:
-    """The state of one watch in its checkpoint."""
-
-    def __init__(self, asked: Asked, checkpoint: Checkpoint, identity: Mapping[str, Any]) -> None:
-        self._checkpoint = checkpoint
-        self._identity = identity
-        self._is_kept = asked.checkpoint is not None
-
-    def load(self) -> tuple[Any, int] | None:
-        """Return the state, and how large the journal was then; None where there is none."""
-        return self._checkpoint.load(self._identity)
-
-    def save(self, state: Any, journal: int) -> None:
-        """Keep a state, where anything is kept."""
-        if self._is_kept:
-            self._checkpoint.save(self._identity, state, journal)
-
-
-class _Plain(_Engine):
-    """The process itself."""
-
-    def __init__(
-        self, asked: Asked, places: Sequence[Path], rules: Rules[Any, Any], kept: _Kept
-    ) -> None:
-        self._asked = asked
-        self._kept = kept
-        self._archives: list[ArchiveWatch]
-        before = kept.load()
-        if before is None:
-            self._archives = [ArchiveWatch(place, rules, asked.options) for place in places]
-            kept.save(self._archives, 0)
-        else:
-            self._archives, self.told = before
-            for archive, place in zip(self._archives, places, strict=True):
-                archive.follower.path = place
-
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        Watch(
-            self._archives,
-            teller,
-            ending=self._asked.ending,
-            save=lambda archives: self._kept.save(archives, teller.size),
-            show=outlet.show,
-        ).run()
-
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        every = [archive.report() for archive in self._archives]
-        return [each for each in every if each is not None]
-
-    def stand(self) -> list[Outcome]:
-        return [archive.stand() for archive in self._archives]
-
-
-class _Streamed(_Engine):
-    """Spark's workers."""
 
     def __init__(
         self,
         asked: Asked,
         places: Sequence[Path],
         rules: Rules[Any, Any],
-        kept: _Kept,
-        folder: Path,
+        checkpoint: WatchCheckpoint,
+        identity: Mapping[str, Any],
     ) -> None:
-        from reassure_pipeline.watch_spark import begin_standing
-
         self._asked = asked
-        self._places = places
-        self._kept = kept
-        self._folder = folder
-        before = kept.load()
+        self._checkpoint = checkpoint
+        self._identity = identity
+        before = checkpoint.load(identity)
         if before is not None:
-            (self._plan, self._standing), self.told = before
+            self.archives: list[ArchiveWatch]
+            self.archives, self.told = before
+            for archive, place in zip(self.archives, places, strict=True):
+                archive.follower.path = place
             return
-        self._plan = self._await_plan(rules)
-        self._standing = None if self._plan is None else begin_standing(self._plan)
-        if self._plan is not None:
-            self._save(self._standing)
+        self.told = 0
+        """How large the journal was when the state was kept that it goes on from."""
+        shares = 0 if asked.spark is None else choose_shares(asked.spark)
+        self.archives = [ArchiveWatch(place, rules, asked.options, shares) for place in places]
+        self._save(0)
 
-    def _await_plan(self, rules: Rules[Any, Any]) -> Any:
-        from reassure_pipeline.watch_spark import begin_plan
+    def _save(self, journal: int) -> None:
+        """Keep the state, where anything is kept."""
+        if self._asked.checkpoint is not None:
+            self._checkpoint.save(self._identity, self.archives, journal)
 
-        asked, ending = self._asked, self._asked.ending
-        while True:
-            plan = begin_plan(self._places, rules, asked.options, str(asked.spark))
-            if plan is not None or ending.is_over():
-                return plan
-            if ending.when_caught_up:
-                find_archives(self._places)  # says what is missing
-            ending.wait(LONGEST_PAUSE_S)
-
-    def _save(self, standing: Any) -> None:
-        self._kept.save((self._plan, standing), standing.journal)
-
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        from reassure_pipeline.watch_spark import run_stream
-
-        if self._plan is not None:
-            ending, master = self._asked.ending, str(self._asked.spark)
-            given = self._plan, self._folder, master, self._standing
-            self._standing = run_stream(*given, teller, ending, self._save, outlet.show)
-
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        from reassure_pipeline.watch_spark import report_stream
-
-        return [] if self._plan is None else report_stream(self._plan, self._standing)
-
-    def stand(self) -> list[Outcome]:
-        from reassure_pipeline.watch_spark import list_outcomes
-
-        if self._plan is not None:
-            return list_outcomes(self._plan, self._standing)
-        return [Outcome(str(p), "waiting", FirstOfEach(), 0, 0, "") for p in self._places]
+    def run(self, journal: Journal, outlet: Outlet) -> None:
+        """Judge until it is to end, on Spark where that was asked for."""
+        master = self._asked.spark
+        watching = LogWatch(
+            self.archives,
+            journal,
+            ending=self._asked.ending,
+            save=lambda: self._save(journal.size),
+            show=outlet.show,
+        )
+        with nullcontext() if master is None else open_spark(master, "reassure audit --follow"):
+            watching.run()
 
 
 def _make_body(
     asked: Asked, profile: str, engine: _Engine, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
-    report = report_watch(profile, engine.report(), strict=asked.options.strict)
+    found_there = [each for each in (a.report() for a in engine.archives) if each is not None]
+    report = report_watch(profile, found_there, strict=asked.options.strict)
     if not asked.named and found is None:
         refuse_foreign(report, profile)
-    outcomes = engine.stand()
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts
-    needs = [*_list_needs(outcomes), *body["needs"]]
+    needs = [*_list_needs(engine.archives), *body["needs"]]
     kinds = {"violations": VIOLATION, "not_followed": NOT_FOLLOWED, "unsettled": UNSETTLED}
+    findings = {archive.name: archive.findings for archive in engine.archives}
     counts = {
         "transactions": body["counts"]["transactions"],
         "partitions": body["counts"]["partitions"],
-        **{name: sum(o.findings.count(kind) for o in outcomes) for name, kind in kinds.items()},
-        "holes": sum(each.holes for each in outcomes),
-        "damaged": sum(each.damaged for each in outcomes),
+        **{n: sum(each.count(kind) for each in findings.values()) for n, kind in kinds.items()},
+        "holes": sum(len(each.follower.holes) for each in engine.archives),
+        "damaged": sum(each.damaged for each in engine.archives),
     }
-    told = {each.name: each for each in outcomes}
+    told = {each.name: each for each in engine.archives}
     for record in body["archives"]:
-        outcome = told[record["path"]]
-        record["state"] = outcome.state
-        record |= {name: outcome.findings.count(kind) for name, kind in kinds.items()}
-        if record["verdict"] == HOLDS and (outcome.lost or outcome.damaged):
+        archive = told[record["path"]]
+        record["state"] = archive.state
+        record |= {name: findings[archive.name].count(kind) for name, kind in kinds.items()}
+        if record["verdict"] == HOLDS and (archive.lost or archive.damaged):
             record["verdict"] = UNKNOWN
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
@@ -327,8 +232,8 @@ def _make_body(
     }
 
 
-def _list_needs(outcomes: Sequence[Outcome]) -> Iterator[str]:
-    for each in outcomes:
+def _list_needs(archives: Sequence[ArchiveWatch]) -> Iterator[str]:
+    for each in archives:
         if each.state == "waiting":
             yield f"{each.name}: no transaction so far"
         if each.lost:

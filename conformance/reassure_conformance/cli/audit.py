@@ -23,8 +23,8 @@ from reassure_conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from reassure_pipeline.archive import Since
-    from reassure_pipeline.budget import Budget
+    from reassure_pipeline.archives.archive import Since
+    from reassure_pipeline.audit.jobs import AuditBudget
 
 _SECONDS: Final = {"s": 1, "min": 60, "h": 3600}
 _THOUSANDS: Final = {"": 1, "k": 1_000, "M": 1_000_000}
@@ -37,7 +37,7 @@ class Begin(click.ParamType["Since"]):
 
     def convert(self, value: Any, param: Any, ctx: Any) -> "Since":
         """Return from when on."""
-        from reassure_pipeline.archive import Since
+        from reassure_pipeline.archives.archive import Since
 
         if not isinstance(value, str):
             return Since(*value)
@@ -55,17 +55,17 @@ class Begin(click.ParamType["Since"]):
         return Since(time_ms=round(time.timestamp() * 1000))
 
 
-class Spending(click.ParamType["Budget"]):
+class Spending(click.ParamType["AuditBudget"]):
     """Seconds, minutes or hours, or a number of transactions."""
 
     name = "spending"
 
-    def convert(self, value: Any, param: Any, ctx: Any) -> "Budget":
+    def convert(self, value: Any, param: Any, ctx: Any) -> "AuditBudget":
         """Return what may be spent."""
-        from reassure_pipeline.budget import Budget
+        from reassure_pipeline.audit.jobs import AuditBudget
 
         if not isinstance(value, str):
-            return Budget(*value)
+            return AuditBudget(*value)
         match = re.fullmatch(r"([0-9]{1,12})(s|min|h|k|M)?", value)
         if match is None or not int(match[1]):
             self.fail(
@@ -73,8 +73,8 @@ class Spending(click.ParamType["Budget"]):
             )
         number, unit = int(match[1]), match[2] or ""
         if unit in _SECONDS:
-            return Budget(seconds=number * _SECONDS[unit])
-        return Budget(transactions=number * _THOUSANDS[unit])
+            return AuditBudget(seconds=number * _SECONDS[unit])
+        return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
 _ONCE: Final = ("parquet", "jobs", "members", "since", "budget", "resume", "at_rest")
@@ -184,7 +184,7 @@ def audit(
     PATH is a file, or a directory of them. With --follow it may come to be later.
     """
     from reassure_conformance.answers.auditing import audit_document, render_audit
-    from reassure_pipeline.budget import NO_BUDGET
+    from reassure_pipeline.audit.jobs import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
     if follow:
@@ -218,7 +218,11 @@ def audit(
 
 
 def _check_spark(
-    spark: str | None, budget: "Budget | None", parquet: Path | None, resume: Path | None, **_: Any
+    spark: str | None,
+    budget: "AuditBudget | None",
+    parquet: Path | None,
+    resume: Path | None,
+    **_: Any,
 ) -> None:
     """Refuse what does not go with Spark, or not without it. Raises UsageError."""
     if parquet is not None and spark is None:

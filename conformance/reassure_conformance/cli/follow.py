@@ -30,19 +30,19 @@ def follow(
     """
     from reassure_conformance.answers.auditing import render_audit
     from reassure_conformance.answers.watching import Asked, watch_document
-    from reassure_pipeline.watch_loop import Ending
-    from reassure_pipeline.watched import Options
+    from reassure_pipeline.audit.passes import Options
+    from reassure_pipeline.watch.loop import Ending
 
     for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s
-    judging = (options[name] for name in ("strict", "min_insync_replicas", "grace_ms", "facts"))
+    names = "min_insync_replicas", "grace_ms", "facts", "strict"
     asked = Asked(
         paths,
         Ending(Event(), until, options["until_caught_up"]),
         options["profile"],
         chosen,
         named=is_given("profile"),
-        options=Options(*judging),
+        options=Options(**{name: options[name] for name in names}),
         checkpoint=options["checkpoint"],
         spark=options["spark"],
     )

@@ -11,7 +11,7 @@ from reassure_conformance.report.display import STYLES, show_text, show_zxid
 from reassure_conformance.report.present import describe_present
 
 if TYPE_CHECKING:
-    from reassure_pipeline.watch_loop import Status
+    from reassure_pipeline.watch.loop import Status
 
 _STATES: Final = {"caught up": "green", "behind": "yellow", "waiting": "dim", "lost": "bold red"}
 _WORDS: Final = {"violation": "violated", "not_followed": "warning", "unsettled": "unknown"}

@@ -8,8 +8,8 @@ from typing import Final
 
 from reassure_judge.protocols import get_observing
 from reassure_lab.soak.checker import Breach
-from reassure_pipeline.audit import audit_paths
-from reassure_pipeline.audit_report import AuditReport
+from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.local import audit_paths
 from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import TOPICS, decode_state
 from reassure_zookeeper.transactions import Create, Error, SetData, Transaction

@@ -49,7 +49,7 @@ from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import Tally, Violation
-from reassure_pipeline.observed import States
+from reassure_pipeline.audit.observed import States
 from reassure_spec.observations import decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,

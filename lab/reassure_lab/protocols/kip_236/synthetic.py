@@ -46,7 +46,7 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_pipeline.collecting import rare_collections
+from reassure_pipeline.audit.jobs import rare_collections
 from reassure_spec import znodes
 from reassure_spec.errors import BadUsage
 from reassure_spec.profiles import DEFAULT_PROFILE

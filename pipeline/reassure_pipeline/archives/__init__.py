@@ -1,0 +1,1 @@
+"""Archives of logs: which files make one history, and where judging of it begins."""

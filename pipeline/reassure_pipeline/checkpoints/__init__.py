@@ -1,0 +1,1 @@
+"""What was judged before: kept on disk, and taken up where all is as it was."""

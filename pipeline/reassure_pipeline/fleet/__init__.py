@@ -1,0 +1,1 @@
+"""What is told beyond verdicts: reassignments, replication, elections, controllers, over time."""

@@ -1,0 +1,1 @@
+"""The audit on Spark, the tables that it leaves, and Spark itself."""

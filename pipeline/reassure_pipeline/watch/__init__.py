@@ -1,0 +1,1 @@
+"""Logs that grow: followed, judged and told as they are written."""

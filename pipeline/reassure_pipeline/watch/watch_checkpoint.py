@@ -1,0 +1,163 @@
+"""What a watch keeps on disk, so that it goes on where it was, whatever ended it.
+
+In the directory of a checkpoint:
+
+* `alerts.ndjson`, the journal: a line for each alert, written and synchronised before anybody else
+  is told. Each alert stands there *exactly once*, however often the watch was killed.
+* `state`: what was judged so far and where reading stands, replaced as a whole from time to time.
+
+What was told after the state was written is found again when the watch goes on from that state: it
+is the same history, so these are the same alerts with the same ids, and the journal has them
+already. A line that was torn when the process or the machine ended is cut off: nobody was told.
+
+The state is kept as everything that is put aside is (`checkpoints.kept_files`): a directory that
+others may write to is refused.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
+
+from reassure_pipeline.checkpoints.kept_files import (
+    Garbled,
+    Identity,
+    NotKept,
+    keep,
+    read_identity,
+    take_up,
+)
+from reassure_pipeline.watch.alerts import Alert
+from reassure_spec.errors import BadConfiguration, BadData
+
+JOURNAL: Final = "alerts.ndjson"
+STATE: Final = "state"
+
+
+class CheckpointRefused(BadConfiguration):
+    """A checkpoint that a watch cannot go on from."""
+
+
+class BadCheckpoint(BadData):
+    """A file of a checkpoint is not what was written there."""
+
+
+Say = Callable[[Alert, bool], None]
+"""Given an alert, and whether it was told before."""
+
+
+def say_nothing(alert: Alert, repeated: bool) -> None:
+    """Tell nobody."""
+
+
+class Journal:
+    """The alerts, each once, in the order in which they were found, and who is told of them.
+
+    From the byte `start` on are those that were told after the state was written that judging goes
+    on from. Raises BadCheckpoint.
+    """
+
+    def __init__(self, path: Path, say: Say = say_nothing, start: int = 0) -> None:
+        self._say = say
+        self._file = path.open("ab")
+        _cut_torn_line(self._file, path)
+        self.size = self._file.tell()
+        """Up to which byte it is written."""
+        self._known = set(_list_ids(path, start))
+
+    def tell(self, alerts: Sequence[Alert]) -> None:
+        """Tell alerts; of those that stand in the journal already it is said that they do."""
+        known = self._known
+        fresh = [alert for alert in alerts if alert.id not in known]
+        if fresh:
+            self.append(fresh)
+        for alert in alerts:
+            self._say(alert, alert.id in known)
+            known.discard(alert.id)
+
+    def append(self, alerts: Iterable[Alert]) -> None:
+        """Write alerts so that they stay there whatever happens next."""
+        self._file.write(b"".join(alert.as_line().encode() + b"\n" for alert in alerts))
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self.size = self._file.tell()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._file.close()
+
+
+def _list_ids(path: Path, start: int) -> Iterator[str]:
+    """Yield the ids of the alerts from a byte on."""
+    with path.open("rb") as file:
+        file.seek(start)
+        for line in file:
+            try:
+                yield str(json.loads(line)["id"])
+            except (ValueError, TypeError, KeyError):
+                raise BadCheckpoint(
+                    f"{path}: a line that begins with {line[:40]!r} is no alert; name a new "
+                    "directory for the checkpoint, and keep this one for what was told"
+                ) from None
+
+
+def _cut_torn_line(file: IO[bytes], path: Path) -> None:
+    """Cut off a last line that was not finished."""
+    whole = file.tell()
+    with path.open("rb") as written:
+        while whole:
+            start = max(0, whole - 65536)
+            written.seek(start)
+            found = written.read(whole - start).rfind(b"\n")
+            if found >= 0:
+                whole = start + found + 1
+                break
+            whole = start
+    file.truncate(whole)
+    file.seek(whole)
+
+
+class WatchCheckpoint:
+    """What one watch keeps in its directory, which is its own meanwhile (`own_directory`)."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._state = directory / STATE
+
+    def read_identity(self) -> dict[str, Any] | None:
+        """Return what the state is of; None where there is no state. Raises CheckpointRefused."""
+        try:
+            found = read_identity(self._state)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        if found is None and (self._directory / JOURNAL).is_file():
+            raise CheckpointRefused(
+                f"{self._directory} has a journal and no state to go on from: name a new directory"
+            )
+        return found
+
+    def load(self, identity: Identity) -> tuple[Any, int] | None:
+        """Return the state, and how large the journal was; None where there is no state.
+
+        Raises CheckpointRefused for a state of something else, and BadCheckpoint.
+        """
+        if self.read_identity() is None:
+            return None
+        try:
+            return take_up(self._state, identity)
+        except Garbled as problem:
+            raise _call_bad(problem) from None
+        except NotKept as other:
+            raise CheckpointRefused(
+                f"{self._directory} is the checkpoint of another watch: {other}; go on as that "
+                "one, or name a new directory, in which judging begins anew"
+            ) from None
+
+    def save(self, identity: Identity, state: Any, journal: int) -> None:
+        """Replace the state as a whole; `journal` is how large the journal is by now."""
+        keep(self._state, identity, state, journal)
+
+
+def _call_bad(problem: Garbled) -> BadCheckpoint:
+    return BadCheckpoint(f"{problem}; name a new directory for the checkpoint")
