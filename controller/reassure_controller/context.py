@@ -396,7 +396,7 @@ _PartitionStep = (
 
 
 def _apply_to_partition(context: Context, step: _PartitionStep, version: int | None) -> None:
-    key = (step.topic, step.partition)
+    key = step.key
     before = context.partitions[key]
     if isinstance(step, CreateReassignment | UpdateReassignment):
         context.note_taken(step)

@@ -1,5 +1,6 @@
 """A small cluster on a chroot of its own: brokers on one client, controllers on one each."""
 
+import functools
 import itertools
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -36,6 +37,19 @@ from reassure_spec.znodes import (
 _numbers = itertools.count()
 
 
+def settling(act: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an act be followed by all that a controller makes of it: the one named by `then`."""
+
+    @functools.wraps(act)
+    def act_and_settle(*arguments: Any, then: Controller | None = None, **options: Any) -> Any:
+        result = act(*arguments, **options)
+        if then is not None:
+            then.drain()
+        return result
+
+    return act_and_settle
+
+
 class Hands:
     """What an administrator does to a cluster, and sees of it, in ZooKeeper."""
 
@@ -47,6 +61,7 @@ class Hands:
         """End the session."""
         stop(self.admin)
 
+    @settling
     def create_topic(
         self, topic: str, partitions: dict[int, tuple[int, ...]], **config: str
     ) -> None:
@@ -56,12 +71,14 @@ class Hands:
             self.admin.create(topic_config_path(topic), encode_config(settings))
         self.admin.create(topic_path(topic), encode_topic(partitions))
 
+    @settling
     def request(
         self, assignments: dict[tuple[str, int], tuple[int, ...]], *, legacy: bool = False
     ) -> str:
         """Ask for a reassignment and return the request's path."""
         return self.request_raw(encode_request(RequestZnode(assignments, legacy)))
 
+    @settling
     def request_raw(self, data: bytes) -> str:
         """Make a request of these bytes and return its path."""
         return str(self.admin.create(f"{REASSIGNMENT_REQUESTS}/request_", data, sequence=True))
@@ -136,26 +153,43 @@ class Cluster(Hands):
         controller.contend()
         return controller
 
+    def begin(
+        self,
+        partitions: dict[int, tuple[int, ...]],
+        readings: Readings | None = None,
+        *,
+        topic: str = "t",
+        **options: Any,
+    ) -> Controller:
+        """Return a controller that has brought the partitions of a topic online."""
+        controller = self.controller(readings, **options)
+        self.create_topic(topic, partitions, then=controller)
+        return controller
+
     def close(self) -> None:
         """End everything."""
         for controller in self.controllers:
             controller.kill()
         super().close()
 
+    @settling
     def die(self, broker: int) -> None:
         """End a broker."""
         self.brokers.pop(broker).stop()
 
+    @settling
     def come(self, broker: int) -> None:
         """Start a broker."""
         self.brokers[broker] = self._broker(broker)
 
+    @settling
     def join(self, topic: str, partition: int, *replicas: int) -> None:
         """Let the leader take replicas into the in-sync set."""
         leader = self.brokers[self.state(topic, partition).leader]
         for replica in replicas:
             assert leader.change_isr(topic, partition, add=replica) == "ok"
 
+    @settling
     def leave(self, topic: str, partition: int, replica: int) -> None:
         """Let the leader take a replica out of the in-sync set."""
         leader = self.brokers[self.state(topic, partition).leader]

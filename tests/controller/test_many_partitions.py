@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from reassure_controller.controller import Controller, StuckError
+from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect
-from reassure_lab.cluster.supervisor import Cluster
+from reassure_controller.jobs import StuckError
+from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_spec.znodes import state_path
 
 MANY = 150
@@ -103,7 +104,7 @@ def test_a_partition_that_never_gets_through_is_named(cluster: Any) -> None:
 @pytest.mark.slow
 def test_three_brokers_move_many_partitions_by_one_request(make_hands: Any, tmp_path: Path) -> None:
     """Live brokers leave what the controller writes to it: no write of a move is refused."""
-    with Cluster.start(tmp_path / "cluster", 3, 1, 1) as processes:
+    with ProcessCluster.start(tmp_path / "cluster", 3, 1, 1) as processes:
         hands = make_hands(processes.zookeeper)
         hands.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
         wait_for(lambda: all(is_in_sync(hands, number) for number in range(MANY)))
