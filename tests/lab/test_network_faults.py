@@ -16,13 +16,14 @@ from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
-from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.broker import Broker
+from reassure_controller.registration import IdTaken
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
-from reassure_lab.node.metadata import Cluster
-from reassure_lab.node.node import Node
+from reassure_lab.node.metadata import ClusterMetadata
+from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
 from reassure_spec.readings import get_profile, override_readings
@@ -66,12 +67,9 @@ def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
 def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> None:
     """A broker that only its controller could not reach learns that it leads when it can."""
     cluster = make_cluster((1, 2))
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
     cluster.transport.unregister(2)
-    cluster.die(1)
-    controller.drain()
+    cluster.die(1, then=controller)
     assert cluster.state("t", 0).leader == 2
     assert not cluster.brokers[2].leads("t", 0)
     cluster.transport.register(2, cluster.brokers[2].handle)
@@ -88,9 +86,7 @@ def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> 
 def test_controller_does_not_write_in_a_session_that_was_not_elected(make_cluster: Any) -> None:
     """A plan that is in hand when the session ends is given up, though nobody else was elected."""
     cluster = make_cluster((1, 2))
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1,)})
-    controller.drain()
+    controller = cluster.begin({0: (1,)})
     cluster.request({("t", 0): (2,)})
     assert controller.drain(max_effects=1).held
     before = cluster.dump("/admin"), cluster.dump("/brokers/topics")
@@ -185,7 +181,7 @@ def test_broker_waits_until_its_former_session_has_ended(make_cluster: Any, tmp_
     """Whoever registers again may find its own session of before: no reason to end."""
     cluster = make_cluster(())
     client = connect(cluster.hosts)
-    node = Node(client, 1, NodeSettings(tmp_path, RULES), patience_s=60)
+    node = BrokerNode(client, 1, NodeSettings(tmp_path, RULES), patience_s=60)
     try:
         path = broker_path(1)
         cluster.admin.delete(path)
@@ -216,7 +212,7 @@ def test_broker_waits_for_its_former_life_as_long_as_that_is_registered(
     settings = NodeSettings(tmp_path, RULES, advertised=("127.0.0.1", 9))
     cluster.admin.ensure_path("/brokers/ids")
     cluster.admin.create(path, encode_broker("127.0.0.1", 9, 0), ephemeral=True)
-    node = Node(client, 1, settings, patience_s=-1.0)
+    node = BrokerNode(client, 1, settings, patience_s=-1.0)
     try:
         node._register_again()
         node._register_from_s = 0.0
@@ -252,4 +248,4 @@ def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.Monkey
 def test_cluster_at_the_root_has_no_chroot() -> None:
     """What brokers observe is of the same cluster as what its transaction log tells."""
     client: Any = SimpleNamespace(chroot="")
-    assert (Cluster(client).chroot, Cluster(client).id) == ("", "/")
+    assert (ClusterMetadata(client).chroot, ClusterMetadata(client).id) == ("", "/")

@@ -20,17 +20,17 @@ from reassure_lab.wire.frames import decode_response, encode_request
 from reassure_lab.wire.listener import WireServer
 from reassure_lab.wire.messages import (
     ApiVersionsRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     FetchRequest,
     FetchResponse,
     ProduceRequest,
     Request,
     Response,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
 )
 
-OBEY = UpdateMetadataRequest(1, 2, 3, (), ())
-OBEYED = UpdateMetadataResponse(ErrorCode.none)
+OBEY = ControlledShutdownRequest(1, 2)
+OBEYED = ControlledShutdownResponse(ErrorCode.none)
 
 
 class Obedient:
@@ -42,7 +42,7 @@ class Obedient:
     def handle(self, request: Request, client_id: str | None) -> Response | None:
         """Answer, wait, fail, or say nothing."""
         match request:
-            case UpdateMetadataRequest():
+            case ControlledShutdownRequest():
                 return OBEYED
             case FetchRequest():
                 self.may_answer.wait(30)
@@ -102,7 +102,10 @@ def frame(content: bytes) -> bytes:
         (struct.pack(">i", 1001), "expected a size of 1 to 1000 bytes, found 1001"),
         (frame(b"x"), "expected a header of at least 8 bytes, found 1"),
         (frame(struct.pack(">hhi", 75, 0, 1)), "found api 75 v0"),
-        (frame(struct.pack(">hhih", 6, 5, 1, -1) + b"abc"), "expected UpdateMetadataRequest v5"),
+        (
+            frame(struct.pack(">hhih", 7, 2, 1, -1) + b"abc"),
+            "expected ControlledShutdownRequest v2",
+        ),
         (encode_request(ProduceRequest(1, 1, ()), 1, None), "could not be carried out"),
         (encode_request(ProduceRequest(-1, 1, ()), 1, None), "could not be carried out"),
     ],
