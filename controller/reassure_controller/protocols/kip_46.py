@@ -14,7 +14,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from typing import TypeVar
 
+from reassure_controller.client import Watch
 from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import (
     CreateTask,
@@ -48,6 +50,8 @@ from reassure_spec.znodes import (
     parse_task_name,
     task_path,
 )
+
+Read = TypeVar("Read")
 
 Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 """Replica lists by partition, in order of partition."""
@@ -147,38 +151,42 @@ def read_options(arguments: Namespace) -> HealingSettings:
 
 def read_records(reader: ClusterReader) -> None:
     """Read who is missed since when."""
-    found = reader.read_below(FAILED_BROKERS, watch=None)
-    reader.context.failed.clear()
-    for name, data in found.items():
-        path = f"{FAILED_BROKERS}/{name}"
-        broker = parse_number(name)
-        try:
-            since_ms = decode_failed_broker(path, data)
-        except BadZnode as bad:
-            reader.rubbish.append((path, bad.reason))
-        else:
-            if broker is None:
-                reader.rubbish.append((path, "not the id of a broker"))
-            else:
-                reader.context.failed[broker] = since_ms
+    reader.context.failed = _read_numbered(
+        reader, FAILED_BROKERS, parse_number, decode_failed_broker, "the id of a broker"
+    )
 
 
 def read_tasks(reader: ClusterReader, *, arm: bool = True) -> None:
     """Read the persisted tasks, where there are any; `arm` puts a watch on their number."""
-    found = reader.read_below(REASSIGNMENT_TASKS, watch=reader.watch if arm else None)
-    reader.context.tasks.clear()
+    watch = reader.watch if arm else None
     reader.context.tasks_unread = False
-    for name, data in found.items():
-        path, number = f"{REASSIGNMENT_TASKS}/{name}", parse_task_name(name)
+    reader.context.tasks = _read_numbered(
+        reader, REASSIGNMENT_TASKS, parse_task_name, decode_task, "the name of a task", watch
+    )
+
+
+def _read_numbered(
+    reader: ClusterReader,
+    root: str,
+    parse: Callable[[str], int | None],
+    decode: Callable[[str, bytes], Read],
+    what: str,
+    watch: Watch | None = None,
+) -> dict[int, Read]:
+    """Return what stands below a path, by number; what is not of the format is rubbish."""
+    found: dict[int, Read] = {}
+    for name, data in reader.read_below(root, watch=watch).items():
+        path, number = f"{root}/{name}", parse(name)
         try:
-            task = decode_task(path, data)
+            content = decode(path, data)
         except BadZnode as bad:
             reader.rubbish.append((path, bad.reason))
         else:
             if number is None:
-                reader.rubbish.append((path, "not the name of a task"))
+                reader.rubbish.append((path, f"not {what}"))
             else:
-                reader.context.tasks[number] = task
+                found[number] = content
+    return found
 
 
 def plan_healing(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
