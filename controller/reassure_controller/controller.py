@@ -28,6 +28,7 @@ from kazoo.protocol.states import EventType, KazooState
 from reassure_controller.agenda import Agenda
 from reassure_controller.client import Client
 from reassure_controller.context import Context
+from reassure_controller.controller_election import Candidate
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
     CreatePartitionState,
@@ -38,7 +39,6 @@ from reassure_controller.effects import (
     Write,
     WriteState,
 )
-from reassure_controller.election import Candidate
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown, find_refused_shutdown
 from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain, list_keys
 from reassure_controller.jobs import Job
