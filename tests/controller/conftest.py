@@ -3,6 +3,7 @@
 import functools
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -13,13 +14,16 @@ from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import OnPoint
 from reassure_controller.direct import DirectClient
+from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import connect, stop
 from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
+    PartitionKey,
     ReassignmentZnode,
+    ReplicaList,
     RequestZnode,
     StateZnode,
     decode_reassignment,
@@ -35,6 +39,14 @@ from reassure_spec.znodes import (
 )
 
 _numbers = itertools.count()
+
+
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
 
 
 def settling(act: Callable[..., Any]) -> Callable[..., Any]:
@@ -194,6 +206,29 @@ class Cluster(Hands):
         """Let the leader take a replica out of the in-sync set."""
         leader = self.brokers[self.state(topic, partition).leader]
         assert leader.change_isr(topic, partition, remove=replica) == "ok"
+
+
+class Told:
+    """What a broker was told of a partition of brokers 1 and 2, where nothing more can be asked."""
+
+    def __init__(self, leader: int, isr: ReplicaList = (1, 2)) -> None:
+        self._state = StateZnode(leader, 3, 1, isr)
+
+    def hosted(self, topic: str, partition: int) -> HostedPartition:
+        """Return the state."""
+        return HostedPartition((1, 2), self._state, 0, 1)
+
+    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def refresh(self, key: PartitionKey) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def find_broker_epoch(self, broker: int) -> int | None:
+        """Say that nobody lives."""
+        return None
 
 
 MakeCluster = Callable[..., Cluster]

@@ -1,8 +1,6 @@
 """Deletion of topics, preferred leaders, and brokers that stop in good order."""
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -25,7 +23,7 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
-from .conftest import Cluster, settling
+from .conftest import Cluster, settling, wait_for
 
 ORDER = [
     "deletion.replica-stopped",
@@ -290,15 +288,6 @@ def test_a_broker_asks_over_the_wire(cluster: Any) -> None:
         finally:
             ended.set()
             working.join()
-
-
-def wait_for(is_so: Callable[[], bool]) -> None:
-    """Return once something is so. Raises TimeoutError."""
-    deadline = time.monotonic() + 20
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it never came about")
-        time.sleep(0.02)
 
 
 @pytest.mark.clause("act.preferred-election")

@@ -13,6 +13,7 @@ import pytest
 from reassure_lab.cluster.processes import Process
 from reassure_lab.cluster.state_file import STATE, DirectoryTaken, NoCluster
 from reassure_lab.cluster.supervisor import MemberFailed, NoMember, ProcessCluster
+from reassure_lab.soak.leftovers import find_processes
 from reassure_spec.errors import BadUsage
 
 
@@ -21,19 +22,6 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster
     """A cluster of one each, for tests that leave it running."""
     with ProcessCluster.start(tmp_path_factory.mktemp("cluster") / "one", 1, 1, 1) as cluster:
         yield cluster
-
-
-def find_processes(directory: Path) -> list[str]:
-    """Return the command lines that name a directory, of every process of this machine."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_text("utf-8", "replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(directory) in command:
-            found.append(command)
-    return found
 
 
 def is_free(address: tuple[str, int]) -> bool:
@@ -54,7 +42,7 @@ def test_nothing_is_left_of_a_cluster(tmp_path: Path) -> None:
         assert len(addresses) == 3
         assert not any(map(is_free, addresses))
         cluster.pause("broker-2")  # one that stands still ends like the others
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
     assert all(map(is_free, addresses))
     assert not any(Path(f"/proc/{one.pid}").exists() for one in members)
@@ -67,7 +55,7 @@ def test_what_is_asked_for_is_kept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broker-1", "log", "zookeeper-1"]
     assert list((tmp_path / "zookeeper-1" / "version-2").glob("log.*")) != []
     assert "was elected with epoch 1" in cluster.get_log("controller-101").read_text("utf-8")
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
 
 
 def test_a_member_is_killed_paused_and_revived(cluster: ProcessCluster) -> None:
@@ -121,7 +109,7 @@ def test_nothing_is_left_of_a_failed_start(tmp_path: Path) -> None:
         ProcessCluster.start(
             tmp_path / "c", 1, 1, 1, controller_options=["--profile", "no-such-profile"]
         )
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -140,7 +128,7 @@ def test_a_cluster_outlives_whoever_started_it(tmp_path: Path) -> None:
     assert [one.alive for one in cluster.members()] == [True, True, True]
     cluster.restart("controller-101")
     cluster.stop()
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 

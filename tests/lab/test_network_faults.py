@@ -3,7 +3,6 @@
 import itertools
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +16,7 @@ from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
 from reassure_controller.broker import Broker
-from reassure_controller.registration import IdTaken
+from reassure_controller.registration import IdTaken, take_id
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed
 from reassure_controller.replication.rules import ReplicationRules
@@ -28,6 +27,8 @@ from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic_path
+
+from ..controller.conftest import wait_for
 
 RULES = ReplicationRules(
     override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000, min_insync_replicas=1
@@ -54,14 +55,6 @@ def begin(zookeeper_server: Any, tmp_path_factory: pytest.TempPathFactory) -> It
             return trial
 
         yield make
-
-
-def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
 
 
 def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> None:
@@ -232,14 +225,14 @@ def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.Monkey
     """A broker that starts while ZooKeeper does not answer tries again for a while."""
     cluster = make_cluster(())
     broker = Broker(connect(cluster.hosts), 1)
-    take, failures = broker._take_id, iter([Indefinite("not connected")])
+    failures = iter([Indefinite("not connected")])
 
-    def fail_first() -> int | None:
+    def fail_first(*arguments: Any) -> int | None:
         for failure in failures:
             raise failure
-        return take()
+        return take_id(*arguments)
 
-    monkeypatch.setattr(broker, "_take_id", fail_first)
+    monkeypatch.setattr("reassure_controller.broker.take_id", fail_first)
     broker.register(patience_s=20)
     assert broker.is_registered
     broker.stop()

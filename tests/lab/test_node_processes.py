@@ -4,8 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -19,8 +18,11 @@ from reassure_lab.admin.verbs import execute, list_active, verify
 from reassure_lab.cluster.overview import Watcher
 from reassure_lab.cluster.supervisor import ClusterMember, ProcessCluster
 from reassure_lab.node.settings import BROKER_PROFILE
+from reassure_lab.soak.leftovers import find_processes
 from reassure_spec.readings import PROFILES, READINGS, field_name
 from reassure_spec.rooms import BROKER, ROOMS
+
+from ..controller.conftest import wait_for
 
 PARTITION = TopicPartition("orders", 0)
 LAG = ("--lag-ms", "2000")
@@ -100,18 +102,10 @@ def in_sync(nodes: Nodes, count: int) -> bool:
     return state.leader > 0 and len(state.isr) == count
 
 
-def wait_for(condition: Callable[[], bool], timeout: float = 60.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
-
-
 def scrape(member: ClusterMember) -> dict[str, float]:
     """Return what a member answers Prometheus: values by name and labels."""
     assert member.metrics is not None
-    with urlopen("http://{}:{}/metrics".format(*member.metrics), timeout=20) as answer:
+    with urlopen("http://{}:{}/metrics".format(*member.metrics), 20) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     return {
         " ".join((sample.name, *(value for _, value in sorted(sample.labels.items())))): (
@@ -120,19 +114,6 @@ def scrape(member: ClusterMember) -> dict[str, float]:
         for family in families
         for sample in family.samples
     }
-
-
-def find_processes(directory: Path) -> list[str]:
-    """Return the command lines that name a directory, of every process of this machine."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_text("utf-8", "replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(directory) in command:
-            found.append(command)
-    return found
 
 
 @pytest.mark.slow
@@ -168,7 +149,7 @@ def test_a_move_outlives_its_controller(make_hands: Any, tmp_path: Path) -> None
         assert nodes.produce(values[20:]) == list(range(20, 30))
         assert nodes.consume(30) == list(enumerate(values))
         check_logs(cluster, first, second.name)
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -230,7 +211,7 @@ def test_an_ensemble_outlives_one_of_its_servers(make_hands: Any, tmp_path: Path
         cluster.kill("zookeeper-1")
         assert nodes.produce([b"b"]) == [1]
         assert nodes.consume(2) == [(0, b"a"), (1, b"b")]
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 

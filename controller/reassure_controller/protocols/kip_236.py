@@ -284,16 +284,16 @@ def plan_request(
     plan = Plan(context, rules)
     path = read.path
     delete = DeleteRequest(point="request.deleted", path=path, version=read.version)
+    targets = request.assignments
     keys = [key for key in sorted(request.assignments) if context.taken.get(key) != read]
     reasons = {
-        key: find_refusal(context, key, target, rules.readings, legacy=request.legacy)
-        for key, target in request.assignments.items()
-        if key in keys
+        key: find_refusal(context, key, targets[key], rules.readings, legacy=request.legacy)
+        for key in keys
     }
     whole = any(reasons.values()) and rules.readings.request_conflict == "whole-request"
     warnings: list[Warn] = []
     for key in keys:
-        target, reason = request.assignments[key], reasons[key]
+        target, reason = targets[key], reasons[key]
         if reason is None and whole:
             reason = "another partition of the request is refused"
         if reason is not None:
