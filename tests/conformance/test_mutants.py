@@ -157,8 +157,8 @@ def test_process_has_mutants_from_its_beginning(tmp_path: Path) -> None:
     """A module is run with the mutants planted, and with its own arguments."""
     (tmp_path / "shown.py").write_text(
         "import sys\n"
-        "from reassure_controller.engine import Engine\n"
-        "print(sys.argv[1:], hasattr(Engine, '_writer'))\n"
+        "from reassure_controller.engine import PlanEngine\n"
+        "print(sys.argv[1:], hasattr(PlanEngine, '_writer'))\n"
     )
     command = start_with(["writes-as-a-client"], [sys.executable, "-m", "shown", "--x", "1"])
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)

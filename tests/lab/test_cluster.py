@@ -118,8 +118,8 @@ def test_a_cluster_outlives_whoever_started_it(tmp_path: Path) -> None:
     directory = tmp_path / "c"
     code = (
         "import os, pathlib, sys\n"
-        "from reassure_lab.cluster.supervisor import Cluster\n"
-        "Cluster.start(pathlib.Path(sys.argv[1]), 1, 1, 1)\n"
+        "from reassure_lab.cluster.supervisor import ProcessCluster\n"
+        "ProcessCluster.start(pathlib.Path(sys.argv[1]), 1, 1, 1)\n"
         "os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(directory)], timeout=120)

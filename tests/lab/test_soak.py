@@ -140,7 +140,7 @@ def test_members_are_started_with_faults_of_their_role() -> None:
 def test_points_are_those_of_effects() -> None:
     """Every point at which a controller may be told to end itself is one that plans have."""
     folder = Path(plan.__file__).parent
-    text = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    text = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
     assert [point for point in POINTS if f'"{point}"' not in text] == []
 
 

@@ -13,6 +13,8 @@ logger = logging.getLogger(__name__)
 class Role:
     """What a replica does for its partition: it leads, or it follows."""
 
+    leader_epoch: int
+
     def end(self) -> None:
         """End it."""
 
