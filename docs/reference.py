@@ -22,7 +22,7 @@ from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.report.document import EXIT_CODES, INTERRUPTED, result_schema
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
-from reassure_controller.tally import Tally, Terms
+from reassure_controller.tally import LabelCounts, TermTimes
 from reassure_lab.__main__ import make_parser
 from reassure_lab.metrics import measures
 from reassure_lab.throttles import RATES, REPLICA_LISTS
@@ -292,12 +292,14 @@ def render_tales() -> str:
 def _list_measured() -> Iterator[Any]:
     """Yield what processes tell Prometheus, asked of a controller and a broker that do nothing."""
     context = SimpleNamespace(partitions={}, epoch=0, requests=())
-    idle: Any = SimpleNamespace(context=context, terms=Terms(), is_active=False, events_waiting=0)
-    client: Any = SimpleNamespace(operations=Tally())
+    idle: Any = SimpleNamespace(
+        context=context, terms=TermTimes(), is_active=False, events_waiting=0
+    )
+    client: Any = SimpleNamespace(operations=LabelCounts())
     yield from measures.measure_controller(idle)
     yield from measures.measure_replicas(())
-    yield from measures.measure_isr(Tally())
-    yield from measures.measure_requests(Tally())
+    yield from measures.measure_isr(LabelCounts())
+    yield from measures.measure_requests(LabelCounts())
     yield from measures.measure_zookeeper(client)
 
 

@@ -18,6 +18,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
+from types import ModuleType
 from typing import Final, get_args
 
 from kazoo.handlers.threading import KazooTimeoutError
@@ -27,7 +28,6 @@ from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.log_lines import Form, Speaker, set_up
-from reassure_controller.protocols.kip_46 import HealingSettings
 from reassure_controller.session import (
     Indefinite,
     OldZooKeeper,
@@ -38,6 +38,8 @@ from reassure_controller.session import (
 )
 from reassure_controller.transport import TcpTransport, Transport, TransportServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
+from reassure_spec.profiles import DEFAULT_PROFILE
+from reassure_spec.protocols import import_parts
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
 
@@ -65,8 +67,16 @@ def make_parser(
     return parser, {"controller": controller, "broker": broker}
 
 
+def list_settable() -> list[ModuleType]:
+    """Return the modules of protocols for which an operator may set something."""
+    modules = import_parts("reassure_controller").values()
+    return [module for module in modules if hasattr(module, "add_options")]
+
+
 def _add_controller_options(controller: argparse.ArgumentParser) -> None:
-    controller.add_argument("--profile", default="kip-236", help="the rules (default: kip-236)")
+    controller.add_argument(
+        "--profile", default=DEFAULT_PROFILE, help=f"the rules (default: {DEFAULT_PROFILE})"
+    )
     controller.add_argument(
         "--reading",
         action="append",
@@ -74,21 +84,8 @@ def _add_controller_options(controller: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUE",
         help="settle one disputed point differently; may be repeated",
     )
-    usual = HealingSettings()
-    controller.add_argument(
-        "--failure-interval",
-        type=int,
-        default=usual.failure_interval_ms,
-        metavar="MS",
-        help="how long a broker is away before it is replaced (profile kip-46)",
-    )
-    controller.add_argument(
-        "--partitions-per-task",
-        type=int,
-        default=usual.partitions_per_task,
-        metavar="N",
-        help="most partitions that one task of healing moves (profile kip-46)",
-    )
+    for module in list_settable():
+        module.add_options(controller)
     controller.add_argument(
         "--crash-at",
         metavar="POINT:N",
@@ -128,7 +125,7 @@ def open_controller(
         transport,
         readings,
         profile=arguments.profile,
-        healing=HealingSettings(arguments.failure_interval, arguments.partitions_per_task),
+        settings=tuple(module.read_options(arguments) for module in list_settable()),
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
     )
     speaker.find_epoch = lambda: controller.epoch

@@ -14,9 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
-
-from kazoo.exceptions import NodeExistsError, NoNodeError
+from typing import TYPE_CHECKING, Final
 
 from reassure_controller.client import Client
 from reassure_controller.log_lines import about
@@ -30,6 +28,7 @@ from reassure_controller.messages import (
     Reply,
     StopReplica,
 )
+from reassure_controller.registration import IdTaken, take_id
 from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import (
@@ -37,30 +36,25 @@ from reassure_controller.session import (
     Operation,
     Refused,
     commit,
-    ensure_roots,
     fetch,
     gather,
     session_id,
     start,
     stop,
 )
-from reassure_controller.tally import Tally
+from reassure_controller.tally import LabelCounts
 from reassure_controller.transport import LocalTransport
-from reassure_spec.errors import BadUsage
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     BadZnode,
     PartitionKey,
     ReplicaList,
     StateZnode,
-    broker_config_path,
     broker_path,
-    decode_broker,
     decode_controller_epoch,
     decode_state,
     decode_topic,
     encode_broker,
-    encode_config,
     encode_state,
     state_path,
     topic_path,
@@ -77,14 +71,6 @@ Replication = Callable[["Broker", int], "Replicas"]
 
 _LOOK_S: Final = 0.05
 """How often one who waits for its id looks whether it is free."""
-
-
-class IdTaken(BadUsage):
-    """Another live session is registered with the broker's id."""
-
-
-class FormerLife(Indefinite):
-    """A session of an earlier life of the broker itself is registered, and will time out."""
 
 
 class Broker:
@@ -117,7 +103,7 @@ class Broker:
         self._replication = replication
         self.replicas: Replicas | None = None
         """Its replicas with their logs, None in a broker without logs."""
-        self.isr_changes = Tally()
+        self.isr_changes = LabelCounts()
         """How often it wrote smaller in-sync sets (`shrinks`), and larger ones (`expands`)."""
         self._session: int | None = None
         self.controller_epoch = 0
@@ -140,7 +126,8 @@ class Broker:
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                self._session = self._take_id()
+                content = encode_broker(*self.address, self._clock_ms(), self._rack)
+                self._session = take_id(self._client, self.broker_id, content)
                 self._begin_to_replicate()
                 break
             except (Indefinite, IdTaken):
@@ -149,48 +136,6 @@ class Broker:
             time.sleep(_LOOK_S)
         if self._transport is not None:
             self._transport.register(self.broker_id, self.handle)
-
-    def _take_id(self) -> int | None:
-        """Register unless another session is; return the session that is registered then.
-
-        The client's session may change meanwhile: then it is not this one, and another try tells.
-        Raises FormerLife, IdTaken, Indefinite.
-        """
-        session = session_id(self._client)
-        config = (broker_config_path(self.broker_id), encode_config({}))
-        path = broker_path(self.broker_id)
-        content = encode_broker(*self.address, self._clock_ms(), self._rack)
-        registration = (path, content, None, True)
-        refused = self._create(config, registration)
-        if isinstance(refused, NoNodeError):  # nobody has made the paths of this cluster yet
-            ensure_roots(self._client)
-            refused = self._create(config, registration)
-        if isinstance(refused, NodeExistsError):  # the broker was here before
-            refused = self._create(registration)
-        if refused is None:
-            return session
-        found = gather([self._client.get_async(path)])[0]
-        if found is None:  # whoever had it has gone meanwhile
-            return self._take_id()
-        data, stat = found
-        if stat.ephemeralOwner == session:
-            return session
-        if self._is_own_address(path, data):
-            raise FormerLife(
-                f"{path}: a former session of this broker has not timed out; it registers then"
-            )
-        raise IdTaken(
-            f"{path}: another session is registered with this id; "
-            "end that broker, or wait until its session has timed out"
-        )
-
-    def _is_own_address(self, path: str, data: bytes) -> bool:
-        """Whether a registration names where this broker listens, so that nobody else can."""
-        try:
-            return decode_broker(path, data) == self.address
-        except BadZnode as bad:
-            log.warning("%s", bad)
-            return False
 
     def _begin_to_replicate(self) -> None:
         """Take up the replicas on disk; one that has registered again waits to be told anew.
@@ -209,17 +154,6 @@ class Broker:
             self.replicas.begin_again(epoch)
             self._hosted.clear()
             self._obeyed.clear()
-
-    def _create(self, *znodes: tuple[Any, ...]) -> Exception | None:
-        """Create znodes in one transaction; return why they could not be, None where they were."""
-        try:
-            commit(self._client, [("create", znode) for znode in znodes])
-        except Refused as refused:
-            if not isinstance(refused.error, NodeExistsError | NoNodeError):
-                raise
-            error: Exception = refused.error
-            return error
-        return None
 
     @property
     def is_registered(self) -> bool:
@@ -266,7 +200,9 @@ class Broker:
         match message:
             case LeaderAndIsr() | StopReplica():
                 with about(topic=message.topic, partition=message.partition):
-                    return Reply(self._obey(message))
+                    if isinstance(message, StopReplica):
+                        return Reply(self._stop_replica(message))
+                    return Reply(self._become(message))
             case ChangeIsr():
                 outcome = self.change_isr(
                     message.topic, message.partition, add=message.add, remove=message.remove
@@ -274,11 +210,6 @@ class Broker:
                 return Reply(outcome)
             case _:
                 return Reply("not-a-request")
-
-    def _obey(self, order: LeaderAndIsr | StopReplica) -> str:
-        if isinstance(order, LeaderAndIsr):
-            return self._become(order)
-        return self._stop_replica(order)
 
     def _refuse(self, controller_epoch: int, broker_epoch: int) -> str:
         """Return why an order is refused: it is of an earlier controller, or for an earlier life.

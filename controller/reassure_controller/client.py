@@ -22,7 +22,7 @@ from kazoo.protocol.serialization import (
     write_string,
 )
 
-from reassure_controller.tally import Tally
+from reassure_controller.tally import LabelCounts
 
 Watch = Callable[[Any], None]
 
@@ -138,7 +138,7 @@ class Client(KazooClient):  # type: ignore[misc]
     """A kazoo client. Paths are those in its chroot."""
 
     def __init__(self, **options: Any) -> None:
-        self.operations = Tally()
+        self.operations = LabelCounts()
         """How often what was asked of ZooKeeper, by Kazoo's name for it."""
         self.below: dict[str, Watch] = {}
         """By path outside of the chroot, who is told of all that happens at it and below it."""

@@ -21,6 +21,7 @@ from reassure_controller.effects import (
     EndDeletion,
     EndPreferred,
     EnterPhase,
+    PartitionEffect,
     Phase,
     RecordFailure,
     RememberMove,
@@ -28,6 +29,7 @@ from reassure_controller.effects import (
     RemoveTask,
     RemoveTopic,
     RequestRead,
+    SendLeaderAndIsr,
     SendStopReplica,
     StartTask,
     Step,
@@ -338,16 +340,9 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             name = path.rpartition("/")[2]
             context.requests = [other for other in context.requests if other != name]
             context.taken = {k: read for k, read in context.taken.items() if read.path != path}
-        case (
-            CreateReassignment()
-            | UpdateReassignment()
-            | DeleteReassignment()
-            | WriteAssigned()
-            | WriteState()
-            | CreatePartitionState()
-            | EnterPhase()
-            | RememberMove()
-        ):
+        case SendLeaderAndIsr() | SendStopReplica():
+            pass  # messages are not remembered
+        case PartitionEffect() | EnterPhase() | RememberMove():
             _apply_to_partition(context, step, version)
         case TranslateEntries(entries=entries) if context.old is not None:
             done = context.old.translated or frozenset()
@@ -380,23 +375,13 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
         case EndPreferred():
             context.preferred = None
         case _:
-            pass  # messages, warnings and foreign znodes are not remembered
+            pass  # warnings and foreign znodes are not remembered
 
 
-_PartitionStep = (
-    CreateReassignment
-    | UpdateReassignment
-    | DeleteReassignment
-    | WriteAssigned
-    | WriteState
-    | CreatePartitionState
-    | EnterPhase
-    | RememberMove
-)
-
-
-def _apply_to_partition(context: Context, step: _PartitionStep, version: int | None) -> None:
-    key = (step.topic, step.partition)
+def _apply_to_partition(
+    context: Context, step: PartitionEffect | EnterPhase | RememberMove, version: int | None
+) -> None:
+    key = step.key
     before = context.partitions[key]
     if isinstance(step, CreateReassignment | UpdateReassignment):
         context.note_taken(step)
@@ -435,4 +420,6 @@ def _apply_to_partition(context: Context, step: _PartitionStep, version: int | N
             after = replace(before, child=child, child_version=-1, phase=Phase.EXPAND)
         case EnterPhase(phase=phase):
             after = replace(before, phase=phase)
+        case _:
+            raise TypeError(f"it is not said what follows from {step}")
     context.put(key, after)

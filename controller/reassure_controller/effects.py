@@ -44,19 +44,29 @@ class RequestRead(NamedTuple):
     """Its version then; -1 for any."""
 
 
+@dataclass(frozen=True, slots=True)
+class _OnPartition:
+    """What is about one partition."""
+
+    key: PartitionKey
+
+    @property
+    def topic(self) -> str:
+        """The partition's topic."""
+        return self.key[0]
+
+    @property
+    def partition(self) -> int:
+        """The partition's number."""
+        return self.key[1]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PartitionEffect:
+class PartitionEffect(_OnPartition):
     """An effect on one partition."""
 
     point: str
     """What is true once the effect has been carried out."""
-    topic: str
-    partition: int
-
-    @property
-    def key(self) -> PartitionKey:
-        """The partition the effect is about."""
-        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,20 +264,16 @@ class EndPreferred:
 
 
 @dataclass(frozen=True, slots=True)
-class EnterPhase:
+class EnterPhase(_OnPartition):
     """Mark: remember how far the partition's reassignment has come; None forgets it."""
 
-    topic: str
-    partition: int
     phase: Phase | None
 
 
 @dataclass(frozen=True, slots=True)
-class RememberMove:
+class RememberMove(_OnPartition):
     """Mark: take a reassignment into memory that nothing records; None forgets it."""
 
-    topic: str
-    partition: int
     target: ReplicaList | None
 
 
@@ -280,19 +286,12 @@ class Warn:
 
 
 @dataclass(frozen=True, slots=True)
-class Recheck:
+class Recheck(_OnPartition):
     """Mark: plan again if the partition's state has another version, or its leader is gone."""
 
-    topic: str
-    partition: int
     version: int
     leader: int | None
     """None: whether the leader is alive does not matter."""
-
-    @property
-    def key(self) -> PartitionKey:
-        """The partition the mark is about."""
-        return self.topic, self.partition
 
 
 @dataclass(frozen=True, slots=True)

@@ -127,7 +127,7 @@ class Uncertain(Indefinite):
         self.effect = effect
 
 
-class Engine:
+class PlanEngine:
     """Carries out plans for one controller during one term."""
 
     def __init__(
@@ -417,7 +417,7 @@ def _standing(request: RequestRead | None) -> list[Operation]:
 def list_keys(step: Step) -> dict[str, object]:
     """Return what a line about a step is found by: its partition and its point, if it has them.
 
-    >>> list_keys(EnterPhase(topic="t", partition=0, phase=Phase.WAIT))
+    >>> list_keys(EnterPhase(("t", 0), Phase.WAIT))
     {'topic': 't', 'partition': 0}
     """
     names = ("topic", "partition", "point")

@@ -8,7 +8,6 @@ connection was lost or did not answer in time, and then only reading again can t
 import re
 import socket
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -32,7 +31,7 @@ from kazoo.retry import KazooRetry
 
 from reassure_controller.client import Client, Read
 from reassure_spec.errors import BadConfiguration
-from reassure_spec.znodes import CONTROLLER_EPOCH, PERSISTENT_ROOTS
+from reassure_spec.znodes import PERSISTENT_ROOTS
 
 TIMEOUT_S: Final = 15.0
 """How long an operation may take before its outcome counts as indefinite."""
@@ -143,22 +142,6 @@ def stop(client: KazooClient) -> None:
         deadline.wait(0.01)
     client.stop()
     client.close()
-
-
-def wait_until_connected(client: KazooClient, timeout_s: float = TIMEOUT_S) -> None:
-    """Return once the client gets answers again. Raises Indefinite when it gets none in time."""
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            gather([client.exists_async(CONTROLLER_EPOCH)])
-        except SessionLost:
-            raise
-        except Indefinite:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.002)
-        else:
-            return
 
 
 def gather(results: Iterable[Any], timeout_s: float = TIMEOUT_S) -> list[Any]:

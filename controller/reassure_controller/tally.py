@@ -5,7 +5,7 @@ import time
 from collections import Counter
 
 
-class Tally:
+class LabelCounts:
     """Counts by label; may be added to by many threads."""
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Tally:
             return sorted(self._counts.items())
 
 
-class Terms:
+class TermTimes:
     """The terms of a controller: how often it was elected, and how long it took to take over."""
 
     def __init__(self) -> None:

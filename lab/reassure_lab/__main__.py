@@ -20,8 +20,8 @@ from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
 from reassure_controller.transport import TcpTransport
-from reassure_lab.node.handover import ControllerDoor
-from reassure_lab.node.node import Node
+from reassure_lab.node.handover import ShutdownHandler
+from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.orders import WireTransport
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
@@ -76,10 +76,10 @@ def run_controller(
     with (
         closing(WireTransport(arguments.id) if wire else TcpTransport()) as transport,
         plain.open_controller(client, arguments, speaker, transport) as controller,
-        WireServer(ControllerDoor(controller)) if wire else nullcontext() as server,
+        WireServer(ShutdownHandler(controller)) if wire else nullcontext() as server,
         _serve_metrics(client, arguments, partial(_measure, controller)) as where,
     ):
-        controller.address = None if server is None else server.address
+        controller.candidate.address = None if server is None else server.address
         plain.say_ready(f"controller {arguments.id}{where}")
         controller.run_forever(until)
 
@@ -100,7 +100,7 @@ def run_broker(
     if arguments.data is None:
         plain.run_broker(client, arguments, speaker, until)
         return
-    node = Node(
+    node = BrokerNode(
         client,
         arguments.id,
         read_node_settings(arguments),

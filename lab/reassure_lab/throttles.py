@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from reassure_spec.znodes import (
-    BROKER_CONFIGS,
     TOPIC_CONFIGS,
     BadZnode,
-    parse_number,
 )
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"
@@ -88,12 +86,6 @@ def find_topic(config: str) -> str | None:
     """
     prefix = f"{TOPIC_CONFIGS}/"
     return config.removeprefix(prefix) if config.startswith(prefix) else None
-
-
-def find_broker(config: str) -> int | None:
-    """Return the broker whose configuration stands at this path, None where it is no broker's."""
-    prefix = f"{BROKER_CONFIGS}/"
-    return parse_number(config.removeprefix(prefix)) if config.startswith(prefix) else None
 
 
 def parse_rate(path: str, config: Mapping[str, str], name: str) -> int | None:

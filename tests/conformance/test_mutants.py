@@ -27,7 +27,7 @@ from reassure_conformance.mutants.exchange import (
     prepare,
 )
 from reassure_controller import engine, plan
-from reassure_controller.engine import Engine
+from reassure_controller.engine import PlanEngine
 from reassure_controller.plan import Plan, shrink
 from reassure_controller.protocols import kip_46
 
@@ -65,10 +65,10 @@ def test_planted_mutant_is_there_for_a_while() -> None:
 def test_what_a_mutant_brings_goes_with_it() -> None:
     """Functions, methods and imports in addition are there as long as the mutant is."""
     with planted(["writes-as-a-broker", "conflict-forced-at-drop"]):
-        assert hasattr(Engine, "_writer")
+        assert hasattr(PlanEngine, "_writer")
         assert hasattr(engine, "encode_broker")
         assert hasattr(engine, "_without_condition")
-    assert not hasattr(Engine, "_writer")
+    assert not hasattr(PlanEngine, "_writer")
     assert not hasattr(engine, "encode_broker")
     assert not hasattr(engine, "_without_condition")
 
@@ -157,8 +157,8 @@ def test_process_has_mutants_from_its_beginning(tmp_path: Path) -> None:
     """A module is run with the mutants planted, and with its own arguments."""
     (tmp_path / "shown.py").write_text(
         "import sys\n"
-        "from reassure_controller.engine import Engine\n"
-        "print(sys.argv[1:], hasattr(Engine, '_writer'))\n"
+        "from reassure_controller.engine import PlanEngine\n"
+        "print(sys.argv[1:], hasattr(PlanEngine, '_writer'))\n"
     )
     command = start_with(["writes-as-a-client"], [sys.executable, "-m", "shown", "--x", "1"])
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=tmp_path)

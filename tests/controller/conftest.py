@@ -1,7 +1,9 @@
 """A small cluster on a chroot of its own: brokers on one client, controllers on one each."""
 
+import functools
 import itertools
 import json
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -12,13 +14,16 @@ from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import OnPoint
 from reassure_controller.direct import DirectClient
+from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import connect, stop
 from reassure_controller.transport import LocalTransport
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
+    PartitionKey,
     ReassignmentZnode,
+    ReplicaList,
     RequestZnode,
     StateZnode,
     decode_reassignment,
@@ -36,6 +41,27 @@ from reassure_spec.znodes import (
 _numbers = itertools.count()
 
 
+def wait_for(condition: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Wait until the condition holds."""
+    deadline = time.monotonic() + timeout_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come about in time"
+        time.sleep(0.02)
+
+
+def settling(act: Callable[..., Any]) -> Callable[..., Any]:
+    """Let an act be followed by all that a controller makes of it: the one named by `then`."""
+
+    @functools.wraps(act)
+    def act_and_settle(*arguments: Any, then: Controller | None = None, **options: Any) -> Any:
+        result = act(*arguments, **options)
+        if then is not None:
+            then.drain()
+        return result
+
+    return act_and_settle
+
+
 class Hands:
     """What an administrator does to a cluster, and sees of it, in ZooKeeper."""
 
@@ -47,6 +73,7 @@ class Hands:
         """End the session."""
         stop(self.admin)
 
+    @settling
     def create_topic(
         self, topic: str, partitions: dict[int, tuple[int, ...]], **config: str
     ) -> None:
@@ -56,12 +83,14 @@ class Hands:
             self.admin.create(topic_config_path(topic), encode_config(settings))
         self.admin.create(topic_path(topic), encode_topic(partitions))
 
+    @settling
     def request(
         self, assignments: dict[tuple[str, int], tuple[int, ...]], *, legacy: bool = False
     ) -> str:
         """Ask for a reassignment and return the request's path."""
         return self.request_raw(encode_request(RequestZnode(assignments, legacy)))
 
+    @settling
     def request_raw(self, data: bytes) -> str:
         """Make a request of these bytes and return its path."""
         return str(self.admin.create(f"{REASSIGNMENT_REQUESTS}/request_", data, sequence=True))
@@ -136,30 +165,70 @@ class Cluster(Hands):
         controller.contend()
         return controller
 
+    def begin(
+        self,
+        partitions: dict[int, tuple[int, ...]],
+        readings: Readings | None = None,
+        *,
+        topic: str = "t",
+        **options: Any,
+    ) -> Controller:
+        """Return a controller that has brought the partitions of a topic online."""
+        controller = self.controller(readings, **options)
+        self.create_topic(topic, partitions, then=controller)
+        return controller
+
     def close(self) -> None:
         """End everything."""
         for controller in self.controllers:
             controller.kill()
         super().close()
 
+    @settling
     def die(self, broker: int) -> None:
         """End a broker."""
         self.brokers.pop(broker).stop()
 
+    @settling
     def come(self, broker: int) -> None:
         """Start a broker."""
         self.brokers[broker] = self._broker(broker)
 
+    @settling
     def join(self, topic: str, partition: int, *replicas: int) -> None:
         """Let the leader take replicas into the in-sync set."""
         leader = self.brokers[self.state(topic, partition).leader]
         for replica in replicas:
             assert leader.change_isr(topic, partition, add=replica) == "ok"
 
+    @settling
     def leave(self, topic: str, partition: int, replica: int) -> None:
         """Let the leader take a replica out of the in-sync set."""
         leader = self.brokers[self.state(topic, partition).leader]
         assert leader.change_isr(topic, partition, remove=replica) == "ok"
+
+
+class Told:
+    """What a broker was told of a partition of brokers 1 and 2, where nothing more can be asked."""
+
+    def __init__(self, leader: int, isr: ReplicaList = (1, 2)) -> None:
+        self._state = StateZnode(leader, 3, 1, isr)
+
+    def hosted(self, topic: str, partition: int) -> HostedPartition:
+        """Return the state."""
+        return HostedPartition((1, 2), self._state, 0, 1)
+
+    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def refresh(self, key: PartitionKey) -> IsrOutcome:
+        """Refuse."""
+        return "refused"
+
+    def find_broker_epoch(self, broker: int) -> int | None:
+        """Say that nobody lives."""
+        return None
 
 
 MakeCluster = Callable[..., Cluster]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import (
     BadMessage,
@@ -15,6 +15,7 @@ from reassure_controller.messages import (
     decode,
     encode,
 )
+from reassure_controller.registration import IdTaken
 from reassure_controller.session import Indefinite, connect
 from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.znodes import (

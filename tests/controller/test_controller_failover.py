@@ -12,7 +12,8 @@ from kazoo.retry import KazooRetry
 
 from reassure_conformance.mutants import planted
 from reassure_controller.client import Client
-from reassure_controller.controller import Controller, StuckError
+from reassure_controller.controller import Controller
+from reassure_controller.jobs import StuckError
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
 from reassure_zookeeper.interruptions import cut_connection, expire_session
@@ -85,8 +86,7 @@ def test_top_survives_a_failover(cluster: Any) -> None:
     """A successor takes top from the child znode and never from the grown assignment."""
     first = cluster.controller()
     cluster.create_topic("t", {0: (1, 2)})
-    cluster.request({("t", 0): (3, 4)})
-    first.drain()
+    cluster.request({("t", 0): (3, 4)}, then=first)
     first.kill()
     second = cluster.controller()
     second.drain()
@@ -102,13 +102,11 @@ def test_new_leader_that_dies_keeps_the_old_replicas_where_they_are_looked_after
     readings = replace(Readings(), move_recheck_before_stop="yes" if looks else "no")
     controller = cluster.controller(readings=readings)
     cluster.create_topic("t", {0: (1, 2)})
-    cluster.request({("t", 0): (3,)})
-    controller.drain()
+    cluster.request({("t", 0): (3,)}, then=controller)
     cluster.join("t", 0, 3)
     while cluster.state("t", 0).leader != 3:
         controller.drain(max_effects=1)
-    cluster.die(3)
-    controller.drain()
+    cluster.die(3, then=controller)
     state = cluster.state("t", 0)
     if looks:
         assert (state.leader, state.isr, cluster.assigned("t", 0)) == (1, (1, 2), (1, 2, 3))
@@ -121,13 +119,10 @@ def test_target_that_a_late_drop_took_out_is_added_again(cluster: Any) -> None:
     """A drop after the expansion takes a new target out, which is then expanded to once more."""
     controller = cluster.controller(readings=replace(Readings(), drop_evaluated="after-expansion"))
     cluster.create_topic("t", {0: (1, 2)})
-    cluster.request({("t", 0): (1, 3)})
-    controller.drain()
-    cluster.request({("t", 0): (1, 4)})
-    controller.drain()
+    cluster.request({("t", 0): (1, 3)}, then=controller)
+    cluster.request({("t", 0): (1, 4)}, then=controller)
     assert cluster.assigned("t", 0) == (1, 2, 4)
-    cluster.join("t", 0, 4)
-    controller.drain()
+    cluster.join("t", 0, 4, then=controller)
     assert (cluster.assigned("t", 0), cluster.child("t", 0)) == ((1, 4), None)
 
 
@@ -165,12 +160,9 @@ def test_zombie_is_stopped_by_the_epoch_check(make_cluster: Any, reckless: bool)
 
 def test_expired_controller_contends_again(cluster: Any) -> None:
     """A controller whose session expired forgets everything and is elected anew."""
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
     expire_session(cluster.server.hosts, controller._client.client_id)
-    cluster.request({("t", 0): (2, 1)})
-    controller.drain()
+    cluster.request({("t", 0): (2, 1)}, then=controller)
     assert (controller.is_active, controller.epoch) == (True, 2)
     assert cluster.assigned("t", 0) == (2, 1)
 
@@ -218,8 +210,7 @@ def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     client.start()
     controller = cluster.controller(client=client)
     cluster.create_topic("t", {0: (1, 2), 1: (1,)})
-    cluster.request({("t", 0): (1, 3)})
-    controller.drain()
+    cluster.request({("t", 0): (1, 3)}, then=controller)
     cut_connection(client)
     cluster.join("t", 0, 3)
     cluster.create_topic("u", {0: (4, 3)})
@@ -232,8 +223,7 @@ def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     assert cluster.assigned("t", 0) == (1, 3)
     assert cluster.assigned("t", 1) == (1, 2)
     assert cluster.state("u", 0).isr == (3,)
-    cluster.request({("t", 0): (3, 1)})
-    controller.drain()
+    cluster.request({("t", 0): (3, 1)}, then=controller)
     assert cluster.assigned("t", 0) == (3, 1)
 
 
@@ -262,11 +252,8 @@ def test_unknown_outcome_is_read_before_it_is_decided(
     from reassure_controller import engine
     from reassure_controller.session import Indefinite, commit
 
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
-    cluster.request({("t", 0): (3, 4)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
+    cluster.request({("t", 0): (3, 4)}, then=controller)
     lost = []
 
     def lose_answers(client: Any, operations: Any) -> Any:

@@ -17,6 +17,8 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
+from .conftest import settling
+
 KEY: Final = ("t", 0)
 OTHER: Final = ("t", 1)
 REPAIRS: Final = {
@@ -45,6 +47,7 @@ def elect(cluster: Any, changes: Mapping[str, str], on_point: OnPoint = lambda _
     return cluster.controller(readings=readings, profile="kafka-42", on_point=on_point)
 
 
+@settling
 def ask(cluster: Any, targets: Targets) -> None:
     """Write the targets into the old znode."""
     content = encode_reassign_partitions([LegacyEntry(key, to) for key, to in targets.items()])
@@ -133,11 +136,9 @@ def test_listener_refuses_what_makes_no_sense(
 ) -> None:
     """An entry that asks for nothing, or for what cannot be, goes; another order is a move."""
     controller = elect(cluster, {})
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    cluster.create_topic("t", {0: (1, 2)}, then=controller)
     before = cluster.state(*KEY)
-    ask(cluster, {KEY: target})
-    controller.drain()
+    ask(cluster, {KEY: target}, then=controller)
     assert read(cluster) is None
     assert cluster.assigned(*KEY) == (left or (1, 2))
     if left is None:
@@ -149,16 +150,13 @@ def test_entries_of_a_deleted_topic_go_and_the_others_stay(cluster: Any) -> None
     """A topic that is deleted in the middle of its move takes its entry along, and no other."""
     controller = elect(cluster, REPAIRS)
     cluster.create_topic("t", {0: (1, 2)})
-    cluster.create_topic("u", {0: (1, 2)})
-    controller.drain()
-    ask(cluster, {KEY: (1, 3), ("u", 0): (1, 3), ("nowhere", 0): (1, 3)})
-    controller.drain()
+    cluster.create_topic("u", {0: (1, 2)}, then=controller)
+    ask(cluster, {KEY: (1, 3), ("u", 0): (1, 3), ("nowhere", 0): (1, 3)}, then=controller)
     assert read(cluster) == {KEY: (1, 3), ("u", 0): (1, 3)}
     cluster.admin.delete(topic_path("t"), recursive=True)
     controller.drain()
     assert read(cluster) == {("u", 0): (1, 3)}
-    cluster.join("u", 0, 3)
-    controller.drain()
+    cluster.join("u", 0, 3, then=controller)
     assert (read(cluster), cluster.assigned("u", 0)) == (None, (1, 3))
 
 
@@ -168,8 +166,7 @@ def test_successor_goes_on_whoever_of_a_target_in_sync_has_died(dead: int, clust
     """A new controller that finds the target in sync ends the move, and elects a live one of it."""
     controller = elect(cluster, {})
     cluster.create_topic("t", {0: (1, 2)})
-    ask(cluster, {KEY: (3, 4)})
-    controller.drain()
+    ask(cluster, {KEY: (3, 4)}, then=controller)
     cluster.join(*KEY, 3, 4)
     controller.drain(max_effects=1)
     assert cluster.state(*KEY).leader == 3
@@ -187,17 +184,13 @@ def test_target_with_a_dead_broker_waits_where_the_reading_says_so(
     """Under `target.dead-replica=wait` the replica is started when its broker comes."""
     controller = elect(cluster, {"target.dead-replica": who})
     cluster.create_topic("t", {0: (1, 2)})
-    cluster.die(3)
-    controller.drain()
-    ask(cluster, {KEY: (1, 3)})
-    controller.drain()
+    cluster.die(3, then=controller)
+    ask(cluster, {KEY: (1, 3)}, then=controller)
     assert read(cluster) == (None if target is None else {KEY: target})
-    cluster.come(3)
-    controller.drain()
+    cluster.come(3, then=controller)
     assert (cluster.brokers[3].hosted(*KEY) is not None) is (who == "wait")
     if who == "wait":
-        cluster.join(*KEY, 3)
-        controller.drain()
+        cluster.join(*KEY, 3, then=controller)
         assert (read(cluster), cluster.assigned(*KEY)) == (None, (1, 3))
 
 
@@ -205,11 +198,9 @@ def test_target_with_a_dead_broker_waits_where_the_reading_says_so(
 def test_any_live_assigned_replica_leads_where_no_other_is_left(cluster: Any) -> None:
     """As written, a replica out of sync is elected where nobody in sync is alive."""
     controller = elect(cluster, {})
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    cluster.create_topic("t", {0: (1, 2)}, then=controller)
     cluster.leave(*KEY, 2)
-    cluster.die(1)
-    controller.drain()
+    cluster.die(1, then=controller)
     assert (cluster.state(*KEY).leader, cluster.state(*KEY).isr) == (2, (2,))
 
 
@@ -218,13 +209,10 @@ def test_another_target_in_flight_is_looked_at_by_nobody(cluster: Any) -> None:
     """What overwrites the entry of a move in flight goes with it."""
     controller = elect(cluster, REPAIRS)
     cluster.create_topic("t", {0: (1, 2)})
-    ask(cluster, {KEY: (1, 3)})
-    controller.drain()
-    ask(cluster, {KEY: (1, 4)})
-    controller.drain()
+    ask(cluster, {KEY: (1, 3)}, then=controller)
+    ask(cluster, {KEY: (1, 4)}, then=controller)
     assert cluster.assigned(*KEY) == (1, 2, 3)
-    cluster.join(*KEY, 3)
-    controller.drain()
+    cluster.join(*KEY, 3, then=controller)
     assert (read(cluster), cluster.assigned(*KEY)) == (None, (1, 3))
 
 
@@ -241,15 +229,11 @@ def test_move_of_a_partition_without_a_leader_begins_when_it_has_one(
     """A partition that was born without brokers is moved once one of them has come."""
     cluster.die(1)
     controller = elect(cluster, READINGS[name])
-    cluster.create_topic("t", {0: (1,)})
-    controller.drain()
-    ask(cluster, {KEY: (2, 1)} if name == "repaired" else {KEY: (2, 3)})
-    controller.drain()
-    cluster.come(1)
-    controller.drain()
+    cluster.create_topic("t", {0: (1,)}, then=controller)
+    ask(cluster, {KEY: (2, 1)} if name == "repaired" else {KEY: (2, 3)}, then=controller)
+    cluster.come(1, then=controller)
     if name == "repaired":  # its target names the dead broker, so that it was refused
         assert read(cluster) is None
         return
-    cluster.join(*KEY, 2, 3)
-    controller.drain()
+    cluster.join(*KEY, 2, 3, then=controller)
     assert (read(cluster), cluster.assigned(*KEY)) == (None, (2, 3))

@@ -40,14 +40,12 @@ def test_originals_are_recorded_where_the_reading_says_so(
     controller = cluster.controller(
         readings=Readings(legacy_original_replicas=who), profile="kip-236-legacy"
     )
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    cluster.create_topic("t", {0: (1, 2)}, then=controller)
     ask(cluster, LegacyEntry(KEY, (2, 3)))
     controller.drain()
     assert read(cluster) == (LegacyEntry(KEY, (2, 3), original),)
     assert cluster.child(*KEY).legacy
-    cluster.join(*KEY, 3)
-    controller.drain()
+    cluster.join(*KEY, 3, then=controller)
     assert read(cluster) is None
     assert cluster.assigned(*KEY) == (2, 3)
 
@@ -61,8 +59,7 @@ def test_entries_that_change_are_taken_up_where_the_reading_says_so(
     controller = cluster.controller(
         readings=Readings(legacy_rewrite=rewrite), profile="kip-236-legacy"
     )
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    cluster.create_topic("t", {0: (1, 2)}, then=controller)
     ask(cluster, LegacyEntry(KEY, (2, 3)))
     controller.drain()
     ask(cluster, LegacyEntry(KEY, (2, 4)))
@@ -95,9 +92,7 @@ def test_successor_ends_where_the_first_would_have(effects: int, cluster: Any) -
 
 def test_nobody_looks_at_the_old_znode_where_it_is_not_asked_for(cluster: Any) -> None:
     """Under a profile without the old znode it is left alone."""
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
     ask(cluster, LegacyEntry(KEY, (2, 3)))
     controller.drain()
     assert read(cluster) == (LegacyEntry(KEY, (2, 3)),)

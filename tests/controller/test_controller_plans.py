@@ -17,14 +17,9 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteState,
 )
-from reassure_controller.plan import (
-    plan_broker_failure,
-    plan_change,
-    plan_failover,
-    plan_new_partitions,
-    plan_request,
-)
-from reassure_controller.protocols.kip_236 import choose_drop
+from reassure_controller.protocols.kip_236 import choose_drop, plan_request
+from reassure_controller.reassignments import plan_change, plan_failover
+from reassure_controller.repairs import plan_repair
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading
@@ -107,8 +102,7 @@ def test_new_request_is_planned_in_order() -> None:
     ]
     assert steps[0] == CreateReassignment(
         point="request.child-written",
-        topic="t",
-        partition=0,
+        key=KEY,
         reassignment=ReassignmentZnode(2, (2, 3)),
         with_parent=True,
         request=READ,
@@ -264,7 +258,7 @@ def test_dead_brokers_are_replaced_and_removed(
     """Elections go by assigned order; followers leave one at a time; the last one stays."""
     live = tuple({1, 2, 3} - dead)
     start = context(assigned, leader=leader, isr=isr, live=live)
-    steps = plan_broker_failure(start, [KEY], Rules())
+    steps = plan_repair(start, [KEY], Rules())
     writes = [step for step in steps if isinstance(step, WriteState)]
     assert [(step.state.leader, step.state.isr) for step in writes] == expected
 
@@ -273,7 +267,7 @@ def test_new_partition_waits_for_a_live_replica() -> None:
     """Without a live replica a partition stays new."""
     start = context((4, 5), live=(1,))
     start.put(KEY, PartitionContext((4, 5)))
-    assert plan_new_partitions(start, [KEY], Rules()) == ()
+    assert plan_repair(start, [KEY], Rules()) == ()
 
 
 @pytest.mark.parametrize(

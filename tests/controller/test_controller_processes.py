@@ -7,8 +7,7 @@ import socketserver
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +18,8 @@ from reassure_controller.crashing import BadCrashPoint, crash_at
 from reassure_controller.messages import ChangeIsr, Reply
 from reassure_controller.transport import TcpTransport
 from reassure_spec.znodes import broker_path, decode_broker
+
+from .conftest import wait_for
 
 
 class Processes:
@@ -60,14 +61,6 @@ def processes(make_cluster: Any) -> Iterator[tuple[Any, Processes]]:
     started = Processes(cluster.hosts)
     yield cluster, started
     started.end()
-
-
-def wait_for(condition: Callable[[], bool], timeout: float = 10.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
 
 
 def test_processes_carry_out_a_reassignment(processes: Any) -> None:
@@ -194,7 +187,7 @@ def test_a_controller_ends_itself_at_a_named_point(processes: Any) -> None:
     assert cluster.child("t", 0) is not None
     assert cluster.assigned("t", 0) == (1,)
     started.start("controller", 101)
-    wait_for(lambda: cluster.assigned("t", 0) == (1, 2), timeout=20)
+    wait_for(lambda: cluster.assigned("t", 0) == (1, 2), 20)
 
 
 @pytest.mark.parametrize("text", ["", "request.child-written", ":1", "a:0", "a:-1", "a:x"])

@@ -1,14 +1,12 @@
 """Deletion of topics, preferred leaders, and brokers that stop in good order."""
 
 import threading
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from reassure_controller.elections import Shutdown
-from reassure_lab.node.handover import ControllerDoor, ask_to_stop
+from reassure_lab.node.handover import ShutdownHandler, ask_to_stop
 from reassure_lab.wire.listener import WireServer
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
@@ -25,7 +23,7 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
-from .conftest import Cluster, MakeCluster
+from .conftest import Cluster, settling, wait_for
 
 ORDER = [
     "deletion.replica-stopped",
@@ -50,9 +48,20 @@ def is_gone(cluster: Cluster, topic: str = "orders") -> bool:
     return all(cluster.admin.exists(path) is None for path in paths)
 
 
+@settling
 def ask(cluster: Cluster, topic: str = "orders") -> None:
     """Ask for a topic to be deleted."""
     cluster.admin.create(deleted_topic_path(topic))
+
+
+def begin(cluster: Cluster, *, asked: bool = False) -> Any:
+    """Return a controller that has seen the topic; `asked`: and is asked to delete it."""
+    controller = cluster.controller()
+    make_topic(cluster)
+    controller.drain()
+    if asked:
+        ask(cluster)
+    return controller
 
 
 def run_to_end(controller: Any) -> list[str]:
@@ -66,26 +75,18 @@ def run_to_end(controller: Any) -> list[str]:
         controller.drain(max_effects=1)
 
 
-def test_a_deletion_goes_step_by_step(make_cluster: MakeCluster) -> None:
+def test_a_deletion_goes_step_by_step(cluster: Any) -> None:
     """Replicas stop, delete their logs and answer; then topic, settings and request go."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    ask(cluster)
+    controller = begin(cluster, asked=True)
     assert run_to_end(controller) == ORDER
     assert is_gone(cluster)
     assert all(cluster.brokers[one].hosted("orders", 0) is None for one in (1, 2))
 
 
 @pytest.mark.parametrize("effects", range(len(ORDER)))
-def test_the_next_controller_ends_a_deletion(make_cluster: MakeCluster, effects: int) -> None:
+def test_the_next_controller_ends_a_deletion(cluster: Any, effects: int) -> None:
     """Wherever a controller dies in a deletion, the next one carries it to its end."""
-    cluster = make_cluster()
-    first = cluster.controller()
-    make_topic(cluster)
-    first.drain()
-    ask(cluster)
+    first = begin(cluster, asked=True)
     assert first.drain(max_effects=effects).held
     first.kill()
     second = cluster.controller()
@@ -94,30 +95,21 @@ def test_the_next_controller_ends_a_deletion(make_cluster: MakeCluster, effects:
     assert cluster.admin.get_children(DELETED_TOPICS) == []
 
 
-def test_a_deletion_waits_for_a_broker(make_cluster: MakeCluster) -> None:
+def test_a_deletion_waits_for_a_broker(cluster: Any) -> None:
     """While a broker with a replica is down nothing is done; when it is back the topic goes."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    cluster.die(2)
-    controller.drain()
+    controller = begin(cluster)
+    cluster.die(2, then=controller)
     before = cluster.state("orders", 0)
     ask(cluster)
     assert controller.drain().effects_done == 0
     assert cluster.state("orders", 0) == before
-    cluster.come(2)
-    controller.drain()
+    cluster.come(2, then=controller)
     assert is_gone(cluster)
 
 
-def test_a_partition_added_under_a_deletion_goes_with_it(make_cluster: MakeCluster) -> None:
+def test_a_partition_added_under_a_deletion_goes_with_it(cluster: Any) -> None:
     """Whoever has been told of one partition is told at once of another that is added then."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    ask(cluster)
+    controller = begin(cluster, asked=True)
     controller.drain(max_effects=ORDER.index("deletion.topic-removed"))
     path = topic_path("orders")
     cluster.admin.set(path, replace_assigned(cluster.admin.get(path)[0], 1, (1,)))
@@ -125,16 +117,11 @@ def test_a_partition_added_under_a_deletion_goes_with_it(make_cluster: MakeClust
     assert is_gone(cluster)
 
 
-def test_nobody_is_elected_in_a_topic_that_waits_to_be_deleted(make_cluster: MakeCluster) -> None:
+def test_nobody_is_elected_in_a_topic_that_waits_to_be_deleted(cluster: Any) -> None:
     """A topic whose deletion waits for a broker is left alone, by the next controller as well."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    ask(cluster)
+    controller = begin(cluster, asked=True)
     controller.drain(max_effects=2)
-    cluster.die(2)
-    controller.drain()
+    cluster.die(2, then=controller)
     stopped = cluster.state("orders", 0)
     assert stopped.leader == NO_LEADER and stopped.isr == (2,)
     controller.kill()
@@ -142,55 +129,38 @@ def test_nobody_is_elected_in_a_topic_that_waits_to_be_deleted(make_cluster: Mak
     second.drain()
     assert cluster.state("orders", 0) == stopped
     assert cluster.brokers[1].hosted("orders", 0) is None
-    cluster.come(2)
-    second.drain()
+    cluster.come(2, then=second)
     assert is_gone(cluster)
 
 
-def test_a_deletion_waits_for_a_reassignment(make_cluster: MakeCluster) -> None:
+def test_a_deletion_waits_for_a_reassignment(cluster: Any) -> None:
     """A reassignment in flight is ended first, and no other one of the topic begins."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    cluster.create_topic("orders", {0: (1, 2), 1: (1, 2)})
-    controller.drain()
-    cluster.request({("orders", 0): (1, 3)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2), 1: (1, 2)}, topic="orders")
+    cluster.request({("orders", 0): (1, 3)}, then=controller)
     ask(cluster)
-    cluster.request({("orders", 1): (1, 3)})
-    controller.drain()
+    cluster.request({("orders", 1): (1, 3)}, then=controller)
     assert cluster.child("orders", 0) is not None
     assert cluster.child("orders", 1) is None and cluster.requests() == []
-    cluster.join("orders", 0, 3)
-    controller.drain()
+    cluster.join("orders", 0, 3, then=controller)
     assert is_gone(cluster) and cluster.reassigning() == []
 
 
-def test_a_replica_that_did_not_answer_is_told_again(make_cluster: MakeCluster) -> None:
+def test_a_replica_that_did_not_answer_is_told_again(cluster: Any) -> None:
     """The topic stays until each replica has answered; a life of its broker later it is asked."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
+    controller = begin(cluster)
     cluster.transport.unregister(2)
-    ask(cluster)
-    controller.drain()
+    ask(cluster, then=controller)
     assert cluster.admin.exists(topic_path("orders")) is not None
-    cluster.die(2)
-    controller.drain()
-    cluster.come(2)
-    controller.drain()
+    cluster.die(2, then=controller)
+    cluster.come(2, then=controller)
     assert is_gone(cluster)
 
 
 def test_partitions_that_are_added_meanwhile_are_deleted_as_well(
-    make_cluster: MakeCluster,
+    cluster: Any,
 ) -> None:
     """What is added while a topic is to be deleted is never started, and its replicas are told."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    ask(cluster)
+    controller = begin(cluster, asked=True)
     assert controller.drain(max_effects=4).held
     cluster.admin.set(topic_path("orders"), encode_topic({0: (1, 2), 1: (3,)}))
     controller.drain()
@@ -198,13 +168,9 @@ def test_partitions_that_are_added_meanwhile_are_deleted_as_well(
     assert cluster.brokers[3].hosted("orders", 1) is None
 
 
-def test_a_deletion_that_is_taken_back_leaves_the_topic(make_cluster: MakeCluster) -> None:
+def test_a_deletion_that_is_taken_back_leaves_the_topic(cluster: Any) -> None:
     """Where the client takes its request back the partition gets a leader again."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
-    ask(cluster)
+    controller = begin(cluster, asked=True)
     assert controller.drain(max_effects=2).held
     cluster.admin.delete(deleted_topic_path("orders"))
     controller.drain()
@@ -213,64 +179,47 @@ def test_a_deletion_that_is_taken_back_leaves_the_topic(make_cluster: MakeCluste
     assert state.leader == 2 and cluster.brokers[2].leads("orders", 0)
 
 
-def test_the_deletion_of_no_topic_is_removed(make_cluster: MakeCluster) -> None:
+def test_the_deletion_of_no_topic_is_removed(cluster: Any) -> None:
     """What asks for a topic that there is not goes, with settings that were left behind."""
-    cluster = make_cluster()
     controller = cluster.controller()
     controller.drain()
     cluster.admin.create(topic_config_path("orders"), b'{"version":1,"config":{}}')
-    ask(cluster)
-    controller.drain()
+    ask(cluster, then=controller)
     assert is_gone(cluster)
 
 
-def test_a_topic_can_be_made_anew(make_cluster: MakeCluster) -> None:
+def test_a_topic_can_be_made_anew(cluster: Any) -> None:
     """A topic of the same name begins from nothing after a deletion."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
+    controller = begin(cluster, asked=True)
     controller.drain()
-    ask(cluster)
-    controller.drain()
-    cluster.create_topic("orders", {0: (2, 3)})
-    controller.drain()
+    cluster.create_topic("orders", {0: (2, 3)}, then=controller)
     state = cluster.state("orders", 0)
     assert (state.leader, state.leader_epoch, state.isr) == (2, 0, (2, 3))
 
 
+@settling
 def prefer(cluster: Cluster, *partitions: tuple[str, int]) -> None:
     """Ask for preferred leaders."""
     cluster.admin.create(PREFERRED_ELECTION, encode_preferred_election(partitions))
 
 
-def test_preferred_leaders_are_elected(make_cluster: MakeCluster) -> None:
+def test_preferred_leaders_are_elected(cluster: Any) -> None:
     """The first assigned replica leads where it is in sync; elsewhere nothing changes."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    cluster.create_topic("orders", {0: (1, 2), 1: (1, 3)})
-    controller.drain()
-    cluster.die(1)
-    controller.drain()
-    cluster.come(1)
-    controller.drain()
+    controller = cluster.begin({0: (1, 2), 1: (1, 3)}, topic="orders")
+    cluster.die(1, then=controller)
+    cluster.come(1, then=controller)
     cluster.join("orders", 0, 1)
-    prefer(cluster, ("orders", 0), ("orders", 1), ("nowhere", 0))
-    controller.drain()
+    prefer(cluster, ("orders", 0), ("orders", 1), ("nowhere", 0), then=controller)
     assert cluster.state("orders", 0).leader == 1 and cluster.brokers[1].leads("orders", 0)
     assert cluster.state("orders", 1).leader == 3
     assert cluster.admin.exists(PREFERRED_ELECTION) is None
 
 
-def test_the_next_controller_holds_the_preferred_election(make_cluster: MakeCluster) -> None:
+def test_the_next_controller_holds_the_preferred_election(cluster: Any) -> None:
     """What was asked of a controller that died is found by the next one, and what is bad goes."""
-    cluster = make_cluster()
-    first = cluster.controller()
-    make_topic(cluster)
-    first.drain()
-    cluster.die(1)
-    first.drain()
-    cluster.come(1)
-    first.drain()
+    first = begin(cluster)
+    cluster.die(1, then=first)
+    cluster.come(1, then=first)
     cluster.join("orders", 0, 1)
     prefer(cluster, ("orders", 0))
     assert first.drain(max_effects=0).next_point == "preferred.leader-elected"
@@ -293,12 +242,9 @@ def shut_down(cluster: Cluster, controller: Any, broker: int) -> Shutdown:
     return asked
 
 
-def test_brokers_that_stop_hand_over(make_cluster: MakeCluster) -> None:
+def test_brokers_that_stop_hand_over(cluster: Any) -> None:
     """Three brokers stop in turn: they leave the in-sync set, and the last one keeps leading."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    cluster.create_topic("orders", {0: (1, 2, 3)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2, 3)}, topic="orders")
     assert shut_down(cluster, controller, 3).remaining == ()
     assert cluster.state("orders", 0).isr == (1, 2)
     assert shut_down(cluster, controller, 1).remaining == ()
@@ -308,12 +254,9 @@ def test_brokers_that_stop_hand_over(make_cluster: MakeCluster) -> None:
     assert cluster.state("orders", 0).leader == 2
 
 
-def test_an_earlier_life_is_not_heard(make_cluster: MakeCluster) -> None:
+def test_an_earlier_life_is_not_heard(cluster: Any) -> None:
     """Who asks for an earlier life of a broker, or of no controller, is refused."""
-    cluster = make_cluster()
-    controller = cluster.controller()
-    make_topic(cluster)
-    controller.drain()
+    controller = begin(cluster)
     before = cluster.admin.get(state_path("orders", 0))[0]
     stale, strange = controller.shut_down(1, 1), controller.shut_down(99, 1)
     controller.drain()
@@ -325,13 +268,12 @@ def test_an_earlier_life_is_not_heard(make_cluster: MakeCluster) -> None:
     assert late.error == "NOT_CONTROLLER"
 
 
-def test_a_broker_asks_over_the_wire(make_cluster: MakeCluster) -> None:
+def test_a_broker_asks_over_the_wire(cluster: Any) -> None:
     """A broker finds the controller by `/controller` and asks in Kafka's own format."""
-    cluster = make_cluster()
     controller = cluster.controller()
     controller.resign()
-    with WireServer(ControllerDoor(controller)) as server:
-        controller.address = server.address
+    with WireServer(ShutdownHandler(controller)) as server:
+        controller.candidate.address = server.address
         ended = threading.Event()
         working = threading.Thread(target=controller.run_forever, args=(ended,))
         working.start()
@@ -348,30 +290,16 @@ def test_a_broker_asks_over_the_wire(make_cluster: MakeCluster) -> None:
             working.join()
 
 
-def wait_for(is_so: Callable[[], bool]) -> None:
-    """Return once something is so. Raises TimeoutError."""
-    deadline = time.monotonic() + 20
-    while not is_so():
-        if time.monotonic() > deadline:
-            raise TimeoutError("it never came about")
-        time.sleep(0.02)
-
-
 @pytest.mark.clause("act.preferred-election")
 @pytest.mark.parametrize("value", ["asked", "automatic"])
 def test_preferred_leader_comes_back_unasked(cluster: Any, value: str) -> None:
     """Where the reading says automatic the first assigned replica leads again once in sync."""
     readings = override_readings(get_profile("kip-236"), {"election.preferred": value})
-    controller = cluster.controller(readings=readings)
-    cluster.create_topic("orders", {0: (1, 2)})
-    controller.drain()
-    cluster.die(1)
-    controller.drain()
-    cluster.come(1)
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)}, topic="orders", readings=readings)
+    cluster.die(1, then=controller)
+    cluster.come(1, then=controller)
     assert cluster.state("orders", 0).leader == 2
-    cluster.join("orders", 0, 1)
-    controller.drain()
+    cluster.join("orders", 0, 1, then=controller)
     assert cluster.state("orders", 0).leader == (1 if value == "automatic" else 2)
 
 
@@ -379,11 +307,8 @@ def test_preferred_leader_comes_back_unasked(cluster: Any, value: str) -> None:
 def test_broker_that_stops_is_not_given_leadership(cluster: Any, value: str) -> None:
     """Who has handed over and is in sync once more before it ends does not lead again."""
     readings = override_readings(get_profile("kip-236"), {"election.preferred": value})
-    controller = cluster.controller(readings=readings)
-    cluster.create_topic("orders", {0: (1, 2)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)}, topic="orders", readings=readings)
     assert shut_down(cluster, controller, 1).remaining == ()
     cluster.join("orders", 0, 1)
-    prefer(cluster, ("orders", 0))
-    controller.drain()
+    prefer(cluster, ("orders", 0), then=controller)
     assert (cluster.state("orders", 0).leader, cluster.state("orders", 0).isr) == (2, (2, 1))

@@ -34,10 +34,8 @@ def _set(cluster: Any, path: str, value: str | None) -> None:
 
 def _lose_leader(cluster: Any, controller: Controller) -> None:
     """Let the last in-sync replica of orders-0 die beside one that is not in sync."""
-    cluster.create_topic("orders", {0: (1, 2)})
-    controller.drain()
-    cluster.leave("orders", 0, 2)
-    controller.drain()
+    cluster.create_topic("orders", {0: (1, 2)}, then=controller)
+    cluster.leave("orders", 0, 2, then=controller)
     cluster.die(1)
 
 
@@ -96,11 +94,9 @@ def test_forbidding_it_undoes_nothing(cluster: Any) -> None:
     _set(cluster, topic_config_path("orders"), "true")
     _lose_leader(cluster, controller)
     controller.drain()
-    cluster.come(1)
-    controller.drain()
+    cluster.come(1, then=controller)
     _set(cluster, topic_config_path("orders"), "false")
-    cluster.die(2)
-    controller.drain()
+    cluster.die(2, then=controller)
     assert _led(cluster) == (-1, (2,))
 
 
@@ -108,15 +104,10 @@ def test_forbidding_it_undoes_nothing(cluster: Any) -> None:
 @pytest.mark.parametrize("path", [DEFAULT_BROKER_CONFIG, topic_config_path("orders")])
 def test_drop_that_waited_is_carried_out_once_somebody_may_lead(path: str, cluster: Any) -> None:
     """A change that came while nobody in sync was alive goes on with the leader by the settings."""
-    controller = cluster.controller()
-    cluster.create_topic("orders", {0: (1,)})
-    controller.drain()
-    cluster.request({("orders", 0): (3,)})
-    controller.drain()
-    cluster.die(1)
-    controller.drain()
-    cluster.request({("orders", 0): (1,)})
-    controller.drain()
+    controller = cluster.begin({0: (1,)}, topic="orders")
+    cluster.request({("orders", 0): (3,)}, then=controller)
+    cluster.die(1, then=controller)
+    cluster.request({("orders", 0): (1,)}, then=controller)
     assert (_led(cluster), cluster.assigned("orders", 0)) == ((-1, (1,)), (1, 3))
     version = _count_written(cluster)
     _set(cluster, path, "true")
@@ -131,11 +122,8 @@ def test_move_is_complete_once_its_target_is_led_uncleanly(cluster: Any) -> None
     """Who is elected when the last one in sync dies is in sync: nobody else has to say so."""
     controller = cluster.controller()
     _set(cluster, topic_config_path("orders"), "true")
-    cluster.create_topic("orders", {0: (1,)})
-    controller.drain()
-    cluster.request({("orders", 0): (3,)})
-    controller.drain()
-    cluster.die(1)
-    controller.drain()
+    cluster.create_topic("orders", {0: (1,)}, then=controller)
+    cluster.request({("orders", 0): (3,)}, then=controller)
+    cluster.die(1, then=controller)
     assert (_led(cluster), cluster.assigned("orders", 0)) == ((3, (3,)), (3,))
     assert cluster.child("orders", 0) is None

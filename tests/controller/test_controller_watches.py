@@ -53,25 +53,22 @@ def test_watches_are_counted_at_the_server(make_cluster: Any) -> None:
 
 
 @pytest.mark.clause("legacy.watch.one-more")
-def test_watches_do_not_grow_with_what_is_watched(make_cluster: Any) -> None:
+def test_watches_do_not_grow_with_what_is_watched(cluster: Any) -> None:
     """However many topics, partitions and reassignments in flight: the watches are the same."""
-    cluster = make_cluster()
     controller = cluster.controller()
     controller.drain()
     idle, watched = count_watches(cluster.hosts), list_watched(cluster.hosts)
     for topic in ("t", "u"):
         cluster.create_topic(topic, dict.fromkeys(range(PARTITIONS), (1, 2)))
-        cluster.request({(topic, number): (2, 3) for number in range(PARTITIONS)})
-        controller.drain()
+        cluster.request({(topic, number): (2, 3) for number in range(PARTITIONS)}, then=controller)
         assert all(cluster.child(topic, number) for number in range(PARTITIONS))
         assert count_watches(cluster.hosts) == idle
         assert list_watched(cluster.hosts) == watched
 
 
 @pytest.mark.clause("legacy.watch.one-more")
-def test_old_znode_needs_one_watch(make_cluster: Any) -> None:
+def test_old_znode_needs_one_watch(cluster: Any) -> None:
     """Whoever looks after the old znode watches it, there or not, and nothing else more."""
-    cluster = make_cluster()
     cluster.create_topic("t", dict.fromkeys(range(PARTITIONS), (1, 2)))
     plain = cluster.controller()
     plain.drain()
@@ -91,8 +88,7 @@ def count_operations(cluster: Any, partitions: int) -> Counter[str]:
     """Return what a controller asks ZooKeeper for to move partitions in one request, by kind."""
     controller, counts = cluster.controller(), Counter[str]()
     topic = f"t{partitions}"
-    cluster.create_topic(topic, dict.fromkeys(range(partitions), (1, 2)))
-    controller.drain()
+    cluster.create_topic(topic, dict.fromkeys(range(partitions), (1, 2)), then=controller)
     client = controller._client
     call = client._call
 
@@ -103,8 +99,7 @@ def count_operations(cluster: Any, partitions: int) -> Counter[str]:
         return call(request, result)
 
     client._call = note
-    cluster.request({(topic, number): (1, 3) for number in range(partitions)})
-    controller.drain()
+    cluster.request({(topic, number): (1, 3) for number in range(partitions)}, then=controller)
     for number in range(partitions):
         cluster.join(topic, number, 3)
     controller.drain()
@@ -113,9 +108,8 @@ def count_operations(cluster: Any, partitions: int) -> Counter[str]:
     return counts
 
 
-def test_a_reassignment_costs_its_writes_and_one_read(make_cluster: Any) -> None:
+def test_a_reassignment_costs_its_writes_and_one_read(cluster: Any) -> None:
     """Each further partition costs seven writes, and a read of the state its leader has changed."""
-    cluster = make_cluster()
     few, many = count_operations(cluster, 3), count_operations(cluster, PARTITIONS)
     writes = ("child", "assigned", "epoch", "epoch again", "in-sync set", "target", "child gone")
     more = PARTITIONS - 3

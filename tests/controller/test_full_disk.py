@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from reassure_controller.replication.clock import VirtualClock
-from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.leading import Leadership
 from reassure_controller.replication.messages import Produce, Produced, Response
@@ -21,7 +20,9 @@ from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import DiskFailed, WriteRefused
 from reassure_controller.storage.records import Record, check_produced, decode, encode
 from reassure_spec.observations import decode_observation
-from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
+from reassure_spec.znodes import PartitionKey
+
+from .conftest import Told
 
 KEY, OTHER = ("t", 0), ("t", 1)
 CHECKPOINT = "replication-offset-checkpoint"
@@ -71,26 +72,6 @@ def small(tmp_path: Path) -> Iterator[SmallDisk]:
         subprocess.run(["umount", "--lazy", str(tmp_path)], check=True)
 
 
-class Told:
-    """What the broker was told: it leads, alone in sync."""
-
-    def hosted(self, topic: str, partition: int) -> HostedPartition:
-        """Return the state."""
-        return HostedPartition((1, 2), StateZnode(1, 3, 1, (1,)), 0, 1)
-
-    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
-        """Refuse."""
-        return "refused"
-
-    def refresh(self, key: PartitionKey) -> IsrOutcome:
-        """Refuse."""
-        return "refused"
-
-    def find_broker_epoch(self, broker: int) -> int | None:
-        """Say that nobody lives."""
-        return None
-
-
 class Alone:
     """A broker that leads t-0 with nobody else in sync; its clock; what it answered."""
 
@@ -98,7 +79,9 @@ class Alone:
         self.clock = VirtualClock(10**6)
         self.disk = LogDirectory(path / "logs", 1, "c", segment_bytes=segment_bytes)
         observer = Observer(path / "said", 1, 1)
-        self.replicas = Replicas(1, 9, Told(), self.disk, self.clock, observer, ReplicationRules())
+        self.replicas = Replicas(
+            1, 9, Told(1, (1,)), self.disk, self.clock, observer, ReplicationRules()
+        )
         self.kept: list[bytes] = []
         self._numbers = itertools.count()
 

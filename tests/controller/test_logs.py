@@ -68,11 +68,8 @@ def test_an_exception_is_one_line(stream: io.StringIO) -> None:
 
 def test_steps_of_a_plan_are_logged_with_their_points(cluster: Any, stream: io.StringIO) -> None:
     """Each effect of a reassignment says once which partition it is about, and at which point."""
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
-    cluster.request({("t", 0): (1, 3)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
+    cluster.request({("t", 0): (1, 3)}, then=controller)
     cluster.join("t", 0, 3)
     done = controller.drain()
     assert done.idle

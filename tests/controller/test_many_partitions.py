@@ -1,17 +1,18 @@
 """Requests for many partitions: each partition is carried on with for itself."""
 
-import time
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_controller.controller import Controller, StuckError
+from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect
-from reassure_lab.cluster.supervisor import Cluster
+from reassure_controller.jobs import StuckError
+from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_spec.znodes import state_path
+
+from .conftest import wait_for
 
 MANY = 150
 """More partitions than one piece of work may be planned again in vain."""
@@ -22,14 +23,6 @@ def find_partition(controller: Controller) -> int:
     """Return the number of the partition that the next effect is about."""
     assert isinstance(controller.next_effect, PartitionEffect)
     return controller.next_effect.partition
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + 120
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.2)
 
 
 def is_in_sync(hands: Any, number: int) -> bool:
@@ -103,13 +96,13 @@ def test_a_partition_that_never_gets_through_is_named(cluster: Any) -> None:
 @pytest.mark.slow
 def test_three_brokers_move_many_partitions_by_one_request(make_hands: Any, tmp_path: Path) -> None:
     """Live brokers leave what the controller writes to it: no write of a move is refused."""
-    with Cluster.start(tmp_path / "cluster", 3, 1, 1) as processes:
+    with ProcessCluster.start(tmp_path / "cluster", 3, 1, 1) as processes:
         hands = make_hands(processes.zookeeper)
         hands.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
-        wait_for(lambda: all(is_in_sync(hands, number) for number in range(MANY)))
+        wait_for(lambda: all(is_in_sync(hands, number) for number in range(MANY)), 120)
         versions = [hands.admin.get(state_path("t", number))[1].version for number in range(MANY)]
         hands.request(dict.fromkeys((("t", number) for number in range(MANY)), TARGET))
-        wait_for(lambda: not hands.requests() and not hands.reassigning())
+        wait_for(lambda: not hands.requests() and not hands.reassigning(), 120)
         assert {hands.assigned("t", number) for number in range(MANY)} == {TARGET}
         written = [hands.admin.get(state_path("t", number))[1].version for number in range(MANY)]
         # The epoch is raised, 3 joins, 2 leads, 1 leaves.

@@ -10,7 +10,6 @@ import pytest
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.following import Following
-from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import Fetched, Produce, Response
 from reassure_controller.replication.observing import Observer
@@ -18,32 +17,10 @@ from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, check_produced, encode
-from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
+
+from .conftest import Told
 
 KEY = ("t", 0)
-
-
-class Told:
-    """What a broker was told: brokers 1 and 2 in sync, and who leads."""
-
-    def __init__(self, leader: int) -> None:
-        self.leader = leader
-
-    def hosted(self, topic: str, partition: int) -> HostedPartition:
-        """Return the state."""
-        return HostedPartition((1, 2), StateZnode(self.leader, 3, 1, (1, 2)), 0, 1)
-
-    def write_isr(self, key: PartitionKey, isr: ReplicaList) -> IsrOutcome:
-        """Refuse."""
-        return "refused"
-
-    def refresh(self, key: PartitionKey) -> IsrOutcome:
-        """Refuse."""
-        return "refused"
-
-    def find_broker_epoch(self, broker: int) -> int | None:
-        """Say that nobody lives."""
-        return None
 
 
 @pytest.fixture(params=[1, 2], ids=["leader", "follower"])

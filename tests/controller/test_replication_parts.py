@@ -9,7 +9,7 @@ from reassure_controller.replication.messages import EpochEndTold
 from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer, list_files
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.truncation import Ask, Cut, begin_truncation, go_on
+from reassure_controller.replication.truncation import AskLeader, CutLog, begin_truncation, go_on
 from reassure_controller.storage.epochs import EpochSpan, LeaderEpochs
 from reassure_spec.observations import Produce, Writer, decode_observation
 from reassure_spec.readings import Readings
@@ -26,7 +26,7 @@ def make_epochs(*spans: tuple[int, int]) -> LeaderEpochs:
 def truncate(mine: LeaderEpochs, end: int, leaders: LeaderEpochs, leader_end: int) -> int:
     """Return where a follower cuts its log when it asks this leader."""
     step = begin_truncation(mine, end, 0, BY_EPOCH)
-    while isinstance(step, Ask):
+    while isinstance(step, AskLeader):
         found = leaders.end_offset_for(step.epoch, leader_end)
         told = EpochEndTold(KEY, (0, 0), "", found.epoch, found.end_offset)
         step = go_on(mine, end, 0, told, BY_EPOCH)
@@ -60,10 +60,10 @@ def test_logs_are_cut_to_what_they_share(
 def test_other_readings_cut_elsewhere() -> None:
     """As the reading says, a follower cuts at its own mark, or where the leader ended."""
     epochs = make_epochs((0, 0))
-    assert begin_truncation(epochs, 5, 2, ReplicationRules()) == Cut(2)
+    assert begin_truncation(epochs, 5, 2, ReplicationRules()) == CutLog(2)
     at_end = ReplicationRules(Readings(follower_truncation="leader-end"))
-    assert begin_truncation(epochs, 5, 2, at_end) == Ask(0)
-    assert go_on(epochs, 5, 2, EpochEndTold(KEY, (0, 0), "", 0, 9, start=4), at_end) == Cut(4)
+    assert begin_truncation(epochs, 5, 2, at_end) == AskLeader(0)
+    assert go_on(epochs, 5, 2, EpochEndTold(KEY, (0, 0), "", 0, 9, start=4), at_end) == CutLog(4)
 
 
 def test_steady_clock_stands_still_while_time_goes_back() -> None:

@@ -9,7 +9,7 @@ from kafka.record.default_records import DefaultRecordBatch, DefaultRecordBatchB
 from kio.records.readers import read_batch as read_with_kio
 
 from reassure_controller.storage.errors import CorruptBatch
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, check_produced, decode, encode
 
 RECORDS = [
@@ -30,7 +30,7 @@ def build(codec: int = 0) -> bytes:
 
 def test_others_read_our_segment(tmp_path: Path) -> None:
     """Two clients' readers find in a segment the offsets, times, keys and values that we wrote."""
-    log = Log(tmp_path / "t-0")
+    log = PartitionLog(tmp_path / "t-0")
     log.append(RECORDS[:1], 4, 0)
     log.append(RECORDS, 7, 0)
     raw = (tmp_path / "t-0" / "00000000000000000000.log").read_bytes()
@@ -62,7 +62,7 @@ def test_same_records_make_the_same_bytes() -> None:
 @pytest.mark.parametrize("codec", [0, 1])
 def test_batches_of_a_client_are_appended_as_they_are(tmp_path: Path, codec: int) -> None:
     """What a client built gets offsets and an epoch; headers and compression are kept."""
-    log = Log(tmp_path / "t-0")
+    log = PartitionLog(tmp_path / "t-0")
     log.append(RECORDS[:2], 1, 0)
     assert log.append_produced(check_produced(build(codec)), 5) == range(2, 6)
     assert log.append_produced(check_produced(build(codec)), 5) == range(6, 10)
@@ -82,7 +82,7 @@ def test_batches_of_a_client_are_appended_as_they_are(tmp_path: Path, codec: int
 
 def test_older_formats_are_refused(tmp_path: Path) -> None:
     """A message of a format before batches is refused, and named by its magic."""
-    log = Log(tmp_path / "t-0")
+    log = PartitionLog(tmp_path / "t-0")
     old = struct.pack(">qiIbbq", 0, 60, 0, 1, 0, 0) + bytes(46)
     with pytest.raises(CorruptBatch, match="batch at byte 0: expected magic 2, found 1"):
         log.append_produced(check_produced(old), 0)
@@ -90,7 +90,7 @@ def test_older_formats_are_refused(tmp_path: Path) -> None:
 
 def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> None:
     """Records whose numbers do not add up are refused, though the checksum holds."""
-    log = Log(tmp_path / "t-0")
+    log = PartitionLog(tmp_path / "t-0")
     sound = encode([Record(b"k", b"v" * 20, 1)], 0, 0, 0)
     numbers = {61: "length", 64: "offset delta", 65: "length of key", 67: "of value", 88: "headers"}
     for position in numbers:
@@ -118,4 +118,4 @@ def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
     struct.pack_into(">i", content, 23, len(RECORDS))
     struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
     with pytest.raises(CorruptBatch, match="expected 5 records, found 4"):
-        Log(tmp_path / "t-0").append_produced(check_produced(bytes(content)), 0)
+        PartitionLog(tmp_path / "t-0").append_produced(check_produced(bytes(content)), 0)

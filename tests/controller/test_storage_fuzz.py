@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, decode
 from reassure_spec.errors import BadData, BadUsage
 
@@ -19,7 +19,7 @@ KEYS = (("t", 0), ("t", 1), ("u", 0))
 SAFE, END, DELETED = 14, 20, 4
 
 
-def fill(log: Log, upto: int) -> None:
+def fill(log: PartitionLog, upto: int) -> None:
     """Append records that are their own offsets, one or two a batch, in epochs that go up."""
     while log.end_offset < upto:
         first = log.end_offset
@@ -66,7 +66,7 @@ def open_disk(path: Path) -> tuple[LogDirectory | None, str]:
         return None, str(refused)
 
 
-def read(log: Log) -> tuple[list[int], str]:
+def read(log: PartitionLog) -> tuple[list[int], str]:
     """Return the offsets in a log, where each record says its own; or why it is refused."""
     offsets: list[int] = []
     offset = log.start_offset

@@ -5,24 +5,24 @@ from pathlib import Path
 
 import pytest
 
-from reassure_controller.storage.errors import OutOfOrder, OutOfRange
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.errors import OffsetOutOfRange, OutOfOrder
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, decode
 
-MakeLog = Callable[..., Log]
+MakeLog = Callable[..., PartitionLog]
 
 
 @pytest.fixture
 def make_log(tmp_path: Path) -> MakeLog:
     """Open a log of this name, with segments of 200 bytes: two small batches each."""
 
-    def make(name: str = "t-0", **options: object) -> Log:
-        return Log(tmp_path / name, **{"segment_bytes": 200, **options})  # type: ignore[arg-type]
+    def make(name: str = "t-0", **options: object) -> PartitionLog:
+        return PartitionLog(tmp_path / name, **{"segment_bytes": 200, **options})  # type: ignore[arg-type]
 
     return make
 
 
-def fill(log: Log, epochs: tuple[int, ...]) -> None:
+def fill(log: PartitionLog, epochs: tuple[int, ...]) -> None:
     """Append one record under each epoch."""
     for number, epoch in enumerate(epochs):
         log.append([Record(b"k", b"%d" % number)], epoch, now_ms=1000 + number)
@@ -33,7 +33,7 @@ def values(raw: bytes) -> list[tuple[int, bytes | None]]:
     return [(offset, record.value) for offset, record in decode(raw)]
 
 
-def copy(leader: Log, follower: Log) -> None:
+def copy(leader: PartitionLog, follower: PartitionLog) -> None:
     """Fetch what the leader has and the follower lacks."""
     while raw := leader.read(follower.end_offset, 10_000):
         follower.append_batches(raw)
@@ -64,7 +64,7 @@ def test_read_gives_whole_batches_below_the_limit(make_log: MakeLog) -> None:
     assert values(log.read(0, 10_000, below=3)) == [(0, b"a"), (1, b"b"), (2, b"0")]
     assert log.read(0, 10_000, below=1) == log.read(2, 10_000, below=2) == log.read(4, 1) == b""
     for offset in (-1, 5):
-        with pytest.raises(OutOfRange, match=f"offset {offset} is not between 0 and 4"):
+        with pytest.raises(OffsetOutOfRange, match=f"offset {offset} is not between 0 and 4"):
             log.read(offset, 1)
 
 
@@ -102,7 +102,7 @@ def test_epoch_without_records_gives_way_to_a_leader(make_log: MakeLog) -> None:
     leader, follower = make_log("a-0"), make_log("b-0")
     fill(leader, (1, 2))
     follower.append_batches(leader.read(0, 1, below=1))
-    follower.epochs.assign(5, 1)
+    follower.begin_epoch(5)
     copy(leader, follower)
     assert follower.epochs.spans == ((1, 0), (2, 1))
 
@@ -128,21 +128,21 @@ def test_end_of_an_epoch_is_what_kafka_answers(
     log.truncate_to(0)
     assert log.epochs.spans == ()
     fill(log, (0, 1, 2, 2, 4, 4))
-    assert log.epochs.end_offset_for(asked) == answer
+    assert log.epochs.end_offset_for(asked, log.end_offset) == answer
 
 
 def test_epoch_below_the_oldest_ends_where_that_begins(make_log: MakeLog) -> None:
     """Asked for an epoch before all it has, a log answers that epoch and its first offset."""
     log = make_log()
     fill(log, (7, 7))
-    assert log.epochs.end_offset_for(3) == (3, 0)
+    assert log.epochs.end_offset_for(3, log.end_offset) == (3, 0)
 
 
 def test_truncation_cuts_records_and_epochs(make_log: MakeLog) -> None:
     """A cut goes across segments, takes a batch as a whole, and epochs that begin there with it."""
     log = make_log()
     fill(log, (1, 1, 2, 3, 4))
-    log.epochs.assign(9, 5)
+    log.begin_epoch(9)
     log.truncate_to(8)
     assert log.epochs.latest == 9
     log.truncate_to(5)
@@ -155,5 +155,5 @@ def test_truncation_cuts_records_and_epochs(make_log: MakeLog) -> None:
     log.close()
     log = make_log(recovery_point=2)
     assert (log.end_offset, log.epochs.spans) == (2, ((1, 0),))
-    with pytest.raises(OutOfRange, match="offset -1"):
+    with pytest.raises(OffsetOutOfRange, match="offset -1"):
         log.truncate_to(-1)

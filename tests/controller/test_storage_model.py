@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from reassure_controller.storage.errors import OutOfOrder
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, decode, encode
 
 SEGMENT_BYTES = 250
@@ -93,9 +93,9 @@ class LogMachine(RuleBasedStateMachine):
             self.log.abandon()
             shutil.rmtree(self.folder)
 
-    def open(self) -> Log:
+    def open(self) -> PartitionLog:
         """Open the log with what was flushed as its recovery point."""
-        return Log(
+        return PartitionLog(
             self.folder / f"t-{self.number}",
             recovery_point=self.model.safe,
             segment_bytes=SEGMENT_BYTES,
@@ -135,7 +135,7 @@ class LogMachine(RuleBasedStateMachine):
     def lead(self, newer: int) -> None:
         """Begin an epoch without a record."""
         epoch = self.log.epochs.latest + newer
-        self.log.epochs.assign(epoch, self.log.end_offset)
+        self.log.begin_epoch(epoch)
         self.model.begin(epoch)
 
     @rule(data=st.data(), max_bytes=st.integers(0, 400))

@@ -18,7 +18,7 @@ from reassure_controller.storage.errors import (
     OutOfOrder,
     WriteRefused,
 )
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, decode, scan
 
 EPOCHS = (0, 0, 3)
@@ -28,7 +28,7 @@ FIRST = "00000000000000000000.log"
 @pytest.fixture
 def written(tmp_path: Path) -> Path:
     """A log of three flushed batches with two records each, in one segment."""
-    log = Log(tmp_path / "t-0")
+    log = PartitionLog(tmp_path / "t-0")
     for number, epoch in enumerate(EPOCHS):
         log.append([Record(b"k", b"%d" % number), Record(None, b"x")], epoch, now_ms=number)
     log.close()
@@ -42,7 +42,7 @@ def batch_ends(directory: Path) -> list[int]:
 
 def end_after(directory: Path, recovery_point: int = 0) -> int:
     """Open the log, read all of it, close it, and return where it ended."""
-    log = Log(directory, recovery_point=recovery_point)
+    log = PartitionLog(directory, recovery_point=recovery_point)
     offsets = [offset for offset, _ in decode(log.read(0, 10_000))]
     assert offsets == list(range(log.end_offset))
     log.close()
@@ -61,7 +61,7 @@ def test_every_flipped_bit_is_noticed_when_a_log_is_opened(written: Path) -> Non
         whole = sum(end <= position for end in ends)
         start = [0, *ends][whole]
         with pytest.raises(CorruptLog, match=f"{FIRST}: byte {start}: .*delete the partition's"):
-            Log(written, recovery_point=6)
+            PartitionLog(written, recovery_point=6)
         assert file.read_bytes() == damaged
         assert end_after(written, recovery_point=2 * whole) == 2 * whole
         assert file.stat().st_size == start
@@ -73,7 +73,7 @@ def test_every_flipped_bit_is_noticed_by_a_follower(written: Path, tmp_path: Pat
     for position in range(ends[0]):
         damaged = bytearray(sound[: ends[0]])
         damaged[position] ^= 1 << position % 8
-        follower = Log(tmp_path / f"follower-{position}")
+        follower = PartitionLog(tmp_path / f"follower-{position}")
         if 12 <= position < 16:
             follower.append_batches(bytes(damaged))
             assert follower.end_offset == 2
@@ -101,12 +101,12 @@ def test_torn_tail_is_cut_at_any_byte(
             assert f"{FIRST}: byte {[0, *ends][whole]}" in caplog.text
         file.write_bytes(sound[:length])
         with pytest.raises(CorruptLog, match="expected"):
-            Log(written, recovery_point=2 * whole + 1)
+            PartitionLog(written, recovery_point=2 * whole + 1)
 
 
 def test_what_stands_behind_a_cut_goes_too(tmp_path: Path) -> None:
     """Segments behind one that is missing are refused, or go where nothing was safe."""
-    log = Log(tmp_path / "t-0", segment_bytes=100)
+    log = PartitionLog(tmp_path / "t-0", segment_bytes=100)
     for epoch in (0, 1, 2, 3):
         log.append([Record(b"k", b"v")], epoch, now_ms=0)
     log.close()
@@ -114,12 +114,12 @@ def test_what_stands_behind_a_cut_goes_too(tmp_path: Path) -> None:
     assert sorted(path.name for path in log.directory.glob("*.log")) == names
     (log.directory / names[1]).unlink()
     with pytest.raises(CorruptLog, match=f"{names[0]}: byte .*: expected records before offset 2"):
-        Log(log.directory, recovery_point=4).read(0, 1)
+        PartitionLog(log.directory, recovery_point=4).read(0, 1)
     assert end_after(log.directory, recovery_point=1) == 1
     assert sorted(path.name for path in log.directory.glob("*.log")) == names[:1]
     shutil.rmtree(log.directory)
     with pytest.raises(CorruptLog, match="expected records before offset 4, found 0"):
-        Log(log.directory, recovery_point=4)
+        PartitionLog(log.directory, recovery_point=4)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_file_of_epochs_is_made_anew_from_batches(
     if content is not None:
         file.write_text(content)
     with caplog.at_level(logging.WARNING):
-        log = Log(written, recovery_point=6)
+        log = PartitionLog(written, recovery_point=6)
     assert log.epochs.spans == ((0, 0), (3, 4))
     assert file.read_text() == "0\n2\n0 0\n3 4\n"
     assert (f"{file}: line" in caplog.text) == warned
@@ -167,9 +167,9 @@ def limited_files(size: int) -> Iterator[None]:
 @pytest.mark.parametrize("more", [1, 60, 100, 150, 299])
 def test_full_disk_leaves_nothing_half_written(written: Path, more: int) -> None:
     """Where only a part fits, the append is refused, nothing of it is visible, and room helps."""
-    log = Log(written, recovery_point=6)
+    log = PartitionLog(written, recovery_point=6)
     before = (written / FIRST).read_bytes()
-    donor = Log(written.with_name("donor-0"))
+    donor = PartitionLog(written.with_name("donor-0"))
     donor.append_batches(before)
     for epoch in (3, 5, 6):
         donor.append([Record(b"k", b"v" * 40)], epoch, now_ms=0)
@@ -180,7 +180,7 @@ def test_full_disk_leaves_nothing_half_written(written: Path, more: int) -> None
             log.append_batches(batches)
         assert (log.end_offset, log.epochs.spans) == (6, ((0, 0), (3, 4)))
         assert log.read(0, 10_000) == (written / FIRST).read_bytes() == before
-    assert Log(written, recovery_point=6).end_offset == 6
+    assert PartitionLog(written, recovery_point=6).end_offset == 6
     log.append_batches(batches)
     assert log.read(0, 10_000) == before + batches
     assert log.epochs.spans == donor.epochs.spans
@@ -190,7 +190,7 @@ def test_full_disk_for_epochs_leaves_the_old_ones(
     written: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where the file of epochs cannot be replaced, a record of a new epoch is refused."""
-    log = Log(written, recovery_point=6)
+    log = PartitionLog(written, recovery_point=6)
 
     def full(self: Path, target: Path) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -213,7 +213,7 @@ def test_full_disk_for_epochs_leaves_the_old_ones(
     ],
 )
 def test_log_is_used_no_more_after_the_disk_failed(
-    written: Path, use: Callable[[Log], None]
+    written: Path, use: Callable[[PartitionLog], None]
 ) -> None:
     """Once nobody knows what a sync has written, nothing is read or written until it is opened."""
     failing = False
@@ -222,7 +222,7 @@ def test_log_is_used_no_more_after_the_disk_failed(
         if failing:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    log = Log(written, recovery_point=6, sync=sync)
+    log = PartitionLog(written, recovery_point=6, sync=sync)
     log.append([Record(None, b"v")], 3, 0)
     failing = True
     with pytest.raises(LogOffline, match="Input/output error; mend what is wrong"):

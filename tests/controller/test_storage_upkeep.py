@@ -12,7 +12,7 @@ from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.checkpoints import read_offsets
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, LogOffline
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import Record, decode
 from reassure_spec.znodes import PartitionKey
 
@@ -27,13 +27,13 @@ def open_directory(path: Path, flush_records: int | None = None) -> LogDirectory
     return LogDirectory(path, 1, "c", segment_bytes=SEGMENT_BYTES, flush_records=flush_records)
 
 
-def fill(log: Log, count: int, epoch: int = 0, at_ms: int = 0) -> None:
+def fill(log: PartitionLog, count: int, epoch: int = 0, at_ms: int = 0) -> None:
     """Append records of 100 bytes, one a batch."""
     for _ in range(count):
         log.append([Record(None, b"%03d" % log.end_offset + b"x" * 97)], epoch, at_ms)
 
 
-def read_values(log: Log) -> list[bytes | None]:
+def read_values(log: PartitionLog) -> list[bytes | None]:
     """Return what is in the log."""
     found: list[bytes | None] = []
     offset = log.start_offset
@@ -114,7 +114,7 @@ def test_flush_syncs_whatever_is_not_safe(tmp_path: Path) -> None:
     def sync(descriptor: int) -> None:
         synced.add(Path(f"/proc/self/fd/{descriptor}").readlink().name)
 
-    log = Log(tmp_path / "t-0", segment_bytes=SEGMENT_BYTES, sync=sync)
+    log = PartitionLog(tmp_path / "t-0", segment_bytes=SEGMENT_BYTES, sync=sync)
     synced.clear()
     log.flush()
     assert log.recovery_point == 30
@@ -221,7 +221,7 @@ def test_kill_at_any_moment_of_a_new_start(
     tmp_path: Path, acts: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed between any two acts on the disk, the log begins as before or as it is to begin."""
-    change: Callable[[Log], object] = {
+    change: Callable[[PartitionLog], object] = {
         "delete": lambda log: log.delete_before(20),
         "start over above": lambda log: log.start_over(100),
         "start over below": lambda log: log.start_over(3),

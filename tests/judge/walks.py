@@ -18,7 +18,7 @@ from healed import Healed, make_healed
 
 from reassure_judge.judge import Judge
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.protocols.kip_236.ops import Topic, list_ops
+from reassure_lab.protocols.kip_236.ops import WrittenTopic, list_ops
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
@@ -196,7 +196,7 @@ class Walk(ABC, Generic[State]):
     def _write_isr(self, key: PartitionKey) -> None:
         state = self.state.get(key).state
         assert state is not None
-        ops = list_ops(self.cluster, key, WriteState(state), Topic({}))
+        ops = list_ops(self.cluster, key, WriteState(state), WrittenTopic({}))
         self.cluster.append(*ops, session=_LEADER_SESSION + state.leader)
 
     def submit(
@@ -221,7 +221,7 @@ class Walk(ABC, Generic[State]):
         """Return the operations that a write to a partition is."""
         there = {each[1]: p for each, p in self.state.partitions if each[0] == key[0]}
         in_flight = {number for number, p in there.items() if p.reassignment is not None}
-        return list_ops(self.cluster, key, write, Topic(_list_assigned(there), in_flight))
+        return list_ops(self.cluster, key, write, WrittenTopic(_list_assigned(there), in_flight))
 
 
 def _list_assigned(partitions: Mapping[int, Partition]) -> dict[int, ReplicaList]:

@@ -4,6 +4,7 @@ import json
 import subprocess
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -79,6 +80,13 @@ class Tool:
         """Cancel these moves."""
         return self("--cancel", "--reassignment-json-file", self.file(moves), *more)
 
+    def refused(
+        self, act: Callable[..., int], *arguments: Any, code: int = 64, **options: Any
+    ) -> str:
+        """Have the tool refuse something, and return the message of the error."""
+        assert act(*arguments, "--format", "json", **options) == code
+        return str(self.json()["error"]["message"])
+
     def json(self) -> dict[str, Any]:
         """Return what was said, as a document."""
         document: dict[str, Any] = json.loads(self.said)
@@ -126,8 +134,7 @@ def test_move_from_start_to_end(tool: Tool, controller: Controller) -> None:
     tool("--list")
     listed = "t-0: replicas: 1,2,3. adding: 3. removing: 2."
     assert tool.said == f"Current partition reassignments:\n{listed}"
-    tool.cluster.join("t", 0, 3)
-    controller.drain()
+    tool.cluster.join("t", 0, 3, then=controller)
     assert tool.verify(MOVE) == 0
     assert tool.said == (
         "Status of partition reassignment:\nReassignment of partition t-0 is complete.\n"
@@ -190,8 +197,7 @@ def test_cancel_goes_back(tool: Tool, controller: Controller) -> None:
     asks = {("t", 0): [3, 4], ("u", 0): [1, 2]}
     tool.execute(asks)
     controller.drain()
-    tool.cluster.join("t", 0, 3)
-    controller.drain()
+    tool.cluster.join("t", 0, 3, then=controller)
     assert tool.cancel(asks) == 0
     assert tool.said.startswith("Successfully cancelled partition reassignments for: t-0,u-0\n")
     controller.drain()
@@ -220,8 +226,7 @@ def test_more_is_started_only_when_asked_to(tool: Tool, controller: Controller) 
     assert [line.partition(":")[0] for line in tool.said.splitlines()[1:]] == ["t-0", "u-0"]
     assert tool.cluster.child("t", 0).target == (1, 4)
     tool.cluster.join("t", 0, 4)
-    tool.cluster.join("u", 0, 4)
-    controller.drain()
+    tool.cluster.join("u", 0, 4, then=controller)
     assert tool.verify({("t", 0): [1, 4], ("u", 0): [4]}) == 0
 
 
@@ -242,8 +247,7 @@ def test_changed_target_cannot_be_cancelled_blindly(tool: Tool, controller: Cont
     controller.drain()
     tool.execute({("t", 0): [4, 3]}, "--additional")
     controller.drain()
-    assert tool.cancel(MOVE, "--format", "json") == 64
-    assert "t-0: ZooKeeper does not tell" in tool.json()["error"]["message"]
+    assert "t-0: ZooKeeper does not tell" in tool.refused(tool.cancel, MOVE)
     assert tool.execute({("t", 0): [1, 2]}, "--additional") == 0
     controller.drain()
     assert tool.cluster.assigned("t", 0) == (1, 2)
@@ -256,8 +260,9 @@ def test_other_way_is_refused(tool: Tool) -> None:
     tool.execute(MOVE)
     controller.drain()
     tool.protocol = next(one for one in PROTOCOLS if one != tool.protocol)
-    assert tool.execute({("t", 0): [4]}, "--additional", "--format", "json") == 64
-    assert "t-0 is being reassigned by another way" in tool.json()["error"]["message"]
+    assert "t-0 is being reassigned by another way" in tool.refused(
+        tool.execute, {("t", 0): [4]}, "--additional"
+    )
     assert tool.cancel(MOVE) == 64
 
 
@@ -296,12 +301,10 @@ def test_throttle_is_set_changed_and_removed(tool: Tool, controller: Controller)
     assert settings(tool, broker_config_path(4))[LEADER_RATE] == "2000"
     assert settings(tool, own)[FOLLOWER_RATE] == "2000"
     controller.drain()
-    tool.cluster.join("t", 0, 3)
-    controller.drain()
+    tool.cluster.join("t", 0, 3, then=controller)
     tool.verify(MOVE)  # one of the two is still on its way
     assert LEADER_RATE in settings(tool, own)
-    tool.cluster.join("t", 1, 4)
-    controller.drain()
+    tool.cluster.join("t", 1, 4, then=controller)
     assert tool.verify(MOVE, "--preserve-throttles") == 0
     assert "Clearing" not in tool.said
     assert LEADER_RATE in settings(tool, own)
@@ -336,8 +339,7 @@ def test_waiting_ends_with_the_move(tool: Tool, controller: Controller) -> None:
     tool.execute(MOVE)
     assert tool.verify(MOVE, "--wait", "--timeout", "0") == 2
     controller.drain()
-    tool.cluster.join("t", 0, 3)
-    controller.drain()
+    tool.cluster.join("t", 0, 3, then=controller)
     assert tool.verify(MOVE, "--watch") == 0
 
 
@@ -380,8 +382,7 @@ def test_dead_broker_and_dying_topic_are_refused(tool: Tool) -> None:
     tool.cluster.die(3)
     assert tool.execute(MOVE) == 64
     tool.cluster.admin.ensure_path(f"{DELETED_TOPICS}/t")
-    assert tool.execute({("t", 0): [1, 4]}, "--format", "json") == 64
-    assert "t-0 (it is to be deleted)" in tool.json()["error"]["message"]
+    assert "t-0 (it is to be deleted)" in tool.refused(tool.execute, {("t", 0): [1, 4]})
 
 
 def test_unknown_partition_is_verified_as_such(tool: Tool) -> None:
@@ -398,14 +399,11 @@ def test_cluster_without_requests_takes_the_old_znode_only(cluster: Any, tmp_pat
     cluster.create_topic("t", {0: (1, 2), 1: (2, 1)})
     cluster.admin.delete(REASSIGNMENT_REQUESTS)
     tool = Tool(cluster, "kip-236", tmp_path)
-    assert tool.execute(MOVE, "--format", "json") == 64
-    assert "use --protocol legacy" in tool.json()["error"]["message"]
+    assert "use --protocol legacy" in tool.refused(tool.execute, MOVE)
     tool.protocol = "legacy"
     assert tool.execute(MOVE) == 0
-    assert tool.execute({("t", 1): [4]}, "--additional", "--format", "json") == 64
-    assert "Kafka does not look at" in tool.json()["error"]["message"]
-    assert tool.cancel(MOVE, "--format", "json") == 64
-    assert "cannot be taken back" in tool.json()["error"]["message"]
+    assert "Kafka does not look at" in tool.refused(tool.execute, {("t", 1): [4]}, "--additional")
+    assert "cannot be taken back" in tool.refused(tool.cancel, MOVE)
     cluster.admin.delete(REASSIGN_PARTITIONS)
     lists = {"adding_replicas": {"0": [3]}, "removing_replicas": {"0": [2]}}
     content = {"version": 2, "partitions": {"0": [1, 3, 2], "1": [2, 1]}, **lists}
@@ -458,8 +456,9 @@ def test_proposal_goes_by_racks(tool: Tool) -> None:
     racks = {1: "a", 2: "a", 3: "b", 4: "b"}
     for broker in (1, 2):
         name_rack(broker, racks[broker])
-    assert generate(tool, "1,2,3,4", "--format", "json") == 64
-    assert "Not all brokers have rack information (3,4" in tool.json()["error"]["message"]
+    assert "Not all brokers have rack information (3,4" in tool.refused(
+        partial(generate, tool), "1,2,3,4"
+    )
     assert generate(tool, "1,2,3,4", "--disable-rack-aware") == 0
     assert generate(tool, "1,2") == 0
     for broker in (3, 4):
@@ -482,8 +481,7 @@ def test_proposal_goes_by_racks(tool: Tool) -> None:
 )
 def test_proposal_is_refused(tool: Tool, brokers: str, topics: str, words: str) -> None:
     """Brokers that cannot hold the topics, and topics that there are not, are refused."""
-    assert generate(tool, brokers, "--format", "json", topics=topics) == 64
-    assert words in tool.json()["error"]["message"]
+    assert words in tool.refused(partial(generate, tool), brokers, topics=topics)
 
 
 @pytest.mark.parametrize(
@@ -503,14 +501,12 @@ def test_proposal_is_refused(tool: Tool, brokers: str, topics: str, words: str) 
 )
 def test_command_line_is_checked(tool: Tool, arguments: list[str], words: str) -> None:
     """What cannot be asked for is refused with the exit code of usage, and says why."""
-    assert tool(*arguments, "--format", "json") == 64
-    assert words in tool.json()["error"]["message"]
+    assert words in tool.refused(tool, *arguments)
 
 
 def test_time_to_wait_is_for_waiting(tool: Tool) -> None:
     """A timeout without anything to wait for is refused."""
-    assert tool.verify(MOVE, "--timeout", "5", "--format", "json") == 64
-    assert "--timeout is for --wait" in tool.json()["error"]["message"]
+    assert "--timeout is for --wait" in tool.refused(tool.verify, MOVE, "--timeout", "5")
 
 
 def test_malformed_registration_concerns_its_broker_alone(
@@ -520,8 +516,7 @@ def test_malformed_registration_concerns_its_broker_alone(
     tool.cluster.admin.create("/brokers/ids/77", b"?")
     assert tool.execute(MOVE) == 0
     assert "/brokers/ids/77: " in caplog.text
-    assert tool.execute({("t", 1): [1, 77]}, "--format", "json") == 64
-    assert "alive are 1,2,3,4" in tool.json()["error"]["message"]
+    assert "alive are 1,2,3,4" in tool.refused(tool.execute, {("t", 1): [1, 77]})
 
 
 def test_a_dead_port_is_told_in_one_line() -> None:
@@ -605,8 +600,7 @@ def test_cancel_is_of_what_was_seen(
     controller.drain()
 
     def complete() -> None:
-        tool.cluster.join("t", 0, 3)
-        controller.drain()
+        tool.cluster.join("t", 0, 3, then=controller)
 
     before_commit(monkeypatch, complete)
     assert tool.cancel(MOVE) == 0
@@ -649,8 +643,7 @@ def test_silent_zookeeper_is_unavailable(tool: Tool, monkeypatch: pytest.MonkeyP
 def test_too_much_at_once_is_refused(tool: Tool, monkeypatch: pytest.MonkeyPatch) -> None:
     """What ZooKeeper would cut the connection for is refused before it is sent."""
     monkeypatch.setattr(verbs, "LARGEST_BYTES", 100)
-    assert tool.execute(MOVE, "--format", "json") == 64
-    assert "ZooKeeper takes 100 at once" in tool.json()["error"]["message"]
+    assert "ZooKeeper takes 100 at once" in tool.refused(tool.execute, MOVE)
 
 
 @pytest.mark.parametrize("path", ["/brokers/topics/t", REASSIGN_PARTITIONS])
@@ -689,8 +682,7 @@ def test_what_nobody_would_do_is_refused_before_it_is_written(tool: Tool) -> Non
     tool.cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
     tool.cluster.controller(profile=UNREAD[tool.protocol]).drain()
     before = tool.cluster.dump()
-    assert tool.execute(MOVE, "--format", "json") == 64
-    said = tool.json()["error"]["message"]
+    said = tool.refused(tool.execute, MOVE)
     assert f"(100) serves {UNREAD[tool.protocol]}" in said
     assert "nothing was written" in said
     assert f"use --protocol {SERVED[tool.protocol]}" in said
@@ -703,12 +695,10 @@ def test_what_nobody_will_do_can_be_taken_back(tool: Tool, tmp_path: Path) -> No
     assert tool.execute({**MOVE, ("t", 1): [2, 3]}) == 0
     assert "There is no controller" in tool.said
     tool.cluster.controller(profile=UNREAD[tool.protocol]).drain()
-    assert tool.execute(MOVE, "--format", "json") == 64
-    said = tool.json()["error"]["message"]
+    said = tool.refused(tool.execute, MOVE)
     assert "nobody would do it" in said
     other = Tool(tool.cluster, SERVED[tool.protocol], tmp_path)
-    assert other.execute(MOVE, "--additional", "--format", "json") == 64
-    said = other.json()["error"]["message"]
+    said = other.refused(other.execute, MOVE, "--additional")
     assert "does not look there; --cancel takes it back" in said
     assert tool.cancel(MOVE) == 0
     assert tool("--list", "--format", "json") == 0
@@ -726,8 +716,7 @@ def test_controller_of_kafka_is_asked_by_the_old_znode_alone(cluster: Any, tmp_p
     cluster.admin.ensure_path(REASSIGNMENT_REQUESTS)
     cluster.admin.create(CONTROLLER, encode_controller(1, 5), ephemeral=True)
     tool = Tool(cluster, "kip-236", tmp_path)
-    assert tool.execute(MOVE, "--format", "json") == 64
-    said = tool.json()["error"]["message"]
+    said = tool.refused(tool.execute, MOVE)
     assert "controller is broker 1 and does not say in /controller what it serves" in said
     legacy = Tool(cluster, "legacy", tmp_path)
     assert legacy.execute(MOVE) == 0

@@ -24,7 +24,7 @@ from hypothesis import strategies as st
 from reassure_controller.replication.clock import MachineClock
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record
-from reassure_lab.node.metadata import Cluster
+from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer
 from reassure_lab.wire.frames import encode_request
@@ -145,7 +145,7 @@ def shell(make_cluster: Any, tmp_path: Path) -> Iterator[Shell]:
 def keep_records(shell: Shell) -> Path:
     """Make the disk of broker 1, with ten records of t-0 that are safe; return its logs."""
     logs = shell.path / "b1" / "logs"
-    with LogDirectory(logs, 1, Cluster(shell.cluster.admin).id) as disk:
+    with LogDirectory(logs, 1, ClusterMetadata(shell.cluster.admin).id) as disk:
         disk.log("t", 0).append([Record(None, b"%d" % n) for n in range(10)], 0, 0)
         disk.save_high_watermarks({("t", 0): 10})
     return logs
@@ -309,10 +309,9 @@ ZNODES = (
 @pytest.mark.parametrize("content", [b'{"version":99}', b"?"], ids=["newer", "rubbish"])
 @pytest.mark.parametrize("path", ZNODES)
 def test_controller_outlives_a_znode_of_another_make(
-    path: str, content: bytes, make_cluster: Any, caplog: pytest.LogCaptureFixture
+    path: str, content: bytes, cluster: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It names the znode, and carries out what does not need it; nothing else is touched."""
-    cluster = make_cluster()
     cluster.create_topic("good", {0: (1, 2), 1: (1, 2)})
     cluster.create_topic("bad", {0: (1, 2)})
     first = cluster.controller()
@@ -323,10 +322,8 @@ def test_controller_outlives_a_znode_of_another_make(
     with caplog.at_level(logging.WARNING):
         controller = cluster.controller()
         controller.drain()
-        cluster.request({("good", 0): (2, 3)})
-        controller.drain()
-        cluster.join("good", 0, 3)
-        controller.drain()
+        cluster.request({("good", 0): (2, 3)}, then=controller)
+        cluster.join("good", 0, 3, then=controller)
     assert f"{path}: " in caplog.text
     assert cluster.assigned("good", 0) == (2, 3)
 

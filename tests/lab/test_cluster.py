@@ -12,28 +12,16 @@ import pytest
 
 from reassure_lab.cluster.processes import Process
 from reassure_lab.cluster.state_file import STATE, DirectoryTaken, NoCluster
-from reassure_lab.cluster.supervisor import Cluster, MemberFailed, NoMember
+from reassure_lab.cluster.supervisor import MemberFailed, NoMember, ProcessCluster
+from reassure_lab.soak.leftovers import find_processes
 from reassure_spec.errors import BadUsage
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ProcessCluster]:
     """A cluster of one each, for tests that leave it running."""
-    with Cluster.start(tmp_path_factory.mktemp("cluster") / "one", 1, 1, 1) as cluster:
+    with ProcessCluster.start(tmp_path_factory.mktemp("cluster") / "one", 1, 1, 1) as cluster:
         yield cluster
-
-
-def find_processes(directory: Path) -> list[str]:
-    """Return the command lines that name a directory, of every process of this machine."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_text("utf-8", "replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(directory) in command:
-            found.append(command)
-    return found
 
 
 def is_free(address: tuple[str, int]) -> bool:
@@ -45,7 +33,7 @@ def is_free(address: tuple[str, int]) -> bool:
 def test_nothing_is_left_of_a_cluster(tmp_path: Path) -> None:
     """After the end there is no process, no file and no port of any member."""
     directory = tmp_path / "cluster"
-    with Cluster.start(directory, 2, 1, 1) as cluster:
+    with ProcessCluster.start(directory, 2, 1, 1) as cluster:
         members = cluster.members()
         names = [one.name for one in members]
         assert names == ["zookeeper-1", "broker-1", "broker-2", "controller-101"]
@@ -54,7 +42,7 @@ def test_nothing_is_left_of_a_cluster(tmp_path: Path) -> None:
         assert len(addresses) == 3
         assert not any(map(is_free, addresses))
         cluster.pause("broker-2")  # one that stands still ends like the others
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
     assert all(map(is_free, addresses))
     assert not any(Path(f"/proc/{one.pid}").exists() for one in members)
@@ -62,15 +50,15 @@ def test_nothing_is_left_of_a_cluster(tmp_path: Path) -> None:
 
 def test_what_is_asked_for_is_kept(tmp_path: Path) -> None:
     """Data and logs of the members stay where that is asked for, and no process does."""
-    cluster = Cluster.start(tmp_path, 1, 1, 1)
+    cluster = ProcessCluster.start(tmp_path, 1, 1, 1)
     cluster.stop(keep=True)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["broker-1", "log", "zookeeper-1"]
     assert list((tmp_path / "zookeeper-1" / "version-2").glob("log.*")) != []
     assert "was elected with epoch 1" in cluster.get_log("controller-101").read_text("utf-8")
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
 
 
-def test_a_member_is_killed_paused_and_revived(cluster: Cluster) -> None:
+def test_a_member_is_killed_paused_and_revived(cluster: ProcessCluster) -> None:
     """A member that is killed is gone, one that is paused stands still, and both come back."""
     before = cluster.member("broker-1")
     cluster.kill("broker-1")
@@ -94,32 +82,34 @@ def test_a_member_is_killed_paused_and_revived(cluster: Cluster) -> None:
         cluster.kill("broker-7")
 
 
-def test_a_taken_directory_is_refused(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_taken_directory_is_refused(cluster: ProcessCluster, tmp_path: Path) -> None:
     """Neither a directory with a cluster nor one with anything else in it is taken, with 78."""
     with pytest.raises(DirectoryTaken, match=r"`reassure lab cluster down") as taken:
-        Cluster.start(cluster.directory, 1, 1, 1)
+        ProcessCluster.start(cluster.directory, 1, 1, 1)
     assert taken.value.exit_code == 78
     assert all(one.alive for one in cluster.members())
     (tmp_path / "letter").write_text("dear all")
     with pytest.raises(DirectoryTaken, match="it has letter"):
-        Cluster.start(tmp_path, 1, 1, 1)
+        ProcessCluster.start(tmp_path, 1, 1, 1)
     assert [path.name for path in tmp_path.iterdir()] == ["letter"]
 
 
 def test_a_cluster_needs_one_of_each(tmp_path: Path) -> None:
     """A count of none is a matter of usage, and nothing is made."""
     with pytest.raises(BadUsage, match="0 brokers"):
-        Cluster.start(tmp_path / "c", 0, 1, 1)
+        ProcessCluster.start(tmp_path / "c", 0, 1, 1)
     with pytest.raises(NoCluster, match="reassure lab cluster up"):
-        Cluster.open(tmp_path / "c")
+        ProcessCluster.open(tmp_path / "c")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_left_of_a_failed_start(tmp_path: Path) -> None:
     """Where a member does not start, it is said why, and the others are ended."""
     with pytest.raises(MemberFailed, match=r"controller-101 ended.*(?s:.*)no-such-profile"):
-        Cluster.start(tmp_path / "c", 1, 1, 1, controller_options=["--profile", "no-such-profile"])
-    assert find_processes(tmp_path) == []
+        ProcessCluster.start(
+            tmp_path / "c", 1, 1, 1, controller_options=["--profile", "no-such-profile"]
+        )
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -128,23 +118,23 @@ def test_a_cluster_outlives_whoever_started_it(tmp_path: Path) -> None:
     directory = tmp_path / "c"
     code = (
         "import os, pathlib, sys\n"
-        "from reassure_lab.cluster.supervisor import Cluster\n"
-        "Cluster.start(pathlib.Path(sys.argv[1]), 1, 1, 1)\n"
+        "from reassure_lab.cluster.supervisor import ProcessCluster\n"
+        "ProcessCluster.start(pathlib.Path(sys.argv[1]), 1, 1, 1)\n"
         "os.kill(os.getpid(), 9)"
     )
     done = subprocess.run([sys.executable, "-c", code, str(directory)], timeout=120)
     assert done.returncode == -signal.SIGKILL
-    cluster = Cluster.open(directory)
+    cluster = ProcessCluster.open(directory)
     assert [one.alive for one in cluster.members()] == [True, True, True]
     cluster.restart("controller-101")
     cluster.stop()
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_foreign_process_is_never_ended(tmp_path: Path) -> None:
     """A process that has the id of a member that has ended is left alone."""
-    with Cluster.start(tmp_path / "c", 1, 1, 1) as cluster:
+    with ProcessCluster.start(tmp_path / "c", 1, 1, 1) as cluster:
         cluster.kill("broker-1")
         with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as other:
             path = cluster.directory / STATE

@@ -4,16 +4,16 @@ from typing import Any
 
 from reassure_lab.cluster.lines import list_lines, tell_member, tell_partition, tell_summary
 from reassure_lab.cluster.overview import MemberView, Overview, PartitionView
-from reassure_lab.cluster.supervisor import Member
+from reassure_lab.cluster.supervisor import ClusterMember
 
 
 def make_overview(**changes: Any) -> Overview:
     """Return a cluster with a dead broker, a paused one, and a partition on its way."""
 
-    def member(name: str, role: Any, pid: int | None, *, stopped: bool = False) -> Member:
+    def member(name: str, role: Any, pid: int | None, *, stopped: bool = False) -> ClusterMember:
         number = int(name.rpartition("-")[2])
         address = None if role == "controller" else ("127.0.0.1", 10_000 + number)
-        return Member(name, role, number, address, None, pid, pid is not None, stopped)
+        return ClusterMember(name, role, number, address, None, pid, pid is not None, stopped)
 
     members = (
         MemberView(member("zookeeper-1", "zookeeper", 11)),

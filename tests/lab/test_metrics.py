@@ -59,8 +59,7 @@ def test_controllers_in_one_process_are_told_apart(controllers: Any) -> None:
 def test_values_are_those_of_the_cluster(cluster: Any, controllers: Any) -> None:
     """Moves in flight, what they leave behind and what lags is what ZooKeeper has, at any time."""
     first, address = controllers[0]
-    cluster.create_topic("t", {0: (1, 2), 1: (1, 2)})
-    first.drain()
+    cluster.create_topic("t", {0: (1, 2), 1: (1, 2)}, then=first)
     at_rest = scrape(address)
     assert at_rest["reassure_controller_failover_seconds_count"] == 1
     assert (
@@ -68,8 +67,7 @@ def test_values_are_those_of_the_cluster(cluster: Any, controllers: Any) -> None
         == at_rest["reassure_controller_last_failover_seconds"]
         > 0
     )
-    cluster.request({("t", 0): (3, 4), ("t", 1): (1, 3)})
-    first.drain()
+    cluster.request({("t", 0): (3, 4), ("t", 1): (1, 3)}, then=first)
     moving = scrape(address)
     expected = {
         "partitions": 2,
@@ -81,8 +79,7 @@ def test_values_are_those_of_the_cluster(cluster: Any, controllers: Any) -> None
     }
     assert {name: moving[f"reassure_controller_{name}"] for name in expected} == expected
     cluster.join("t", 0, 3, 4)
-    cluster.join("t", 1, 3)
-    first.drain()
+    cluster.join("t", 1, 3, then=first)
     done = scrape(address)
     assert {name: done[f"reassure_controller_{name}"] for name in expected} == {
         **dict.fromkeys(expected, 0),
@@ -93,10 +90,8 @@ def test_values_are_those_of_the_cluster(cluster: Any, controllers: Any) -> None
 def test_a_drop_set_is_told_while_it_is_owed(cluster: Any, controllers: Any) -> None:
     """Between the record of a changed reassignment and the drop, the replicas to drop are told."""
     first, address = controllers[0]
-    cluster.create_topic("t", {0: (1, 2)})
-    first.drain()
-    cluster.request({("t", 0): (1, 3)})
-    first.drain()
+    cluster.create_topic("t", {0: (1, 2)}, then=first)
+    cluster.request({("t", 0): (1, 3)}, then=first)
     assert cluster.assigned("t", 0) == (1, 2, 3)
     cluster.request({("t", 0): (1, 4)})
     told = []

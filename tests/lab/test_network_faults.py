@@ -3,7 +3,6 @@
 import itertools
 import json
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,17 +15,20 @@ from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
-from reassure_controller.broker import Broker, IdTaken
+from reassure_controller.broker import Broker
+from reassure_controller.registration import IdTaken, take_id
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Indefinite, connect, stop
-from reassure_lab.node.metadata import Cluster
-from reassure_lab.node.node import Node
+from reassure_lab.node.metadata import ClusterMetadata
+from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic_path
+
+from ..controller.conftest import wait_for
 
 RULES = ReplicationRules(
     override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000, min_insync_replicas=1
@@ -55,23 +57,12 @@ def begin(zookeeper_server: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         yield make
 
 
-def wait_for(condition: Callable[[], bool], timeout_s: float = 20.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.01)
-
-
 def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> None:
     """A broker that only its controller could not reach learns that it leads when it can."""
     cluster = make_cluster((1, 2))
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1, 2)})
-    controller.drain()
+    controller = cluster.begin({0: (1, 2)})
     cluster.transport.unregister(2)
-    cluster.die(1)
-    controller.drain()
+    cluster.die(1, then=controller)
     assert cluster.state("t", 0).leader == 2
     assert not cluster.brokers[2].leads("t", 0)
     cluster.transport.register(2, cluster.brokers[2].handle)
@@ -88,9 +79,7 @@ def test_broker_that_an_order_did_not_reach_is_told_again(make_cluster: Any) -> 
 def test_controller_does_not_write_in_a_session_that_was_not_elected(make_cluster: Any) -> None:
     """A plan that is in hand when the session ends is given up, though nobody else was elected."""
     cluster = make_cluster((1, 2))
-    controller = cluster.controller()
-    cluster.create_topic("t", {0: (1,)})
-    controller.drain()
+    controller = cluster.begin({0: (1,)})
     cluster.request({("t", 0): (2,)})
     assert controller.drain(max_effects=1).held
     before = cluster.dump("/admin"), cluster.dump("/brokers/topics")
@@ -185,7 +174,7 @@ def test_broker_waits_until_its_former_session_has_ended(make_cluster: Any, tmp_
     """Whoever registers again may find its own session of before: no reason to end."""
     cluster = make_cluster(())
     client = connect(cluster.hosts)
-    node = Node(client, 1, NodeSettings(tmp_path, RULES), patience_s=60)
+    node = BrokerNode(client, 1, NodeSettings(tmp_path, RULES), patience_s=60)
     try:
         path = broker_path(1)
         cluster.admin.delete(path)
@@ -216,7 +205,7 @@ def test_broker_waits_for_its_former_life_as_long_as_that_is_registered(
     settings = NodeSettings(tmp_path, RULES, advertised=("127.0.0.1", 9))
     cluster.admin.ensure_path("/brokers/ids")
     cluster.admin.create(path, encode_broker("127.0.0.1", 9, 0), ephemeral=True)
-    node = Node(client, 1, settings, patience_s=-1.0)
+    node = BrokerNode(client, 1, settings, patience_s=-1.0)
     try:
         node._register_again()
         node._register_from_s = 0.0
@@ -236,14 +225,14 @@ def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.Monkey
     """A broker that starts while ZooKeeper does not answer tries again for a while."""
     cluster = make_cluster(())
     broker = Broker(connect(cluster.hosts), 1)
-    take, failures = broker._take_id, iter([Indefinite("not connected")])
+    failures = iter([Indefinite("not connected")])
 
-    def fail_first() -> int | None:
+    def fail_first(*arguments: Any) -> int | None:
         for failure in failures:
             raise failure
-        return take()
+        return take_id(*arguments)
 
-    monkeypatch.setattr(broker, "_take_id", fail_first)
+    monkeypatch.setattr("reassure_controller.broker.take_id", fail_first)
     broker.register(patience_s=20)
     assert broker.is_registered
     broker.stop()
@@ -252,4 +241,4 @@ def test_start_waits_for_zookeeper(make_cluster: Any, monkeypatch: pytest.Monkey
 def test_cluster_at_the_root_has_no_chroot() -> None:
     """What brokers observe is of the same cluster as what its transaction log tells."""
     client: Any = SimpleNamespace(chroot="")
-    assert (Cluster(client).chroot, Cluster(client).id) == ("", "/")
+    assert (ClusterMetadata(client).chroot, ClusterMetadata(client).id) == ("", "/")

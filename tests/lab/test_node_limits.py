@@ -8,7 +8,7 @@ import pytest
 
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import ensure_roots
-from reassure_lab.node.limits import Limits
+from reassure_lab.node.limits import TopicLimits
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
     broker_config_path,
@@ -38,7 +38,7 @@ def minimum(count: int) -> bytes:
     return encode_config({"min.insync.replicas": str(count)})
 
 
-def wait_for(limits: Limits, count: int) -> None:
+def wait_for(limits: TopicLimits, count: int) -> None:
     """Look again and again until the minimum of t is this one."""
     found: Callable[[], int] = lambda: limits.find_minimum("t")  # noqa: E731
     for _ in range(1000):
@@ -54,7 +54,7 @@ def test_nearest_setting_counts_and_changes_are_seen(admin: Any) -> None:
 
     Each counts as soon as it is written, and no longer when it is gone.
     """
-    limits = Limits(admin, 1, ReplicationRules(min_insync_replicas=7))
+    limits = TopicLimits(admin, 1, ReplicationRules(min_insync_replicas=7))
     limits.learn("t")
     assert limits.find_minimum("t") == 7
     for path, count in ((DEFAULT_BROKER_CONFIG, 6), (OWN, 5), (TOPIC, 4), (TOPIC, 3)):
@@ -69,11 +69,11 @@ def test_nearest_setting_counts_and_changes_are_seen(admin: Any) -> None:
 def test_size_of_a_batch_has_another_name_on_a_topic(admin: Any) -> None:
     """It is message.max.bytes of a broker and max.message.bytes of a topic, which comes first."""
     write(admin, OWN, encode_config({"message.max.bytes": "50", "max.message.bytes": "9"}))
-    limits = Limits(admin, 1, ReplicationRules())
+    limits = TopicLimits(admin, 1, ReplicationRules())
     limits.learn("t")
     assert limits.find_batch_bytes("t") == 50
     write(admin, TOPIC, encode_config({"message.max.bytes": "9", "max.message.bytes": "40"}))
-    other = Limits(admin, 1, ReplicationRules(batch_bytes_max=30))
+    other = TopicLimits(admin, 1, ReplicationRules(batch_bytes_max=30))
     other.learn("t")
     assert (other.find_batch_bytes("t"), other.find_batch_bytes("u")) == (40, 50)
     assert other.find_minimum("t") == 1
@@ -82,7 +82,7 @@ def test_size_of_a_batch_has_another_name_on_a_topic(admin: Any) -> None:
 def test_what_is_there_counts_from_the_first_order_on(admin: Any) -> None:
     """A topic is read before the broker leads it for the first time."""
     write(admin, TOPIC, minimum(2))
-    limits = Limits(admin, 1, ReplicationRules())
+    limits = TopicLimits(admin, 1, ReplicationRules())
     assert limits.find_minimum("t") == 1
     limits.learn("t")
     assert limits.find_minimum("t") == 2
@@ -97,7 +97,7 @@ def test_setting_that_cannot_be_read_changes_nothing(
 ) -> None:
     """What was read before stays, and the znode is named."""
     write(admin, TOPIC, minimum(3))
-    limits = Limits(admin, 1, ReplicationRules())
+    limits = TopicLimits(admin, 1, ReplicationRules())
     limits.learn("t")
     write(admin, TOPIC, content)
     for _ in range(1000):
@@ -112,7 +112,7 @@ def test_setting_that_cannot_be_read_changes_nothing(
 def test_changes_are_seen_after_the_watches_were_lost(admin: Any) -> None:
     """What changed while the connection was away is read when it is back."""
     write(admin, TOPIC, minimum(2))
-    limits = Limits(admin, 1, ReplicationRules())
+    limits = TopicLimits(admin, 1, ReplicationRules())
     limits.learn("t")
     limits._on_watch(type("Lost", (), {"type": "NONE", "path": None}))
     assert limits._stale == {TOPIC, OWN, DEFAULT_BROKER_CONFIG}

@@ -4,8 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
@@ -14,13 +13,16 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from prometheus_client.parser import text_string_to_metric_families
 
-from reassure_lab.admin.move_files import Move, Source
+from reassure_lab.admin.move_files import FilePlace, PartitionMove
 from reassure_lab.admin.verbs import execute, list_active, verify
 from reassure_lab.cluster.overview import Watcher
-from reassure_lab.cluster.supervisor import Cluster, Member
+from reassure_lab.cluster.supervisor import ClusterMember, ProcessCluster
 from reassure_lab.node.settings import BROKER_PROFILE
+from reassure_lab.soak.leftovers import find_processes
 from reassure_spec.readings import PROFILES, READINGS, field_name
 from reassure_spec.rooms import BROKER, ROOMS
+
+from ..controller.conftest import wait_for
 
 PARTITION = TopicPartition("orders", 0)
 LAG = ("--lag-ms", "2000")
@@ -35,7 +37,7 @@ AMENDED = [
 class Nodes:
     """A cluster of processes, an administrator's hands in its ZooKeeper, and clients."""
 
-    def __init__(self, cluster: Cluster, hands: Any) -> None:
+    def __init__(self, cluster: ProcessCluster, hands: Any) -> None:
         self.cluster = cluster
         self.hands = hands
 
@@ -84,7 +86,7 @@ class Nodes:
 @pytest.fixture
 def nodes(make_hands: Any, tmp_path: Path) -> Iterator[Nodes]:
     """A controller and four brokers, with a topic on three of them."""
-    with Cluster.start(tmp_path / "cluster", 4, 1, 1, broker_options=LAG) as cluster:
+    with ProcessCluster.start(tmp_path / "cluster", 4, 1, 1, broker_options=LAG) as cluster:
         nodes = Nodes(cluster, make_hands(cluster.zookeeper))
         nodes.hands.create_topic("orders", {0: (1, 2, 3)})
         wait_for(lambda: in_sync(nodes, 3))
@@ -100,18 +102,10 @@ def in_sync(nodes: Nodes, count: int) -> bool:
     return state.leader > 0 and len(state.isr) == count
 
 
-def wait_for(condition: Callable[[], bool], timeout: float = 60.0) -> None:
-    """Wait until the condition holds."""
-    deadline = time.monotonic() + timeout
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about in time"
-        time.sleep(0.05)
-
-
-def scrape(member: Member) -> dict[str, float]:
+def scrape(member: ClusterMember) -> dict[str, float]:
     """Return what a member answers Prometheus: values by name and labels."""
     assert member.metrics is not None
-    with urlopen("http://{}:{}/metrics".format(*member.metrics), timeout=20) as answer:
+    with urlopen("http://{}:{}/metrics".format(*member.metrics), 20) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     return {
         " ".join((sample.name, *(value for _, value in sorted(sample.labels.items())))): (
@@ -122,19 +116,6 @@ def scrape(member: Member) -> dict[str, float]:
     }
 
 
-def find_processes(directory: Path) -> list[str]:
-    """Return the command lines that name a directory, of every process of this machine."""
-    found = []
-    for path in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            command = path.read_text("utf-8", "replace")
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        if str(directory) in command:
-            found.append(command)
-    return found
-
-
 @pytest.mark.slow
 def test_a_move_outlives_its_controller(make_hands: Any, tmp_path: Path) -> None:
     """A move that one controller began is carried out by the next, and nothing is left behind.
@@ -143,7 +124,7 @@ def test_a_move_outlives_its_controller(make_hands: Any, tmp_path: Path) -> None
     """
     values = [b"v%d" % number for number in range(30)]
     json_lines = ("--log-format", "json")
-    with Cluster.start(
+    with ProcessCluster.start(
         tmp_path / "cluster", 3, 2, 1, broker_options=LAG, controller_options=json_lines
     ) as cluster:
         nodes = Nodes(cluster, make_hands(cluster.zookeeper))
@@ -168,7 +149,7 @@ def test_a_move_outlives_its_controller(make_hands: Any, tmp_path: Path) -> None
         assert nodes.produce(values[20:]) == list(range(20, 30))
         assert nodes.consume(30) == list(enumerate(values))
         check_logs(cluster, first, second.name)
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -205,7 +186,7 @@ def check_what_is_told(nodes: Nodes) -> None:
     assert sorted(elected, key=str) == [state.controller_epoch, None]
 
 
-def check_logs(cluster: Cluster, *names: str) -> None:
+def check_logs(cluster: ProcessCluster, *names: str) -> None:
     """Each controller's log is JSON, and says once that it was elected, as whom and when."""
     for epoch, name in enumerate(names, 1):
         lines = [json.loads(line) for line in cluster.get_log(name).read_text("utf-8").splitlines()]
@@ -217,7 +198,7 @@ def check_logs(cluster: Cluster, *names: str) -> None:
 @pytest.mark.slow
 def test_an_ensemble_outlives_one_of_its_servers(make_hands: Any, tmp_path: Path) -> None:
     """With three servers of ZooKeeper one may be killed, and comes back, while all else goes on."""
-    with Cluster.start(tmp_path / "cluster", 3, 2, 3, broker_options=LAG) as cluster:
+    with ProcessCluster.start(tmp_path / "cluster", 3, 2, 3, broker_options=LAG) as cluster:
         assert len(cluster.zookeeper.split(",")) == 3
         nodes = Nodes(cluster, make_hands(cluster.zookeeper))
         nodes.hands.create_topic("orders", {0: (1, 2)})
@@ -230,7 +211,7 @@ def test_an_ensemble_outlives_one_of_its_servers(make_hands: Any, tmp_path: Path
         cluster.kill("zookeeper-1")
         assert nodes.produce([b"b"]) == [1]
         assert nodes.consume(2) == [(0, b"a"), (1, b"b")]
-    assert find_processes(tmp_path) == []
+    assert find_processes([str(tmp_path)]) == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -265,7 +246,8 @@ def test_throttle_holds_one_move_and_no_other(nodes: Nodes) -> None:
     cluster.create_topic("bills", {0: (1, 2, 3)})
     nodes.produce([bytes(10_000)] * 20)
     slow, fast = (
-        (Move((topic, 0), (1, 2, 4), Source("moves.json", 1)),) for topic in ("orders", "bills")
+        (PartitionMove((topic, 0), (1, 2, 4), FilePlace("moves.json", 1)),)
+        for topic in ("orders", "bills")
     )
     execute(cluster.admin, slow, "kip-236", bytes_per_s=1)
     execute(cluster.admin, fast, "kip-236", additional=True)

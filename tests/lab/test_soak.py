@@ -14,10 +14,10 @@ from reassure_controller import plan
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.soak.checker import check_logs, check_marks
 from reassure_lab.soak.judging import merge_logs
-from reassure_lab.soak.leaks import check_files, check_znodes, expect_znodes
+from reassure_lab.soak.leftovers import check_files, check_znodes, expect_znodes
 from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
-from reassure_lab.soak.operations import Mark, Value
-from reassure_lab.soak.resting import FIND_S, Rest
+from reassure_lab.soak.operations import SeenMark, Value
+from reassure_lab.soak.quiescence import FIND_S, Quiescence
 from reassure_lab.soak.schedule import (
     BROKERS,
     LEAST_STRIKES,
@@ -105,13 +105,13 @@ def test_leader_over_one_that_is_behind_is_found(isr: tuple[int, ...], found: st
         topic_path("t"): encode_topic({0: (2, 3, 1)}),
         state_path("t", 0): encode_state(StateZnode(3, 0, 1, isr)),
     }
-    assert Rest(cast("Any", Stored(stored)), [KEY], {}).find_leader("broker-2") == found
+    assert Quiescence(cast("Any", Stored(stored)), [KEY], {}).find_leader("broker-2") == found
 
 
 def test_nobody_waits_long_to_find_a_leader() -> None:
     """While no server answers nobody is found at once: who asks has to bring servers back."""
     client = Stored({})
-    assert Rest(cast("Any", client), [KEY], {}).find_leader("broker-2") is None
+    assert Quiescence(cast("Any", client), [KEY], {}).find_leader("broker-2") is None
     assert client.waited == [FIND_S]
 
 
@@ -140,7 +140,7 @@ def test_members_are_started_with_faults_of_their_role() -> None:
 def test_points_are_those_of_effects() -> None:
     """Every point at which a controller may be told to end itself is one that plans have."""
     folder = Path(plan.__file__).parent
-    text = "".join(path.read_text("utf-8") for path in folder.glob("*.py"))
+    text = "".join(path.read_text("utf-8") for path in folder.rglob("*.py"))
     assert [point for point in POINTS if f'"{point}"' not in text] == []
 
 
@@ -163,7 +163,7 @@ def test_lost_and_changed_records_are_named(offset: int, value: bytes, told: str
 )
 def test_mark_that_goes_back_is_named(marks: tuple[int, ...], count: int) -> None:
     """A mark may not fall, neither for one consumer nor below what was shown in the end."""
-    assert len(list(check_marks([Mark(KEY, one, "c") for one in marks], LOGS))) == count
+    assert len(list(check_marks([SeenMark(KEY, one, "c") for one in marks], LOGS))) == count
 
 
 def test_what_is_left_is_named(tmp_path: Path) -> None:

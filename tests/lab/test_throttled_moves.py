@@ -13,10 +13,10 @@ from reassure_controller.controller import Controller
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
+from reassure_controller.replication.stepping import FIRST_MS, BrokerMachine, StepCluster
 from reassure_controller.session import connect, stop
 from reassure_controller.storage.directory import LogDirectory
-from reassure_lab.admin.move_files import Move, Source
+from reassure_lab.admin.move_files import FilePlace, PartitionMove
 from reassure_lab.admin.verbs import execute, verify
 from reassure_lab.node.throttling import KEPT_MS, Throttling
 from reassure_lab.throttles import (
@@ -32,7 +32,7 @@ from reassure_spec.znodes import broker_config_path, encode_config, topic_config
 from reassure_zookeeper.interruptions import expire_session
 
 KEY = ("t", 0)
-MOVE = (Move(KEY, (1, 3), Source("moves.json", 1)),)
+MOVE = (PartitionMove(KEY, (1, 3), FilePlace("moves.json", 1)),)
 STEP_MS = 50
 RULES = ReplicationRules(override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000)
 RATE = 5_000
@@ -45,12 +45,12 @@ class World:
     def __init__(self, cluster: Any, folder: Path, ends: ExitStack) -> None:
         self.cluster = cluster
 
-        def make(broker: int) -> Machine:
+        def make(broker: int) -> BrokerMachine:
             client = connect(cluster.hosts)
             ends.callback(stop, client)
             own, quotas = folder / str(broker), Quotas()
             Throttling(client, broker, quotas)
-            return Machine(
+            return BrokerMachine(
                 broker,
                 client,
                 lambda: LogDirectory(own / "logs", broker, "/", sync=lambda _: None),

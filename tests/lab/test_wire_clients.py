@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kio.schema.errors import ErrorCode
 
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_controller.storage.records import check_produced, decode
 from reassure_lab.wire.listener import WireServer
 from reassure_lab.wire.messages import (
@@ -46,7 +46,7 @@ class OnePartition:
     """Handles what clients ask; `port` is to be set before they do."""
 
     def __init__(self, directory: Path) -> None:
-        self.log = Log(directory / f"{TOPIC}-0", segment_bytes=4096)
+        self.log = PartitionLog(directory / f"{TOPIC}-0", segment_bytes=4096)
         self.port = 0
 
     def handle(self, request: Request, client_id: str | None) -> Response | None:
@@ -186,7 +186,7 @@ def test_producer_that_does_not_listen_is_not_answered(broker: OnePartition) -> 
     assert [record.value for _, record in read_all(broker.log)][9:] == [b"v9", b"v0"]
 
 
-def read_all(log: Log) -> list[tuple[int, object]]:
+def read_all(log: PartitionLog) -> list[tuple[int, object]]:
     """Return every record with its offset."""
     found: list[tuple[int, object]] = []
     while raw := log.read(len(found), 10**6):

@@ -20,17 +20,17 @@ from reassure_lab.wire.frames import decode_response, encode_request
 from reassure_lab.wire.listener import WireServer
 from reassure_lab.wire.messages import (
     ApiVersionsRequest,
+    ControlledShutdownRequest,
+    ControlledShutdownResponse,
     FetchRequest,
     FetchResponse,
     ProduceRequest,
     Request,
     Response,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
 )
 
-OBEY = UpdateMetadataRequest(1, 2, 3, (), ())
-OBEYED = UpdateMetadataResponse(ErrorCode.none)
+OBEY = ControlledShutdownRequest(1, 2)
+OBEYED = ControlledShutdownResponse(ErrorCode.none)
 
 
 class Obedient:
@@ -42,7 +42,7 @@ class Obedient:
     def handle(self, request: Request, client_id: str | None) -> Response | None:
         """Answer, wait, fail, or say nothing."""
         match request:
-            case UpdateMetadataRequest():
+            case ControlledShutdownRequest():
                 return OBEYED
             case FetchRequest():
                 self.may_answer.wait(30)
@@ -102,7 +102,10 @@ def frame(content: bytes) -> bytes:
         (struct.pack(">i", 1001), "expected a size of 1 to 1000 bytes, found 1001"),
         (frame(b"x"), "expected a header of at least 8 bytes, found 1"),
         (frame(struct.pack(">hhi", 75, 0, 1)), "found api 75 v0"),
-        (frame(struct.pack(">hhih", 6, 5, 1, -1) + b"abc"), "expected UpdateMetadataRequest v5"),
+        (
+            frame(struct.pack(">hhih", 7, 2, 1, -1) + b"abc"),
+            "expected ControlledShutdownRequest v2",
+        ),
         (encode_request(ProduceRequest(1, 1, ()), 1, None), "could not be carried out"),
         (encode_request(ProduceRequest(-1, 1, ()), 1, None), "could not be carried out"),
     ],
@@ -129,7 +132,7 @@ def test_versions_are_told_to_one_who_asks_in_a_newer_version() -> None:
         assert struct.unpack_from(">ih", answer, 4) == (7, ErrorCode.unsupported_version)
         peer.sendall(encode_request(ApiVersionsRequest(), 8, "late"))
         versions = decode_response(peer.recv(4096)[4:], ApiVersionsRequest(), 8)
-    assert {one.api_key for one in versions.api_keys} == {0, 1, 2, 3, 4, 5, 6, 7, 18, 23}
+    assert {one.api_key for one in versions.api_keys} == {0, 1, 2, 3, 4, 5, 7, 18, 23}
 
 
 def test_peer_that_stops_within_a_request_is_given_up(caplog: pytest.LogCaptureFixture) -> None:

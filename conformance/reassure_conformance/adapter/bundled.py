@@ -441,7 +441,7 @@ class Bundled:
             self._readings,
             lambda: self._now_ms,
             profile=self._profile,
-            healing=self._healing,
+            settings=(self._healing,),
         )
         self._next_id += 1
         process = _Process(controller, client)

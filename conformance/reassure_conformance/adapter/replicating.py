@@ -17,10 +17,9 @@ from reassure_controller.controller import Controller
 from reassure_controller.direct import DirectClient
 from reassure_controller.effects import Effect
 from reassure_controller.replication.clock import VirtualClock
-from reassure_controller.replication.host import Lead
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading
-from reassure_controller.replication.stepping import FIRST_MS, Machine, StepCluster
+from reassure_controller.replication.serving import Leading, MakeLeading
+from reassure_controller.replication.stepping import FIRST_MS, BrokerMachine, StepCluster
 from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
 from reassure_spec.profiles import DEFAULT_PROFILE
@@ -71,7 +70,7 @@ class ReplicatingCluster:
         brokers: tuple[int, ...],
         profile: str = DEFAULT_PROFILE,
         readings: Readings | None = None,
-        lead: Lead = Leading,
+        lead: MakeLeading = Leading,
     ) -> StepCluster:
         """Start these brokers in a chroot that is there, and elect a controller.
 
@@ -101,13 +100,13 @@ class ReplicatingCluster:
         self._controllers.append(controller)
         controller.contend()
 
-    def _make_machine(self, broker: int, chroot: str, directory: Path) -> Machine:
+    def _make_machine(self, broker: int, chroot: str, directory: Path) -> BrokerMachine:
         own = directory / name_directory(broker)
         open_disk: Callable[[], LogDirectory] = lambda: LogDirectory(  # noqa: E731
             own / "logs", broker, chroot, sync=_skip_sync
         )
         client: Client = self._clients[broker]
-        return Machine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
+        return BrokerMachine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
 
     def lose_write(self, broker: int, *, done: bool) -> None:
         """Leave the next write of a broker without an answer; `done` says whether it is made."""

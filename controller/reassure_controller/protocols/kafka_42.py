@@ -20,24 +20,86 @@ Source: KAFKA-42, sections 2 to 5.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from reassure_controller.context import Context, OldZnode, PartitionContext
 from reassure_controller.effects import RememberMove, Step, Warn, WriteOldZnode
+from reassure_controller.jobs import Job
+from reassure_controller.old_znode import OldZnodePlanner
+from reassure_controller.plan import find_bad_target
+from reassure_controller.reader import ClusterReader
+from reassure_controller.reassignments import is_in_sync
+from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
 
 
-@dataclass(frozen=True, slots=True)
-class Listener:
-    """What the entries of the old znode are judged by."""
+class ListenerPlanner(OldZnodePlanner):
+    """Takes entries of the old znode into memory, and removes them at the end."""
 
-    readings: Readings
-    find_bad_target: Callable[[ReplicaList], str | None]
-    """Says what is wrong with a target by itself, who is alive included."""
+    reassigns = True
+    cuts_lost_leader = True
+
+    def find_job(
+        self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]
+    ) -> Job | None:
+        """Return what is to be done about new entries."""
+
+        def make() -> tuple[Step, ...]:
+            if reader.context.old is not None:
+                keys = [entry.key for entry in reader.context.old.entries]
+                reader.catch_up(keys)
+                reader.changed.update(keys)  # what begins now is carried on with after this
+            return plan_listener(reader.context, rules)
+
+        return Job("the old znode", make) if plan_listener(reader.context, rules) else None
+
+    def take_up(self, context: Context, rules: Rules) -> tuple[RememberMove, ...]:
+        """Return the moves to take up before anybody looks at deaths (failure case 3).
+
+        A controller that takes office finds their targets in sync as they are stored: whoever died
+        since does not give the move up.
+        """
+        readings = rules.readings
+        if context.old is None or readings.move_dead_at_failover != "re-elect":
+            return ()
+        return tuple(
+            RememberMove(entry.key, entry.target)
+            for entry in context.old.entries
+            if (content := context.partitions.get(entry.key)) is not None
+            and entry.target
+            and is_in_sync(content, entry.target)
+            and not is_same(content.assigned, entry.target, readings)
+        )
+
+    def list_started(self, context: Context, key: PartitionKey) -> ReplicaList:
+        """Return the replicas of targets that are not assigned."""
+        content = context.partitions[key]
+        asked = () if context.old is None else context.old.entries
+        targets = [entry.target for entry in asked if entry.key == key]
+        targets += [] if content.child is None else [content.child.target]
+        return tuple(
+            dict.fromkeys(one for to in targets for one in to if one not in content.assigned)
+        )
+
+    def is_over(self, context: Context, key: PartitionKey, target: ReplicaList) -> bool:
+        """Whether all was written, the end included, though its answer may have been lost."""
+        asked = () if context.old is None else context.old.entries
+        return context.partitions[key].assigned == target and all(e.key != key for e in asked)
+
+    def plan_end(self, context: Context, key: PartitionKey) -> tuple[Step, ...]:
+        """Return step 7: whatever the entry holds by now goes, and the memory of the move."""
+        forget = RememberMove(key, None)
+        old = context.old
+        left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
+        if old is None or left == old.entries:
+            return (forget,)
+        return (*_write("entry-removed", old, left), forget)
 
 
-def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
+PLANNER = ListenerPlanner()
+
+
+def plan_listener(context: Context, rules: Rules) -> tuple[Step, ...]:
     """Return the steps that begin with each new entry or refuse it (section 4).
 
     What is in flight is not begun again, whatever its entry asks for by now.
@@ -56,9 +118,9 @@ def plan_listener(context: Context, listener: Listener) -> tuple[Step, ...]:
         content = context.partitions.get(entry.key)
         reason = None
         if not is_passed_over(entry, content):
-            reason = find_refusal(content, entry.target, listener)
+            reason = find_refusal(context, content, entry.target, rules.readings)
             if reason is None:
-                steps.append(RememberMove(*entry.key, entry.target))
+                steps.append(RememberMove(entry.key, entry.target))
         if reason is None:
             left.append(entry)
         else:
@@ -77,16 +139,16 @@ def is_passed_over(entry: LegacyEntry, content: PartitionContext | None) -> bool
 
 
 def find_refusal(
-    content: PartitionContext | None, target: ReplicaList, listener: Listener
+    context: Context, content: PartitionContext | None, target: ReplicaList, readings: Readings
 ) -> str | None:
     """Return why the listener refuses a target, None where it begins with it."""
     if content is None:
         return "there is no such topic or partition"
     # Where the target is added first, a growth looks complete before anything was copied.
-    began = listener.readings.move_expand_first == "yes" and not is_in_sync(content, target)
-    if is_same(content.assigned, target, listener.readings) and not began:
+    began = readings.move_expand_first == "yes" and not is_in_sync(content, target)
+    if is_same(content.assigned, target, readings) and not began:
         return "it is assigned already"
-    return listener.find_bad_target(target)
+    return find_bad_target(context, target, readings)
 
 
 def is_same(assigned: ReplicaList, target: ReplicaList, readings: Readings) -> bool:
@@ -94,56 +156,6 @@ def is_same(assigned: ReplicaList, target: ReplicaList, readings: Readings) -> b
     if readings.move_same_replicas == "as-set":
         return set(assigned) == set(target)
     return assigned == target
-
-
-def is_in_sync(content: PartitionContext, target: ReplicaList) -> bool:
-    """Whether every replica of a target is in sync."""
-    return content.state is not None and set(target) <= set(content.state.isr)
-
-
-def find_nearly_done(context: Context, readings: Readings) -> tuple[RememberMove, ...]:
-    """Return the moves to take up before anybody looks at deaths (failure case 3).
-
-    A controller that takes office finds their targets in sync as they are stored: whoever died
-    since does not give the move up.
-    """
-    if context.old is None or readings.move_dead_at_failover != "re-elect":
-        return ()
-    return tuple(
-        RememberMove(*entry.key, entry.target)
-        for entry in context.old.entries
-        if (content := context.partitions.get(entry.key)) is not None
-        and entry.target
-        and is_in_sync(content, entry.target)
-        and not is_same(content.assigned, entry.target, readings)
-    )
-
-
-def list_started(context: Context, key: PartitionKey) -> ReplicaList:
-    """Return the replicas of targets that are not assigned, which may be in sync all the same."""
-    content = context.partitions[key]
-    asked = () if context.old is None else context.old.entries
-    targets = [entry.target for entry in asked if entry.key == key]
-    targets += [] if content.child is None else [content.child.target]
-    return tuple(
-        dict.fromkeys(one for target in targets for one in target if one not in content.assigned)
-    )
-
-
-def is_over(context: Context, key: PartitionKey, target: ReplicaList) -> bool:
-    """Whether all was written, the end included, though its answer may have been lost."""
-    asked = () if context.old is None else context.old.entries
-    return context.partitions[key].assigned == target and all(e.key != key for e in asked)
-
-
-def plan_end(context: Context, key: PartitionKey) -> tuple[Step, ...]:
-    """Return step 7: whatever the entry holds by now goes, and the memory of the move."""
-    forget = RememberMove(*key, None)
-    old = context.old
-    left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
-    if old is None or left == old.entries:
-        return (forget,)
-    return (*_write("entry-removed", old, left), forget)
 
 
 def _write(what: str, old: OldZnode, entries: tuple[LegacyEntry, ...]) -> tuple[Step, ...]:

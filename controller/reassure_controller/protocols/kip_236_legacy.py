@@ -11,19 +11,51 @@ nothing: the target is in flight, or it is assigned.
 Source: KIP-236, legacy znode protocol, and what it says of a partition that catches up (step 1.1).
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from reassure_controller.context import Context, OldZnode
 from reassure_controller.effects import (
+    RecheckOldZnode,
     Step,
     TranslateEntries,
     Warn,
     WriteOldZnode,
 )
+from reassure_controller.jobs import Job
+from reassure_controller.old_znode import OldZnodePlanner
+from reassure_controller.reader import ClusterReader
+from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
 
 Entries = tuple[LegacyEntry, ...]
+
+
+class EntriesPlanner(OldZnodePlanner):
+    """Makes requests of the entries of the old znode, and removes them when these are done."""
+
+    def find_job(
+        self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]
+    ) -> Job | None:
+        """Return what is to be done about the entries."""
+
+        def make() -> tuple[Step, ...]:
+            return plan_entries(reader.context, rules.readings)
+
+        return Job("the old znode", make) if make() else None
+
+    def plan_end(self, context: Context, key: PartitionKey) -> tuple[Step, ...]:
+        """Take the entry of a complete reassignment out of the old znode, before its record."""
+        child = context.partitions[key].child
+        if child is None or not child.legacy:
+            return ()
+        entry_done = plan_entry_done(context, key, child.target)
+        # One that a client has deleted and made anew may have the version that was read.
+        return (RecheckOldZnode(), *entry_done, RecheckOldZnode())
+
+
+PLANNER = EntriesPlanner()
 
 
 def plan_entries(context: Context, readings: Readings) -> tuple[Step, ...]:

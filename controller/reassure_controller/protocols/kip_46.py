@@ -9,28 +9,49 @@ anywhere is made again by the next controller, from what it finds.
 Source: KIP-46; what the extract does not say is as the clauses `heal.*` have it.
 """
 
+from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from itertools import chain
+from typing import TypeVar
 
+from reassure_controller.client import Watch
 from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import (
     CreateTask,
     DeleteRecord,
+    HealingWrite,
+    Recheck,
+    RecheckOldZnode,
     RecordFailure,
     RemoveTask,
     StartTask,
     Step,
     Warn,
+    Write,
 )
+from reassure_controller.jobs import Job
+from reassure_controller.protocols.kip_236 import find_refusal
+from reassure_controller.reader import ClusterReader
+from reassure_controller.rules import Planner, Rules
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
+    FAILED_BROKERS,
+    REASSIGNMENT_TASKS,
+    BadZnode,
     PartitionKey,
     ReplicaList,
     TaskZnode,
+    decode_failed_broker,
+    decode_task,
+    parse_number,
+    parse_task_name,
     task_path,
 )
+
+Read = TypeVar("Read")
 
 Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 """Replica lists by partition, in order of partition."""
@@ -56,23 +77,125 @@ class HealingSettings:
             )
 
 
-@dataclass(frozen=True, slots=True)
-class Healer:
-    """What healing is decided by."""
+class HealingPlanner(Planner):
+    """Looks after brokers that stay away."""
 
-    settings: HealingSettings
-    readings: Readings
-    is_refused: Callable[[PartitionKey, ReplicaList], bool] = field(default=lambda *_: False)
-    """Whether a reassignment that an operator asks for would be refused."""
+    comes_last = True
+    paths = (FAILED_BROKERS, REASSIGNMENT_TASKS)
+
+    def read_missed(self, reader: ClusterReader) -> None:
+        """Read the records and the tasks."""
+        read_records(reader)
+        read_tasks(reader)
+
+    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
+        """Read the records and the tasks where the effect was about them."""
+        if isinstance(effect, HealingWrite):
+            read_records(reader)
+            read_tasks(reader, arm=False)
+
+    def take_event(self, reader: ClusterReader, path: str) -> None:
+        """Read the tasks when there are others."""
+        if path == REASSIGNMENT_TASKS:
+            read_tasks(reader)
+
+    def find_job(
+        self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]
+    ) -> Job | None:
+        """Return what healing has to do."""
+        if reader.context.tasks_unread:
+            read_tasks(reader, arm=False)
+        context = reader.context
+
+        def make() -> tuple[Step, ...]:
+            tasks = context.tasks
+            first = tasks[min(tasks)].assignments if tasks else {}
+            reader.look_for_brokers(chain.from_iterable(first.values()))
+            reader.catch_up(first)
+            if context.requests:
+                return ()  # it may be of this very task: whether it was made, no answer said
+            return plan_healing(context, clock_ms(), rules)
+
+        return Job("healing", make) if plan_healing(context, clock_ms(), rules) else None
 
 
-def plan_healing(context: Context, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+PLANNER = HealingPlanner()
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add what an operator may set to the command line of a controller."""
+    usual = HealingSettings()
+    parser.add_argument(
+        "--failure-interval",
+        type=int,
+        default=usual.failure_interval_ms,
+        metavar="MS",
+        help="how long a broker is away before it is replaced (profile kip-46)",
+    )
+    parser.add_argument(
+        "--partitions-per-task",
+        type=int,
+        default=usual.partitions_per_task,
+        metavar="N",
+        help="most partitions that one task of healing moves (profile kip-46)",
+    )
+
+
+def read_options(arguments: Namespace) -> HealingSettings:
+    """Return what an operator has set."""
+    return HealingSettings(arguments.failure_interval, arguments.partitions_per_task)
+
+
+# What is read -------------------------------------------------------------------------------------
+
+
+def read_records(reader: ClusterReader) -> None:
+    """Read who is missed since when."""
+    reader.context.failed = _read_numbered(
+        reader, FAILED_BROKERS, parse_number, decode_failed_broker, "the id of a broker"
+    )
+
+
+def read_tasks(reader: ClusterReader, *, arm: bool = True) -> None:
+    """Read the persisted tasks, where there are any; `arm` puts a watch on their number."""
+    watch = reader.watch if arm else None
+    reader.context.tasks_unread = False
+    reader.context.tasks = _read_numbered(
+        reader, REASSIGNMENT_TASKS, parse_task_name, decode_task, "the name of a task", watch
+    )
+
+
+def _read_numbered(
+    reader: ClusterReader,
+    root: str,
+    parse: Callable[[str], int | None],
+    decode: Callable[[str, bytes], Read],
+    what: str,
+    watch: Watch | None = None,
+) -> dict[int, Read]:
+    """Return what stands below a path, by number; what is not of the format is rubbish."""
+    found: dict[int, Read] = {}
+    for name, data in reader.read_below(root, watch=watch).items():
+        path, number = f"{root}/{name}", parse(name)
+        try:
+            content = decode(path, data)
+        except BadZnode as bad:
+            reader.rubbish.append((path, bad.reason))
+        else:
+            if number is None:
+                reader.rubbish.append((path, f"not {what}"))
+            else:
+                found[number] = content
+    return found
+
+
+def plan_healing(context: Context, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Return the steps that are due, none where nothing is; to be asked when no request waits."""
     plan = _compute_plan(context, context.tasks)
     return (
-        _plan_records(context, plan, now_ms, healer)
-        or _plan_generation(context, plan, now_ms, healer)
-        or _plan_tasks(context, healer)
+        _plan_records(context, plan, now_ms, rules)
+        or _plan_generation(context, plan, now_ms, rules)
+        or _plan_tasks(context, rules)
     )
 
 
@@ -107,7 +230,7 @@ def _find_left(context: Context, task: TaskZnode) -> Targets:
 # Records ------------------------------------------------------------------------------------------
 
 
-def _plan_records(context: Context, plan: Planned, now_ms: int, healer: Healer) -> tuple[Step, ...]:
+def _plan_records(context: Context, plan: Planned, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Remove the records of those who are back, and write those that lack."""
     back = [broker for broker in sorted(context.failed) if context.is_live(broker)]
     if back:
@@ -123,17 +246,17 @@ def _plan_records(context: Context, plan: Planned, now_ms: int, healer: Healer) 
 
 
 def _plan_generation(
-    context: Context, plan: Planned, now_ms: int, healer: Healer
+    context: Context, plan: Planned, now_ms: int, rules: Rules
 ) -> tuple[Step, ...]:
     """Persist the tasks of the first broker whose interval has passed, then remove its record.
 
     A partition for which nobody can take over is left out; while any is, the record stays.
     """
-    due = _find_due(context, now_ms, healer)
+    due = _find_due(context, now_ms, rules)
     for broker in due:
         planned = any(broker in replicas for replicas in plan.values())
-        targets = _choose_targets(context, plan, broker, due, healer)
-        tasks = _divide(targets, healer)
+        targets = _choose_targets(context, plan, broker, due, rules)
+        tasks = _divide(targets, rules)
         forget: tuple[Step, ...] = (DeleteRecord(point="failure.scheduled", broker=broker),)
         create: tuple[Step, ...] = tuple(
             CreateTask(
@@ -150,19 +273,19 @@ def _plan_generation(
     return ()
 
 
-def _find_due(context: Context, now_ms: int, healer: Healer) -> tuple[int, ...]:
+def _find_due(context: Context, now_ms: int, rules: Rules) -> tuple[int, ...]:
     """Return the brokers that have been away for the interval, by the time in their records."""
-    interval = healer.settings.failure_interval_ms
+    interval = rules.find_settings(HealingSettings).failure_interval_ms
     return tuple(b for b, since in sorted(context.failed.items()) if now_ms - since >= interval)
 
 
 def _choose_targets(
-    context: Context, plan: Planned, broker: int, due: tuple[int, ...], healer: Healer
+    context: Context, plan: Planned, broker: int, due: tuple[int, ...], rules: Rules
 ) -> Targets:
     """Return where the partitions go that have a replica on a broker which is due."""
-    from_plan = healer.readings.heal_regenerate == "from-plan"
+    from_plan = rules.readings.heal_regenerate == "from-plan"
     base = plan if from_plan else _compute_plan(context, {})
-    replaced = due if healer.readings.heal_replaces == "all-due" else (broker,)
+    replaced = due if rules.readings.heal_replaces == "all-due" else (broker,)
     load = Counter(replica for replicas in base.values() for replica in replicas)
     targets: list[tuple[PartitionKey, ReplicaList]] = []
     for key, before in base.items():
@@ -201,15 +324,15 @@ def _choose_replacement(
     )
 
 
-def _divide(targets: Targets, healer: Healer) -> tuple[Targets, ...]:
-    size = healer.settings.partitions_per_task
+def _divide(targets: Targets, rules: Rules) -> tuple[Targets, ...]:
+    size = rules.find_settings(HealingSettings).partitions_per_task
     return tuple(targets[at : at + size] for at in range(0, len(targets), size))
 
 
 # Tasks are carried out ----------------------------------------------------------------------------
 
 
-def _plan_tasks(context: Context, healer: Healer) -> tuple[Step, ...]:
+def _plan_tasks(context: Context, rules: Rules) -> tuple[Step, ...]:
     """Start the first task, or remove it where it is done, pointless or refused.
 
     A task runs while one of its partitions is being moved; nothing else says so, and a failover
@@ -230,9 +353,11 @@ def _plan_tasks(context: Context, healer: Healer) -> tuple[Step, ...]:
         left = _find_left(context, task)
         if not left:
             return _remove(number, "satisfied")
-        if task.automatic and _is_pointless(context, task, healer):
+        if task.automatic and _is_pointless(context, task, rules):
             return _remove(number, "cancelled")
-        if all(healer.is_refused(key, target) for key, target in left):
+        if all(
+            find_refusal(context, key, target, rules.readings, legacy=False) for key, target in left
+        ):
             reason = "each of its reassignments is refused"
             return (Warn(task_path(number), f"{reason}; removed"), *_remove(number, "refused"))
         return (StartTask(point="task.started", number=number, targets=left),)
@@ -251,12 +376,12 @@ def _find_senseless(task: TaskZnode) -> str | None:
     return None if task.assignments else "it names no partition"
 
 
-def _is_pointless(context: Context, task: TaskZnode, healer: Healer) -> bool:
+def _is_pointless(context: Context, task: TaskZnode, rules: Rules) -> bool:
     """Whether a generated task is to be cancelled before it starts."""
     contents = [context.partitions[key] for key in task.assignments if key in context.partitions]
-    if all(_is_redundant(context, content, healer.readings) for content in contents):
+    if all(_is_redundant(context, content, rules.readings) for content in contents):
         return True
-    return healer.readings.heal_stale_task == "skip" and _is_stale(context, task)
+    return rules.readings.heal_stale_task == "skip" and _is_stale(context, task)
 
 
 def _is_redundant(context: Context, content: PartitionContext, readings: Readings) -> bool:

@@ -6,7 +6,6 @@ that is not to the latest request is none.
 """
 
 import logging
-from typing import TYPE_CHECKING
 
 from reassure_controller.replication.errors import NONE, OFFSET_OUT_OF_RANGE
 from reassure_controller.replication.messages import (
@@ -17,28 +16,25 @@ from reassure_controller.replication.messages import (
     Fetched,
     Request,
 )
-from reassure_controller.replication.truncation import Ask, Cut, begin_truncation, go_on
-from reassure_controller.storage.epochs import LeaderEpochs
+from reassure_controller.replication.replica import Replica, Role
+from reassure_controller.replication.truncation import AskLeader, CutLog, begin_truncation, go_on
 from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed, OutOfOrder
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Follow, Restored
 from reassure_spec.observations import Replica as ReplicaLine
 
-if TYPE_CHECKING:
-    from reassure_controller.replication.replica import Replica
-
 log = logging.getLogger(__name__)
 
 
-class Following:
+class Following(Role):
     """A replica that follows the leader of one leader epoch."""
 
-    def __init__(self, replica: "Replica", leader: int, leader_epoch: int) -> None:
+    def __init__(self, replica: Replica, leader: int, leader_epoch: int) -> None:
         self.leader = leader
         self.leader_epoch = leader_epoch
         self._replica = replica
         self._host = replica.host
-        self._question: Ask | None = None
+        self._question: AskLeader | None = None
         """What is still to be asked before the log can be cut."""
         self._waits_for: Correlation | None = None
         self.is_refused = False
@@ -47,17 +43,16 @@ class Following:
 
     def _truncate(self) -> None:
         replica = self._replica
-        epochs = LeaderEpochs(replica.log.epochs.spans)
         self._take_step(
             begin_truncation(
-                epochs, replica.log.end_offset, replica.high_watermark, self._host.rules
+                replica.log.epochs, replica.log.end_offset, replica.high_watermark, self._host.rules
             )
         )
 
     @clause("follower.truncates-first")
-    def _take_step(self, step: Ask | Cut) -> None:
+    def _take_step(self, step: AskLeader | CutLog) -> None:
         """Cut the log, after which fetching begins, or keep what has to be asked first."""
-        if isinstance(step, Ask):
+        if isinstance(step, AskLeader):
             self._question = step
             return
         self._question = None
@@ -135,9 +130,8 @@ class Following:
             self._take_records(answer, now_ms)
         else:
             replica = self._replica
-            epochs = LeaderEpochs(replica.log.epochs.spans)
             end, mark = replica.log.end_offset, replica.high_watermark
-            self._take_step(go_on(epochs, end, mark, answer, self._host.rules))
+            self._take_step(go_on(replica.log.epochs, end, mark, answer, self._host.rules))
 
     def _cuts_by_epoch(self) -> bool:
         """Whether to truncate once more does no harm: what is shared with the leader stays."""

@@ -1,8 +1,7 @@
 """What a replica needs of the broker that it lives on."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import Literal, Protocol
 
 from reassure_controller.replication.clock import Clock
 from reassure_controller.replication.messages import Correlation
@@ -11,12 +10,6 @@ from reassure_controller.replication.rules import ReplicationRules
 from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
-if TYPE_CHECKING:
-    from reassure_controller.replication.replica import Replica
-    from reassure_controller.replication.serving import Leading
-
-Lead = Callable[["Replica", int], "Leading"]
-"""Has a replica lead in a leader epoch."""
 IsrOutcome = Literal["ok", "refused", "unknown"]
 """What came of a change of the in-sync set; `unknown`: it may or may not have been made."""
 
@@ -53,7 +46,7 @@ class StateStore(Protocol):
         """
 
 
-class Limits(Protocol):
+class ProducerLimits(Protocol):
     """What producers are held to, by topic."""
 
     def find_minimum(self, topic: str) -> int:
@@ -71,9 +64,8 @@ class Host(Protocol):
     rules: ReplicationRules
     clock: Clock
     quotas: Quotas
-    limits: Limits
+    limits: ProducerLimits
     states: StateStore
-    lead: Lead
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write a line of history about the broker's replica of a partition."""

@@ -11,7 +11,7 @@ from reassure_controller.log_lines import about
 from reassure_controller.replication import errors
 from reassure_controller.replication.clock import Clock, SteadyClock
 from reassure_controller.replication.following import Following
-from reassure_controller.replication.host import Lead, Limits, StateStore
+from reassure_controller.replication.host import ProducerLimits, StateStore
 from reassure_controller.replication.messages import (
     AskEpochEnd,
     Consume,
@@ -27,14 +27,14 @@ from reassure_controller.replication.messages import (
 )
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
-from reassure_controller.replication.replica import Replica
+from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading, ReplyTo
+from reassure_controller.replication.serving import Leading, MakeLeading, ReplyTo
 from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, DiskFailed
 from reassure_spec.observations import What
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.znodes import NO_LEADER, PartitionKey
 
 log = logging.getLogger(__name__)
 
@@ -66,8 +66,8 @@ class Replicas:
         rules: ReplicationRules,
         quotas: Quotas | None = None,
         upkeep: UpkeepSettings | None = None,
-        limits: Limits | None = None,
-        lead: Lead = Leading,
+        limits: ProducerLimits | None = None,
+        lead: MakeLeading = Leading,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -77,7 +77,7 @@ class Replicas:
         self.quotas = quotas or Quotas()
         self.limits = limits or rules
         self.states = states
-        self.lead = lead
+        self._lead = lead
         self._disk = disk
         self._observer = observer
         self._requests = count(1)
@@ -125,11 +125,19 @@ class Replicas:
                 if replica is None:
                     self.quotas.catch_up()
                     replica = self._replicas[key] = Replica(self, key, self._disk.log(*key), 0)
-                replica.become()
+                self._take_role(replica)
             except (DiskFailed, CorruptLog) as failed:
                 log.warning("%s-%d neither leads nor follows: %s", *key, failed)
             else:
                 self._unready.discard(key)
+
+    def _take_role(self, replica: Replica) -> None:
+        replica.obey()
+        state = replica.hosted.state
+        if state.leader == self.broker_id:
+            replica.role = self._lead(replica, state.leader_epoch)
+        elif state.leader != NO_LEADER:
+            replica.role = Following(replica, state.leader, state.leader_epoch)
 
     def begin_again(self, broker_epoch: int) -> None:
         """Go by another broker epoch; replicas neither lead nor follow before they are told to."""
@@ -197,7 +205,7 @@ class Replicas:
                 return role.answer_again(fetch)
         return Fetched(fetch.key, fetch.correlation, errors.NOT_LEADER_OR_FOLLOWER)
 
-    def _find_role(self, key: PartitionKey) -> Leading | Following | None:
+    def _find_role(self, key: PartitionKey) -> Role | None:
         replica = self._replicas.get(key)
         return None if replica is None else replica.role
 
@@ -209,7 +217,7 @@ class Replicas:
             if isinstance(role, Following):
                 role.take(answer, self.clock.now_ms())
 
-    def list_unsettled(self) -> dict[PartitionKey, Leading | Following | None]:
+    def list_unsettled(self) -> dict[PartitionKey, Role | None]:
         """Return the replicas, with their roles, that have none or whose leader refuses them."""
         roles = {replica.key: replica.role for replica in self}
         return {

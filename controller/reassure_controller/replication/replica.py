@@ -2,20 +2,29 @@
 
 import logging
 
-from reassure_controller.replication.following import Following
 from reassure_controller.replication.host import Host, HostedPartition
-from reassure_controller.replication.serving import Leading
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_spec.observations import Restored, Spans, Stopped, What
-from reassure_spec.znodes import NO_LEADER, PartitionKey
+from reassure_spec.znodes import PartitionKey
 
 logger = logging.getLogger(__name__)
+
+
+class Role:
+    """What a replica does for its partition: it leads, or it follows."""
+
+    leader_epoch: int
+
+    def end(self) -> None:
+        """End it."""
 
 
 class Replica:
     """A replica. It leads, follows, or has not been told yet (`role` is None)."""
 
-    def __init__(self, host: Host, key: PartitionKey, log: Log, high_watermark: int) -> None:
+    def __init__(
+        self, host: Host, key: PartitionKey, log: PartitionLog, high_watermark: int
+    ) -> None:
         """Take a replica up, with its mark as checkpointed: the log may have lost what was there.
 
         KAFKA-539.
@@ -28,7 +37,7 @@ class Replica:
             logger.warning(what, *key, log.directory, log.end_offset, high_watermark)
         high_watermark = min(high_watermark, log.end_offset)
         self.high_watermark = max(high_watermark, log.start_offset)
-        self.role: Leading | Following | None = None
+        self.role: Role | None = None
         self._order = (0, max(0, log.epochs.latest))
         """Controller epoch and leader epoch of the order that it acts upon."""
         self.say(Restored(log.end_offset, self.high_watermark, self.list_epochs()))
@@ -49,15 +58,10 @@ class Replica:
         spans, end = self.log.epochs.spans, self.log.end_offset
         return tuple((epoch, first) for epoch, first in spans if first < end)
 
-    def become(self) -> None:
-        """Lead or follow, as the broker was told last."""
+    def obey(self) -> None:
+        """Act upon the order that the broker was given last; it has no role of it yet."""
         self.rest()
-        state = self.hosted.state
-        self._order = self.hosted.controller_epoch, state.leader_epoch
-        if state.leader == self.host.broker_id:
-            self.role = self.host.lead(self, state.leader_epoch)
-        elif state.leader != NO_LEADER:
-            self.role = Following(self, state.leader, state.leader_epoch)
+        self._order = self.hosted.controller_epoch, self.hosted.state.leader_epoch
 
     def stop(self, controller_epoch: int, leader_epoch: int, *, is_deleted: bool) -> None:
         """Neither lead nor follow any more, by an order of these epochs."""
@@ -67,6 +71,6 @@ class Replica:
 
     def rest(self) -> None:
         """Neither lead nor follow any more."""
-        if isinstance(self.role, Leading):
-            self.role.step_down()
+        if self.role is not None:
+            self.role.end()
         self.role = None

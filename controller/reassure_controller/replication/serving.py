@@ -7,7 +7,7 @@ Each act has the same order: read the clock, then the log's end (reading `lag.cl
 import logging
 from collections.abc import Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from reassure_controller.replication import errors
 from reassure_controller.replication.leading import (
@@ -32,6 +32,7 @@ from reassure_controller.replication.messages import (
     Produced,
     Response,
 )
+from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptLog, DiskFailed, OutOfOrder
 from reassure_controller.storage.records import Checked, scan
@@ -40,9 +41,6 @@ from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.observations import Produce as ProduceLine
 from reassure_spec.observations import Replica as ReplicaLine
-
-if TYPE_CHECKING:
-    from reassure_controller.replication.replica import Replica
 
 log = logging.getLogger(__name__)
 
@@ -59,10 +57,10 @@ class Waiting(NamedTuple):
     reply: ReplyTo
 
 
-class Leading:
+class Leading(Role):
     """A replica that leads in one leader epoch."""
 
-    def __init__(self, replica: "Replica", leader_epoch: int) -> None:
+    def __init__(self, replica: Replica, leader_epoch: int) -> None:
         self.leader_epoch = leader_epoch
         self._replica = replica
         self._host = host = replica.host
@@ -74,7 +72,7 @@ class Leading:
         # Who is in sync and assigned no more is written out by the controller, or once it lags.
         replicas = tuple(dict.fromkeys((*hosted.replicas, *hosted.state.isr)))
         end = replica.log.end_offset
-        replica.log.epochs.assign(leader_epoch, end)
+        replica.log.begin_epoch(leader_epoch)
         self.view: Leadership = begin(
             host.broker_id,
             replicas,
@@ -207,7 +205,8 @@ class Leading:
         if error != errors.NONE:
             reply(EpochEndTold(request.key, request.correlation, error))
             return
-        found = self._replica.log.epochs.end_offset_for(request.epoch)
+        log_end = self._replica.log.end_offset
+        found = self._replica.log.epochs.end_offset_for(request.epoch, log_end)
         start = self.view.start
         reply(
             EpochEndTold(
@@ -350,7 +349,7 @@ class Leading:
         self._replica.say(Answer(waiting.end, error or None))
         waiting.reply(Produced(key, waiting.correlation, error, waiting.end))
 
-    def step_down(self) -> None:
+    def end(self) -> None:
         """Tell every producer that waits that this broker no longer leads."""
         for waiting in self._waiting:
             self._answer(waiting, errors.NOT_LEADER_OR_FOLLOWER)
@@ -394,3 +393,7 @@ class Leading:
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
         self._replica.say(Serve(shown, end))
         reply(Consumed(key, request.correlation, errors.NONE, shown, records))
+
+
+MakeLeading = Callable[[Replica, int], Leading]
+"""Has a replica lead in a leader epoch."""

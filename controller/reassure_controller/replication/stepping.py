@@ -21,7 +21,6 @@ from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
 from reassure_controller.replication.clock import VirtualClock
-from reassure_controller.replication.host import Lead
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
     Consume,
@@ -37,7 +36,7 @@ from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading
+from reassure_controller.replication.serving import Leading, MakeLeading
 from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, check_produced, encode
@@ -72,7 +71,7 @@ class StepTransport:
 
 
 @dataclass(slots=True)
-class Machine:
+class BrokerMachine:
     """What of a broker outlives a crash: its disk, its settings, its connection to ZooKeeper."""
 
     broker: int
@@ -91,10 +90,10 @@ class StepCluster:
 
     def __init__(
         self,
-        machines: Iterable[Machine],
+        machines: Iterable[BrokerMachine],
         rules: ReplicationRules,
         chroot: str,
-        lead: Lead = Leading,
+        lead: MakeLeading = Leading,
     ) -> None:
         self.network: Network[Anything] = Network()
         self.transport = StepTransport(self.network)

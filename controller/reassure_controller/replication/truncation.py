@@ -19,14 +19,14 @@ from reassure_spec.clauses import clause
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class AskLeader:
     """Ask the leader where this epoch ends."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class CutLog:
     """Cut the log here."""
 
     end: int
@@ -35,14 +35,14 @@ class Cut:
 @clause("follower.truncates-first")
 def begin_truncation(
     epochs: LeaderEpochs, log_end: int, high_watermark: int, rules: ReplicationRules
-) -> Ask | Cut:
+) -> AskLeader | CutLog:
     """Return what a follower does first; an empty log has nothing to cut."""
     if log_end == 0:
-        return Cut(log_end)
+        return CutLog(log_end)
     at_mark = rules.readings.follower_truncation == "own-high-watermark"
     if at_mark:
-        return Cut(high_watermark)
-    return Ask(epochs.latest)
+        return CutLog(high_watermark)
+    return AskLeader(epochs.latest)
 
 
 @clause("follower.truncation.common-prefix")
@@ -52,18 +52,18 @@ def go_on(
     high_watermark: int,
     told: EpochEndTold,
     rules: ReplicationRules,
-) -> Ask | Cut:
+) -> AskLeader | CutLog:
     """Return what a follower does with the leader's answer."""
     if rules.readings.follower_truncation == "leader-end":
-        return Cut(min(log_end, told.start))
+        return CutLog(min(log_end, told.start))
     if told.epoch == UNDEFINED:
         # The leader has never heard of so late an epoch, as after an unclean election.
-        return Cut(high_watermark)
+        return CutLog(high_watermark)
     if any(span.epoch == told.epoch for span in epochs.spans):
         own = epochs.end_offset_for(told.epoch, log_end)
-        return Cut(min(own.end_offset, told.end_offset, log_end))
+        return CutLog(min(own.end_offset, told.end_offset, log_end))
     below = [span.epoch for span in epochs.spans if span.epoch < told.epoch]
     if not below:
         first = min((span.first_offset for span in epochs.spans), default=0)
-        return Cut(min(first, told.end_offset, log_end))
-    return Ask(max(below))
+        return CutLog(min(first, told.end_offset, log_end))
+    return AskLeader(max(below))

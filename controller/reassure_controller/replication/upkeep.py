@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import DiskFailed, LogOffline
-from reassure_controller.storage.log import Log
+from reassure_controller.storage.log import PartitionLog
 from reassure_spec.znodes import PartitionKey
 
 log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class Upkeep:
                 except DiskFailed as failed:
                     log.warning("put off: %s: %s", act.what, failed)
 
-    def _list_guarded(self) -> Iterator[tuple[PartitionKey, Log]]:
+    def _list_guarded(self) -> Iterator[tuple[PartitionKey, PartitionLog]]:
         """Yield the logs, each while nobody else deals with it."""
         for key, each in tuple(self._disk.logs.items()):
             with self._marks.guard(key):

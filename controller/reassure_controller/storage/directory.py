@@ -33,7 +33,7 @@ from reassure_controller.storage.files import (
     write_atomically,
     writing,
 )
-from reassure_controller.storage.log import DELETED, SEGMENT_BYTES, Log
+from reassure_controller.storage.log import DELETED, SEGMENT_BYTES, PartitionLog
 from reassure_spec.znodes import PartitionKey
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class LogDirectory:
         self._segment_bytes = segment_bytes
         self._flush_records = flush_records
         self._sync = sync
-        self._logs: dict[PartitionKey, Log] = {}
+        self._logs: dict[PartitionKey, PartitionLog] = {}
         self._guard = threading.RLock()
         """Held by who changes which logs there are, or saves offsets of all of them."""
         self._deleted: dict[PartitionKey, Path] = {}
@@ -95,7 +95,7 @@ class LogDirectory:
         self.close()
 
     @property
-    def logs(self) -> Mapping[PartitionKey, Log]:
+    def logs(self) -> Mapping[PartitionKey, PartitionLog]:
         """The logs that are there, by partition."""
         return MappingProxyType(self._logs)
 
@@ -104,7 +104,7 @@ class LogDirectory:
         """The high watermarks as they were saved last."""
         return MappingProxyType(self._high_watermarks)
 
-    def log(self, topic: str, partition: int) -> Log:
+    def log(self, topic: str, partition: int) -> PartitionLog:
         """Return the partition's log; an empty one where there was none.
 
         Raises CorruptLog when there was one with records that were safe; DiskFailed.
@@ -113,7 +113,7 @@ class LogDirectory:
         with self._guard:
             if key not in self._logs:
                 self._end_deletion(key)
-                self._logs[key] = Log(
+                self._logs[key] = PartitionLog(
                     self.path / f"{topic}-{partition}",
                     recovery_point=self._recovery_points.get(key, 0),
                     start_offset=self._starts.get(key, 0),

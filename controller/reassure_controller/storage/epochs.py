@@ -1,5 +1,6 @@
 """At which offsets the epochs of leaders begin in a log."""
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 UNDEFINED: Final = -1
@@ -24,15 +25,15 @@ NO_EPOCH: Final = EpochEnd(UNDEFINED, UNDEFINED)
 """The answer when nothing is known of the epoch."""
 
 
+@dataclass(frozen=True, slots=True)
 class LeaderEpochs:
     """The epochs of one log, as spans of which each ends where the next begins.
 
     Epochs and first offsets both go up from span to span.
     """
 
-    def __init__(self, spans: tuple[EpochSpan, ...] = ()) -> None:
-        self.spans = spans
-        """The spans, oldest first."""
+    spans: tuple[EpochSpan, ...] = ()
+    """The spans, oldest first."""
 
     @property
     def latest(self) -> int:
@@ -43,35 +44,28 @@ class LeaderEpochs:
         """Return the epoch that a record with this offset has, or UNDEFINED before the first."""
         return max((e for e, first in self.spans if first <= offset), default=UNDEFINED)
 
-    def assign(self, epoch: int, first_offset: int) -> bool:
-        """Let the epoch begin at this offset, unless it has begun before; return whether it does.
+    def assign(self, epoch: int, first_offset: int) -> "LeaderEpochs":
+        """Let the epoch begin at this offset, unless it has begun before.
 
         An epoch that began at or behind this offset without records gives way.
         """
         if self.spans and epoch <= self.latest:
-            return False
-        self.truncate_to(first_offset)
-        self.spans = (*self.spans, EpochSpan(epoch, first_offset))
-        return True
+            return self
+        kept = self.truncate_to(first_offset).spans
+        return LeaderEpochs((*kept, EpochSpan(epoch, first_offset)))
 
-    def truncate_to(self, end_offset: int) -> bool:
-        """Forget the epochs that begin at or behind this offset; return whether there were any."""
-        kept = tuple(span for span in self.spans if span.first_offset < end_offset)
-        changed = kept != self.spans
-        self.spans = kept
-        return changed
+    def truncate_to(self, end_offset: int) -> "LeaderEpochs":
+        """Forget the epochs that begin at or behind this offset."""
+        return LeaderEpochs(tuple(span for span in self.spans if span.first_offset < end_offset))
 
-    def begin_at(self, start_offset: int) -> bool:
-        """Forget the epochs that end at or before this offset; return whether anything changed.
+    def begin_at(self, start_offset: int) -> "LeaderEpochs":
+        """Forget the epochs that end at or before this offset.
 
         The first one that is left begins there, as Kafka has it: nothing is known of before.
         """
         past = [span for span in self.spans if span.first_offset <= start_offset]
-        left = self.spans[len(past) :]
-        begun = tuple(EpochSpan(span.epoch, start_offset) for span in past[-1:])
-        changed = (*begun, *left) != self.spans
-        self.spans = (*begun, *left)
-        return changed
+        begun = (EpochSpan(span.epoch, start_offset) for span in past[-1:])
+        return LeaderEpochs((*begun, *self.spans[len(past) :]))
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> EpochEnd:
         """Return where the records of the epoch, or of the largest one below it, end.

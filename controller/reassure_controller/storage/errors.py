@@ -45,7 +45,7 @@ class OutOfOrder(BadUsage):
     """Batches that do not continue the log: a gap, an overlap, or an epoch that goes back."""
 
 
-class OutOfRange(BadUsage):
+class OffsetOutOfRange(BadUsage):
     """An offset that the log does not hold."""
 
     def __init__(self, what: str, offset: int, first: int, end: int) -> None:

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Final
 
 from reassure_controller.storage.checkpoints import LEADER_EPOCHS, read_epochs, write_epochs
-from reassure_controller.storage.epochs import EpochEnd, EpochSpan, LeaderEpochs
+from reassure_controller.storage.epochs import LeaderEpochs
 from reassure_controller.storage.errors import (
     CorruptBatch,
     CorruptCheckpoint,
     CorruptLog,
     LogOffline,
+    OffsetOutOfRange,
     OutOfOrder,
-    OutOfRange,
     WriteRefused,
     describe,
 )
@@ -36,9 +36,9 @@ from reassure_controller.storage.files import (
     writing,
 )
 from reassure_controller.storage.records import (
-    Batch,
     Checked,
     Record,
+    RecordBatch,
     assign,
     encode,
     read_batch,
@@ -57,59 +57,7 @@ DELETED: Final = "-delete"
 _SEGMENT: Final = re.compile(r"(\d{20})\.log")
 
 
-class EpochsOfLog:
-    """The leader epochs of a log, with its end and its file `leader-epoch-checkpoint`."""
-
-    def __init__(self, log: "Log", known: LeaderEpochs) -> None:
-        self._log = log
-        self._known = known
-
-    @property
-    def spans(self) -> tuple[EpochSpan, ...]:
-        """The epochs and their first offsets, oldest first."""
-        return self._known.spans
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch, or -1 in a log that has none."""
-        return self._known.latest
-
-    def end_offset_for(self, epoch: int) -> EpochEnd:
-        """Return where the epoch, or the largest one below it, ends, as Kafka's brokers answer."""
-        return self._known.end_offset_for(epoch, self._log.end_offset)
-
-    def assign(self, epoch: int, first_offset: int) -> None:
-        """Let a newer epoch begin at this offset; one that is not newer changes nothing.
-
-        A leader says so when it becomes one. Raises WriteRefused, LogOffline.
-        """
-        changed = LeaderEpochs(self.spans)
-        if changed.assign(epoch, first_offset):
-            self.replace(changed)
-
-    def truncate_to(self, end_offset: int) -> None:
-        """Forget the epochs that begin at or behind this offset. Raises as `assign` does."""
-        changed = LeaderEpochs(self.spans)
-        if changed.truncate_to(end_offset):
-            self.replace(changed)
-
-    def replace(self, changed: LeaderEpochs) -> None:
-        """Take over these epochs, on disk first. Raises as `assign` does."""
-        self._log.write_epochs(changed.spans)
-        self._known = changed
-
-    def begin_at(self, start_offset: int) -> None:
-        """Forget what was before the log's start. Raises as `assign` does."""
-        changed = LeaderEpochs(self.spans)
-        if changed.begin_at(start_offset):
-            self.replace(changed)
-
-    def epoch_at(self, offset: int) -> int:
-        """Return the epoch that a record with this offset has, or -1 before the first."""
-        return self._known.epoch_at(offset)
-
-
-class Log:
+class PartitionLog:
     """A log that is open.
 
     Offsets are consecutive from `start_offset` to before `end_offset`. A batch is the least that is
@@ -147,7 +95,8 @@ class Log:
         self._on_lowered = on_lowered
         self._offline = ""
         self._segments: list[Segment] = []
-        self.epochs = EpochsOfLog(self, LeaderEpochs())
+        self.epochs = LeaderEpochs()
+        """As `leader-epoch-checkpoint` has them."""
         with reading(directory):
             self._recover()
         with writing(directory):
@@ -182,7 +131,7 @@ class Log:
         the batches do not continue this log, or as `append` does.
         """
         if raw and read_batch(raw).leader_epoch < self.epochs.latest:
-            self.epochs.truncate_to(self.end_offset)
+            self._keep_epochs(self.epochs.truncate_to(self.end_offset))
         self._append(raw)
 
     def _append(self, raw: bytes) -> range:
@@ -193,14 +142,14 @@ class Log:
         if size and size + len(raw) > self._segment_bytes:
             self._roll()
         for batch in batches:
-            self.epochs.assign(batch.leader_epoch, batch.base_offset)
+            self._keep_epochs(self.epochs.assign(batch.leader_epoch, batch.base_offset))
         self._write(raw, batches)
         unsafe = self.end_offset - self.recovery_point
         if self._flush_records is not None and unsafe >= self._flush_records:
             self.flush()
         return range(first, self.end_offset)
 
-    def _check_order(self, batches: Sequence[Batch]) -> None:
+    def _check_order(self, batches: Sequence[RecordBatch]) -> None:
         offset, epoch = self.end_offset, self.epochs.latest
         for batch in batches:
             if batch.base_offset != offset:
@@ -215,14 +164,14 @@ class Log:
                 )
             offset, epoch = batch.last_offset + 1, batch.leader_epoch
 
-    def _write(self, raw: bytes, batches: Sequence[Batch]) -> None:
+    def _write(self, raw: bytes, batches: Sequence[RecordBatch]) -> None:
         segment = self._segments[-1]
         try:
             segment.write(raw, batches)
         except OSError as error:
             with self._going_offline("cutting off what was written of a batch"):
                 segment.cut()
-            self.epochs.truncate_to(self.end_offset + 1)
+            self._keep_epochs(self.epochs.truncate_to(self.end_offset + 1))
             raise WriteRefused(segment.path, error) from error
 
     def _roll(self) -> None:
@@ -239,12 +188,21 @@ class Log:
                         segment.flush()
             self.recovery_point = self.end_offset
 
-    def write_epochs(self, spans: Sequence[EpochSpan]) -> None:
-        """Write the file of epochs. Raises WriteRefused, LogOffline."""
-        self._refuse_offline()
-        file = self.directory / LEADER_EPOCHS
-        with writing(file):
-            write_epochs(file, spans, self._sync)
+    def begin_epoch(self, epoch: int) -> None:
+        """Let a newer epoch begin at the end; one that is not newer changes nothing.
+
+        A leader says so when it becomes one. Raises WriteRefused, LogOffline.
+        """
+        self._keep_epochs(self.epochs.assign(epoch, self.end_offset))
+
+    def _keep_epochs(self, changed: LeaderEpochs) -> None:
+        """Take over these epochs, on disk first. Raises WriteRefused, LogOffline."""
+        if changed != self.epochs:
+            self._refuse_offline()
+            file = self.directory / LEADER_EPOCHS
+            with writing(file):
+                write_epochs(file, changed.spans, self._sync)
+            self.epochs = changed
 
     # Reading
 
@@ -277,7 +235,7 @@ class Log:
         """Return a segment that was taken on trust with its index. Raises CorruptLog."""
         segment = Segment(self.directory, trusted.base_offset, self._sync)
         with reading(segment.path):
-            bad = self._index(segment, LeaderEpochs(), self.epochs)
+            bad, _ = self._index(segment, LeaderEpochs(), self.epochs)
         if bad is None and segment.end_offset != trusted.end_offset:
             reason = describe(f"records before offset {trusted.end_offset}", segment.end_offset)
             bad = CorruptBatch(segment.size, reason)
@@ -288,7 +246,7 @@ class Log:
 
     def _check_range(self, offset: int) -> None:
         if not self.start_offset <= offset <= self.end_offset:
-            raise OutOfRange(str(self.directory), offset, self.start_offset, self.end_offset)
+            raise OffsetOutOfRange(str(self.directory), offset, self.start_offset, self.end_offset)
 
     # Cutting
 
@@ -305,7 +263,7 @@ class Log:
             self._lower_recovery_point(offset)
             with self._going_offline("truncating"):
                 self._cut(offset)
-        self.epochs.truncate_to(offset)
+        self._keep_epochs(self.epochs.truncate_to(offset))
 
     def _lower_recovery_point(self, offset: int) -> None:
         """Say first what will be missing, so that it is not taken for lost after a crash."""
@@ -341,7 +299,7 @@ class Log:
                 self._remove(segment)
         self._segments = [Segment(self.directory, offset, self._sync)]
         self.recovery_point = offset
-        self.epochs.truncate_to(0)
+        self._keep_epochs(LeaderEpochs())
 
     def delete_before(self, offset: int) -> int:
         """Delete the segments that end at or before this offset; return how many.
@@ -357,7 +315,7 @@ class Log:
                 for segment in old:
                     self._remove(segment)
             self.recovery_point = max(self.recovery_point, self.start_offset)
-            self.epochs.begin_at(self.start_offset)
+            self._keep_epochs(self.epochs.begin_at(self.start_offset))
         return len(old)
 
     def _move_start(self, offset: int, recovery_point: int) -> None:
@@ -445,9 +403,8 @@ class Log:
         if file_epochs is None:
             sealed = {}
         unsealed = [base for base in bases if base not in sealed]
-        known = () if file_epochs is None else file_epochs.spans
-        found = LeaderEpochs(known)
-        found.truncate_to(unsealed[0] if unsealed else self.start_offset)
+        self.epochs = file_epochs or LeaderEpochs()
+        found = self.epochs.truncate_to(unsealed[0] if unsealed else self.start_offset)
         end = self.start_offset
         for base in bases or [self.start_offset]:
             segment = Segment(self.directory, base, self._sync)
@@ -459,10 +416,12 @@ class Log:
             self._segments.append(segment)
             if base in sealed:
                 segment.trust(sealed[base])
-            elif (bad := self._index(segment, found, file_epochs)) is not None:
-                self._damaged(segment.path, bad.position, bad.reason, segment.end_offset)
-                segment.cut()
-                segment.flush()
+            else:
+                bad, found = self._index(segment, found, file_epochs)
+                if bad is not None:
+                    self._damaged(segment.path, bad.position, bad.reason, segment.end_offset)
+                    segment.cut()
+                    segment.flush()
             end = segment.end_offset
         if not self._segments:
             self._segments.append(Segment(self.directory, self.start_offset, self._sync))
@@ -470,11 +429,7 @@ class Log:
             segment = self._segments[-1]
             reason = describe(f"records before offset {self.recovery_point}", self.end_offset)
             self._damaged(segment.path, segment.size, reason, self.end_offset)
-        found.begin_at(self.start_offset)
-        if found.spans != known:
-            self.epochs.replace(found)
-        else:
-            self.epochs = EpochsOfLog(self, found)
+        self._keep_epochs(found.begin_at(self.start_offset))
 
     def _read_epochs(self) -> LeaderEpochs | None:
         """Return the epochs in the file, or None where the batches alone must tell."""
@@ -486,25 +441,22 @@ class Log:
             return None
 
     def _index(
-        self,
-        segment: Segment,
-        found: LeaderEpochs,
-        file_epochs: LeaderEpochs | EpochsOfLog | None,
-    ) -> CorruptBatch | None:
+        self, segment: Segment, found: LeaderEpochs, file_epochs: LeaderEpochs | None
+    ) -> tuple[CorruptBatch | None, LeaderEpochs]:
         """Take the batches of a segment into its index, up to the first that is not as it should.
 
-        Return what is wrong with that one.
+        Return what is wrong with that one, and the epochs found so far.
         """
         raw = segment.read_file()
         self.bytes_checked += len(raw)
         try:
             for batch in scan(raw):
                 _check_recovered(batch, segment.end_offset, found.latest, file_epochs)
-                found.assign(batch.leader_epoch, batch.base_offset)
+                found = found.assign(batch.leader_epoch, batch.base_offset)
                 segment.add([batch])
         except CorruptBatch as bad:
-            return bad
-        return None
+            return bad, found
+        return None, found
 
     def _damaged(self, file: Path, position: int, reason: str, offset: int) -> None:
         """Refuse to go on when records before the recovery point are damaged; else say so."""
@@ -527,7 +479,7 @@ def _newest_ms(segment: Segment) -> int:
 
 
 def _check_recovered(
-    batch: Batch, offset: int, latest: int, epochs: LeaderEpochs | EpochsOfLog | None
+    batch: RecordBatch, offset: int, latest: int, epochs: LeaderEpochs | None
 ) -> None:
     """Raise CorruptBatch where what no checksum covers does not continue the log.
 

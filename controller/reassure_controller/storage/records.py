@@ -46,7 +46,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class RecordBatch:
     """What the header of a batch says, and where in its buffer the batch stands."""
 
     position: int
@@ -122,7 +122,7 @@ def assign(raw: bytes, base_offset: int, leader_epoch: int) -> bytes:
     return bytes(content)
 
 
-def read_batch(raw: bytes | memoryview, position: int = 0) -> Batch:
+def read_batch(raw: bytes | memoryview, position: int = 0) -> RecordBatch:
     """Return the batch that begins at this position of the buffer.
 
     Raises CorruptBatch unless it is there as a whole, in format v2, with its checksum.
@@ -147,12 +147,12 @@ def read_batch(raw: bytes | memoryview, position: int = 0) -> Batch:
     if base < 0 or not 0 < count <= last_delta + 1:
         reason = f"base offset {base}, {count} records up to {last_delta} behind it"
         raise CorruptBatch(position, reason)
-    return Batch(
+    return RecordBatch(
         position, size, base, epoch, base + last_delta, count, attributes, first_ms, max_ms
     )
 
 
-def scan(raw: bytes | memoryview) -> Iterator[Batch]:
+def scan(raw: bytes | memoryview) -> Iterator[RecordBatch]:
     """Yield the batches of a buffer. Raises CorruptBatch where one is not whole and sound."""
     position = 0
     while position < len(raw):
@@ -192,7 +192,7 @@ def decode(raw: bytes) -> list[tuple[int, Record]]:
     return found
 
 
-def _read_records(raw: bytes, batch: Batch) -> list[tuple[int, Record]]:
+def _read_records(raw: bytes, batch: RecordBatch) -> list[tuple[int, Record]]:
     is_appended = batch.attributes & _LOG_APPEND_TIME
     return [
         (
@@ -207,7 +207,7 @@ def _read_records(raw: bytes, batch: Batch) -> list[tuple[int, Record]]:
     ]
 
 
-def _walk(raw: bytes, batch: Batch) -> Iterator[tuple[int, int, slice | None, slice | None]]:
+def _walk(raw: bytes, batch: RecordBatch) -> Iterator[tuple[int, int, slice | None, slice | None]]:
     """Yield the records of a batch: offset and time since its first, where key and value stand.
 
     Every record that a producer sends is looked at, so nothing is copied. Raises CorruptBatch.

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from reassure_controller.storage.files import Sync, sync_directory
-from reassure_controller.storage.records import Batch
+from reassure_controller.storage.records import RecordBatch
 
 
 def segment_name(base_offset: int) -> str:
@@ -56,7 +56,7 @@ class Segment:
                 sync_directory(self.path.parent, self._sync)
         return self._descriptor
 
-    def add(self, batches: Iterable[Batch], position: int = 0) -> None:
+    def add(self, batches: Iterable[RecordBatch], position: int = 0) -> None:
         """Take batches that stand in the file from this position on into the index."""
         for batch in batches:
             self._offsets.append(batch.base_offset)
@@ -65,7 +65,7 @@ class Segment:
             self.end_offset = batch.last_offset + 1
             self.size = position + batch.end
 
-    def write(self, raw: bytes, batches: Iterable[Batch]) -> None:
+    def write(self, raw: bytes, batches: Iterable[RecordBatch]) -> None:
         """Append batches. Raises OSError; `cut` then removes what was written of them."""
         view, position = memoryview(raw), self.size
         while view:
@@ -74,7 +74,7 @@ class Segment:
         self.add(batches, self.size)
 
     def read(self, offset: int, max_bytes: int, below: int) -> bytes:
-        """Return whole batches from the one with this offset on, as `Log.read` says."""
+        """Return whole batches from the one with this offset on, as `PartitionLog.read` says."""
         first = bisect_right(self._offsets, offset) - 1
         stop = len(self._offsets)
         if (

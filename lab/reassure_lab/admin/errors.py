@@ -25,7 +25,7 @@ class NotNow(BadUsage):
     """What is asked for cannot be done as the cluster is at the moment."""
 
 
-class NoCluster(Unavailable):
+class ClusterNotFound(Unavailable):
     """No ZooKeeper answers, or there is no Kafka cluster in it."""
 
 

@@ -20,7 +20,7 @@ ANY_DIRECTORY: Final = "any"
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class FilePlace:
     """Where something was read."""
 
     file: str
@@ -28,12 +28,12 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class PartitionMove:
     """One partition of a file, and the replicas that it is to have."""
 
     key: PartitionKey
     target: ReplicaList
-    source: Source
+    source: FilePlace
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class NamedTopic:
     """One topic of a file."""
 
     name: str
-    source: Source
+    source: FilePlace
 
 
 class _Object(dict[str, Any]):
@@ -118,13 +118,13 @@ def read_topics(path: Path) -> tuple[NamedTopic, ...]:
         if name in topics:
             reason = f"List of topics to reassign contains duplicate entries: {name}"
             raise BadFile(str(path), entry.line, reason)
-        topics[name] = NamedTopic(name, Source(str(path), entry.line))
+        topics[name] = NamedTopic(name, FilePlace(str(path), entry.line))
     return tuple(topics.values())
 
 
-def read_moves(path: Path) -> tuple[Move, ...]:
+def read_moves(path: Path) -> tuple[PartitionMove, ...]:
     """Read a file of replicas by partition. Raises BadFile, OSError."""
-    moves: dict[PartitionKey, Move] = {}
+    moves: dict[PartitionKey, PartitionMove] = {}
     empty = "Partition reassignment list cannot be empty"
     for entry in _list_entries(path, "partitions", empty):
         key = _take_topic(path, entry), _take_number(path, entry, "partition")
@@ -132,7 +132,9 @@ def read_moves(path: Path) -> tuple[Move, ...]:
             name = f"{key[0]}-{key[1]}"
             reason = f"Partition reassignment contains duplicate topic partitions: {name}"
             raise BadFile(str(path), entry.line, reason)
-        moves[key] = Move(key, _take_replicas(path, entry), Source(str(path), entry.line))
+        moves[key] = PartitionMove(
+            key, _take_replicas(path, entry), FilePlace(str(path), entry.line)
+        )
     return tuple(moves.values())
 
 

@@ -12,7 +12,7 @@ from typing import Final
 from reassure_controller.session import Operation
 from reassure_lab.admin import LEGACY, PLACES, REQUESTS
 from reassure_lab.admin.errors import NotNow
-from reassure_lab.admin.survey import Active, Route, State
+from reassure_lab.admin.survey import Active, ClusterReading, Route
 from reassure_spec.znodes import (
     CONTROLLER,
     REASSIGN_PARTITIONS,
@@ -37,7 +37,7 @@ EXISTING: Final = (
 Targets = Mapping[PartitionKey, ReplicaList]
 
 
-def check_protocol(state: State, protocol: Route) -> None:
+def check_protocol(state: ClusterReading, protocol: Route) -> None:
     """Raise NotNow where nobody would look at what is asked for."""
     if protocol == REQUESTS and not state.takes_requests:
         raise NotNow(
@@ -55,7 +55,7 @@ def check_protocol(state: State, protocol: Route) -> None:
         )
 
 
-def _describe_controller(state: State) -> str:
+def _describe_controller(state: ClusterReading) -> str:
     if state.served is None:
         return (
             f"the active controller is broker {state.controller} and does not say in {CONTROLLER} "
@@ -65,7 +65,7 @@ def _describe_controller(state: State) -> str:
     return f"the active controller ({state.controller}) serves {serves} and"
 
 
-def describe_doubt(state: State, protocol: Route) -> str:
+def describe_doubt(state: ClusterReading, protocol: Route) -> str:
     """Return what is not known of whether anybody will do it, "" where that is known."""
     if state.controller is None:
         return f"There is no controller: {PLACES[protocol]} waits for one that reads it."
@@ -77,7 +77,7 @@ def describe_doubt(state: State, protocol: Route) -> str:
     return ""
 
 
-def check_stranded(state: State, keys: Iterable[PartitionKey]) -> None:
+def check_stranded(state: ClusterReading, keys: Iterable[PartitionKey]) -> None:
     """Raise NotNow where one of these was asked for and nobody will ever do it."""
     for key in keys:
         one = state.active[key]
@@ -88,7 +88,7 @@ def check_stranded(state: State, keys: Iterable[PartitionKey]) -> None:
             )
 
 
-def plan_withdrawal(state: State, keys: Set[PartitionKey]) -> list[Operation]:
+def plan_withdrawal(state: ClusterReading, keys: Set[PartitionKey]) -> list[Operation]:
     """Return the operations that take out of ZooKeeper what nobody has looked at."""
     operations: list[Operation] = []
     for path, version, request in state.requests:
@@ -123,7 +123,7 @@ def check_routes(active: Iterable[Active], protocol: Route) -> None:
             )
 
 
-def plan_targets(state: State, protocol: Route, targets: Targets) -> list[Operation]:
+def plan_targets(state: ClusterReading, protocol: Route, targets: Targets) -> list[Operation]:
     """Return the operations that ask for these targets; none where there are no targets."""
     if not targets:
         return []

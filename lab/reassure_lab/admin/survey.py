@@ -15,7 +15,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_controller.session import Indefinite, connect, gather, stop
 from reassure_lab.admin import LEGACY, PLACES, REQUESTS
-from reassure_lab.admin.errors import BadContent, NoCluster, Unsettled
+from reassure_lab.admin.errors import BadContent, ClusterNotFound, Unsettled
 from reassure_spec.profiles import list_readers
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -87,7 +87,7 @@ class Active:
 
 
 @dataclass(frozen=True, slots=True)
-class OldZnode:
+class OldZnodeRead:
     """Content of `/admin/reassign_partitions`."""
 
     entries: tuple[LegacyEntry, ...]
@@ -95,7 +95,7 @@ class OldZnode:
 
 
 @dataclass(slots=True)
-class State:
+class ClusterReading:
     """What was read."""
 
     assigned: dict[PartitionKey, ReplicaList] = field(default_factory=dict)
@@ -105,7 +105,7 @@ class State:
     active: dict[PartitionKey, Active] = field(default_factory=dict)
     deleted: frozenset[str] = frozenset()
     """Topics that are to be deleted."""
-    old_znode: OldZnode | None = None
+    old_znode: OldZnodeRead | None = None
     takes_requests: bool = False
     """Whether the cluster has the paths of KIP-236."""
     controller: int | None = None
@@ -136,7 +136,7 @@ def open_cluster(hosts: str, timeout_s: float) -> KazooClient:
     try:
         client = connect(hosts, timeout_s=timeout_s, make_chroot=False)
     except (KazooTimeoutError, ValueError) as error:
-        raise NoCluster(f"{hosts}: no ZooKeeper answers; start one or correct it") from error
+        raise ClusterNotFound(f"{hosts}: no ZooKeeper answers; start one or correct it") from error
     try:
         found = read([client.exists_async(BROKER_IDS)])[0]
     except Unsettled:
@@ -144,7 +144,7 @@ def open_cluster(hosts: str, timeout_s: float) -> KazooClient:
         raise
     if found is None:
         stop(client)
-        raise NoCluster(
+        raise ClusterNotFound(
             f"{hosts}: ZooKeeper answers, but {BROKER_IDS} does not exist there, so that there is "
             "no Kafka cluster; correct the chroot behind host:port"
         )
@@ -167,13 +167,13 @@ def decode(decoder: Callable[[str, bytes], Decoded], path: str, data: bytes) -> 
         raise BadContent(bad.path, bad.reason) from bad
 
 
-def read_state(client: KazooClient, topics: Iterable[str] | None = ()) -> State:
+def read_state(client: KazooClient, topics: Iterable[str] | None = ()) -> ClusterReading:
     """Read what is being reassigned, the assignments of these topics, or of all, and brokers.
 
     What is asked for is read before the assignments: where both change meanwhile, the guards of a
     reassignment no longer hold. Raises Unsettled, BadContent.
     """
-    state = State()
+    state = ClusterReading()
     ids, names, deleted, roots = read(
         [
             client.get_children_async(BROKER_IDS),
@@ -207,7 +207,7 @@ def _read_racks(client: KazooClient, names: Iterable[str]) -> dict[int, str | No
     return racks
 
 
-def _read_controller(client: KazooClient, state: State) -> None:
+def _read_controller(client: KazooClient, state: ClusterReading) -> None:
     """Read who is controller, and what it serves; who writes something else there says nothing."""
     content = read([client.get_async(CONTROLLER)])[0]
     if content is None:
@@ -219,7 +219,7 @@ def _read_controller(client: KazooClient, state: State) -> None:
         log.warning("%s", bad)
 
 
-def _read_records(client: KazooClient, state: State) -> None:
+def _read_records(client: KazooClient, state: ClusterReading) -> None:
     """Read `/admin/reassignments`: what is in flight."""
     topics = sorted(read([client.get_children_async(REASSIGNMENTS)])[0] or ())
     listed = read([client.get_children_async(f"{REASSIGNMENTS}/{topic}") for topic in topics])
@@ -245,7 +245,7 @@ def _read_records(client: KazooClient, state: State) -> None:
         )
 
 
-def _read_requests(client: KazooClient, state: State) -> None:
+def _read_requests(client: KazooClient, state: ClusterReading) -> None:
     """Read the requests that no controller has dealt with, in their order."""
     names = read([client.get_children_async(REASSIGNMENT_REQUESTS)])[0] or ()
     paths = sorted(
@@ -265,20 +265,22 @@ def _read_requests(client: KazooClient, state: State) -> None:
             _ask(state, key, LEGACY if request.legacy else REQUESTS, target, (path, -1))
 
 
-def _read_old_znode(client: KazooClient, state: State) -> None:
+def _read_old_znode(client: KazooClient, state: ClusterReading) -> None:
     content = read([client.get_async(REASSIGN_PARTITIONS)])[0]
     if content is None:
         return
     data, stat = content
     entries = decode(decode_reassign_partitions, REASSIGN_PARTITIONS, data)
-    state.old_znode = OldZnode(entries, stat.version)
+    state.old_znode = OldZnodeRead(entries, stat.version)
     for entry in entries:
         _ask(state, entry.key, LEGACY, entry.target, (REASSIGN_PARTITIONS, stat.version))
         if entry.original is not None:
             state.active[entry.key] = replace(state.active[entry.key], original=entry.original)
 
 
-def _ask(state: State, key: PartitionKey, route: Route, target: ReplicaList, guard: Guard) -> None:
+def _ask(
+    state: ClusterReading, key: PartitionKey, route: Route, target: ReplicaList, guard: Guard
+) -> None:
     """Note a target that a controller will take up, or that it will refuse to.
 
     What is in flight by another route stays as it is.
@@ -288,7 +290,7 @@ def _ask(state: State, key: PartitionKey, route: Route, target: ReplicaList, gua
         state.active[key] = replace(before, target=target, guards=(*before.guards, guard))
 
 
-def _read_topics(client: KazooClient, state: State, topics: Iterable[str]) -> None:
+def _read_topics(client: KazooClient, state: ClusterReading, topics: Iterable[str]) -> None:
     """Read assignments, and complete what is known of reassignments by them."""
     names = tuple(topics)
     found = read([client.get_async(topic_path(topic)) for topic in names])

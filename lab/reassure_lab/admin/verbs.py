@@ -14,7 +14,7 @@ from kazoo.client import KazooClient
 from reassure_controller.session import Indefinite, Operation, Refused, commit
 from reassure_lab.admin.errors import NotNow, NotThere, Unsettled
 from reassure_lab.admin.limiting import find_ways, plan_limit, plan_no_limit
-from reassure_lab.admin.move_files import Move, NamedTopic, Source
+from reassure_lab.admin.move_files import FilePlace, NamedTopic, PartitionMove
 from reassure_lab.admin.proposing import Racks, propose
 from reassure_lab.admin.submitting import (
     EXISTING,
@@ -27,7 +27,7 @@ from reassure_lab.admin.submitting import (
     plan_targets,
     plan_withdrawal,
 )
-from reassure_lab.admin.survey import Active, Route, State, read_state
+from reassure_lab.admin.survey import Active, ClusterReading, Route, read_state
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Result = TypeVar("Result")
@@ -129,7 +129,7 @@ def generate(
     return Proposal(current, propose(current, racks, seed))
 
 
-def _choose_brokers(state: State, brokers: Sequence[int], *, with_racks: bool) -> Racks:
+def _choose_brokers(state: ClusterReading, brokers: Sequence[int], *, with_racks: bool) -> Racks:
     dead = sorted(set(brokers) - state.racks.keys())
     if dead:
         raise NotNow(f"--broker-list: {_join(dead)}: not alive; {_tell_live(state)}")
@@ -146,7 +146,7 @@ def _choose_brokers(state: State, brokers: Sequence[int], *, with_racks: bool) -
 
 def execute(
     client: KazooClient,
-    moves: Sequence[Move],
+    moves: Sequence[PartitionMove],
     protocol: Route,
     *,
     bytes_per_s: int | None = None,
@@ -177,19 +177,19 @@ def execute(
     return _carry_out(client, plan)
 
 
-def _find_before(state: State, key: PartitionKey) -> ReplicaList:
+def _find_before(state: ClusterReading, key: PartitionKey) -> ReplicaList:
     """Return what to go back to: the replicas before a reassignment, if they are known."""
     active = state.active.get(key)
     original = None if active is None else active.original
     return state.assigned[key] if original is None else original
 
 
-def _has(state: State, key: PartitionKey, target: ReplicaList) -> bool:
+def _has(state: ClusterReading, key: PartitionKey, target: ReplicaList) -> bool:
     """Whether a partition is on its way to this target."""
     return key in state.active and state.active[key].target == target
 
 
-def _check_moves(state: State, moves: Iterable[Move]) -> None:
+def _check_moves(state: ClusterReading, moves: Iterable[PartitionMove]) -> None:
     for move in moves:
         topic, partition = move.key
         if move.key not in state.assigned or topic in state.deleted:
@@ -202,7 +202,9 @@ def _check_moves(state: State, moves: Iterable[Move]) -> None:
             _refuse(move.source, f"{reason}: {_join(dead)}; {_tell_live(state)}")
 
 
-def verify(client: KazooClient, moves: Sequence[Move], *, clear: bool = True) -> Verification:
+def verify(
+    client: KazooClient, moves: Sequence[PartitionMove], *, clear: bool = True
+) -> Verification:
     """Say how far these moves are; with `clear`, take throttles away when nothing moves.
 
     Raises NotNow, Unsettled.
@@ -219,7 +221,7 @@ def verify(client: KazooClient, moves: Sequence[Move], *, clear: bool = True) ->
     return _carry_out(client, plan)
 
 
-def _verify_one(state: State, move: Move) -> Verified:
+def _verify_one(state: ClusterReading, move: PartitionMove) -> Verified:
     assigned = state.assigned.get(move.key, ())
     active = state.active.get(move.key)
     status: Status = "complete" if assigned == move.target else "other replicas"
@@ -231,7 +233,7 @@ def _verify_one(state: State, move: Move) -> Verified:
 
 
 def _plan_clearing(
-    client: KazooClient, state: State, moves: Iterable[Move]
+    client: KazooClient, state: ClusterReading, moves: Iterable[PartitionMove]
 ) -> tuple[Cleared, list[Operation]]:
     """Plan to take throttles from all who may have been set one.
 
@@ -250,7 +252,7 @@ def list_active(client: KazooClient) -> tuple[Active, ...]:
 
 
 def cancel(
-    client: KazooClient, moves: Sequence[Move], protocol: Route, *, clear: bool = True
+    client: KazooClient, moves: Sequence[PartitionMove], protocol: Route, *, clear: bool = True
 ) -> Cancellation:
     """Ask for the replicas that these partitions had before. Raises NotNow, Unsettled."""
 
@@ -319,11 +321,11 @@ def _measure(arguments: Iterable[object]) -> int:
     return sum(len(one) for one in arguments if isinstance(one, bytes))
 
 
-def _refuse(source: Source, reason: str) -> None:
+def _refuse(source: FilePlace, reason: str) -> None:
     raise NotThere(source.file, source.line, reason)
 
 
-def _tell_live(state: State) -> str:
+def _tell_live(state: ClusterReading) -> str:
     return f"alive are {_join(sorted(state.racks)) or 'none'}"
 
 

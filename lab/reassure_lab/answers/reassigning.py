@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, worst
 from reassure_controller.session import stop
-from reassure_lab.admin import REQUESTS, phrases
+from reassure_lab.admin import REQUESTS, kafka_output
 from reassure_lab.admin.move_files import list_moves, read_moves, read_topics
 from reassure_lab.admin.submitting import Targets
 from reassure_lab.admin.survey import Route, open_cluster
@@ -36,7 +36,7 @@ _VERDICTS: Final = {"complete": HOLDS, "in progress": UNKNOWN, "other replicas":
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ToolAnswer:
     """What a verb has to say, either way."""
 
     document: Document
@@ -48,13 +48,13 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ToolCall:
     """Where the cluster is, and what all verbs need."""
 
     zookeeper: str
     protocol: Route = REQUESTS
 
-    def ask(self, verb: Callable[[KazooClient], Answer]) -> Answer:
+    def ask(self, verb: Callable[[KazooClient], ToolAnswer]) -> ToolAnswer:
         """Return what a verb answers, given a client. Raises NoCluster, and what the verb does."""
         begun_s = time.monotonic()
         # Whatever is lost, the verb says so itself, in one line.
@@ -69,24 +69,24 @@ class Call:
 
     def generate(
         self, file: Path, brokers: Sequence[int], seed: int, *, with_racks: bool
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Propose another assignment of the topics that a file names."""
         topics = read_topics(file)
 
-        def run(client: KazooClient) -> Answer:
+        def run(client: KazooClient) -> ToolAnswer:
             found = generate(client, topics, brokers, seed, with_racks=with_racks)
             counts = {"topics": len(topics), "partitions": len(found.proposed)}
             body = {"current": list_moves(found.current), "proposed": list_moves(found.proposed)}
             document = self._document("generate", HOLDS, counts, body, seed)
-            return Answer(document, phrases.say_proposal(found))
+            return ToolAnswer(document, kafka_output.say_proposal(found))
 
         return self.ask(run)
 
-    def execute(self, file: Path, bytes_per_s: int | None, *, additional: bool) -> Answer:
+    def execute(self, file: Path, bytes_per_s: int | None, *, additional: bool) -> ToolAnswer:
         """Start the moves of a file."""
         moves = read_moves(file)
 
-        def run(client: KazooClient) -> Answer:
+        def run(client: KazooClient) -> ToolAnswer:
             done = execute(
                 client, moves, self.protocol, bytes_per_s=bytes_per_s, additional=additional
             )
@@ -98,18 +98,20 @@ class Call:
                 "doubt": done.doubt,
             }
             counts = {"partitions": len(done.targets), "asked": done.asked}
-            return Answer(self._document("execute", HOLDS, counts, body), phrases.say_started(done))
+            return ToolAnswer(
+                self._document("execute", HOLDS, counts, body), kafka_output.say_started(done)
+            )
 
         return self.ask(run)
 
     def verify(
         self, file: Path, progress: Progress, *, clear: bool, wait: bool, timeout_s: float | None
-    ) -> Answer:
+    ) -> ToolAnswer:
         """Say how far the moves of a file are; with `wait`, when none of them moves any more."""
         moves = read_moves(file)
         deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
 
-        def run(client: KazooClient) -> Answer:
+        def run(client: KazooClient) -> ToolAnswer:
             while True:
                 found = verify(client, moves, clear=clear)
                 moving = _tell_progress(found, progress)
@@ -120,7 +122,7 @@ class Call:
 
         return self.ask(run)
 
-    def _answer_verification(self, found: Verification) -> Answer:
+    def _answer_verification(self, found: Verification) -> ToolAnswer:
         counts = {"partitions": len(found.partitions)}
         for status in _VERDICTS:
             number = sum(one.status == status for one in found.partitions)
@@ -138,12 +140,12 @@ class Call:
         verdict = worst(_VERDICTS[one.status] for one in found.partitions)
         body = {"partitions": partitions, "cleared": _list_cleared(found.cleared)}
         document = self._document("verify", verdict, counts, body)
-        return Answer(document, phrases.say_verification(found))
+        return ToolAnswer(document, kafka_output.say_verification(found))
 
-    def list_active(self) -> Answer:
+    def list_active(self) -> ToolAnswer:
         """List what is being reassigned."""
 
-        def run(client: KazooClient) -> Answer:
+        def run(client: KazooClient) -> ToolAnswer:
             active = list_active(client)
             reassignments = [
                 {
@@ -158,15 +160,15 @@ class Call:
             ]
             body = {"reassignments": reassignments}
             document = self._document("list", HOLDS, {"reassignments": len(active)}, body)
-            return Answer(document, phrases.say_list(active))
+            return ToolAnswer(document, kafka_output.say_list(active))
 
         return self.ask(run)
 
-    def cancel(self, file: Path, *, clear: bool) -> Answer:
+    def cancel(self, file: Path, *, clear: bool) -> ToolAnswer:
         """Cancel the moves of a file that are active."""
         moves = read_moves(file)
 
-        def run(client: KazooClient) -> Answer:
+        def run(client: KazooClient) -> ToolAnswer:
             done = cancel(client, moves, self.protocol, clear=clear)
             body = {
                 "protocol": self.protocol,
@@ -175,7 +177,7 @@ class Call:
             }
             counts = {"partitions": len(moves), "cancelled": len(done.cancelled)}
             document = self._document("cancel", HOLDS, counts, body)
-            return Answer(document, phrases.say_cancellation(done))
+            return ToolAnswer(document, kafka_output.say_cancellation(done))
 
         return self.ask(run)
 

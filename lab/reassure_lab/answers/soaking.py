@@ -10,8 +10,8 @@ from reassure_conformance.mutants import check_faults, load_mutants
 from reassure_conformance.report import display
 from reassure_conformance.report.document import Document
 from reassure_lab.soak.checker import PROMISES
-from reassure_lab.soak.conduct import Outcome, Progress, Settings, Soak
 from reassure_lab.soak.members import Shape
+from reassure_lab.soak.one_soak import Progress, Soak, SoakOutcome, SoakSettings
 from reassure_lab.soak.schedule import default_kills
 
 
@@ -38,7 +38,7 @@ def run_soak(
     )
     kills = default_kills(seconds) if kills is None else kills
     directory = make_directory(out, seed)
-    soak = Soak(Settings(seed, seconds, kills, shape), directory, progress)
+    soak = Soak(SoakSettings(seed, seconds, kills, shape), directory, progress)
     outcome = soak.run()
     document = Document(
         "soak",
@@ -60,7 +60,7 @@ def run_soak(
     return document, lambda form: _render(document, outcome, form)
 
 
-def _command(outcome: Outcome, faults: Sequence[str]) -> str:
+def _command(outcome: SoakOutcome, faults: Sequence[str]) -> str:
     settings = outcome.settings
     words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
     words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
@@ -71,7 +71,7 @@ def _command(outcome: Outcome, faults: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def _render(document: Document, outcome: Outcome, form: str) -> str:
+def _render(document: Document, outcome: SoakOutcome, form: str) -> str:
     report = document.as_dict()
     lines = [display.paint(f"{outcome.verdict.upper()}: {report['repeat']}"), ""]
     lines += [f"VIOLATED {breach.promise}: {breach.what}" for breach in outcome.breaches]

@@ -16,7 +16,7 @@ from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 if TYPE_CHECKING:
     from reassure_lab.cluster.overview import Overview
-    from reassure_lab.cluster.supervisor import Cluster
+    from reassure_lab.cluster.supervisor import ProcessCluster
 
 LOOK_S: Final = 1.0
 """How long it is rested between two looks at a cluster."""
@@ -73,7 +73,7 @@ def up(
 ) -> int:
     """Start a cluster, and tell what changes until it is to go down (an interrupt)."""
     import reassure_lab.cluster.overview  # noqa: F401 (so that what it lacks is missed at once)
-    from reassure_lab.cluster.supervisor import Cluster
+    from reassure_lab.cluster.supervisor import ProcessCluster
     from reassure_zookeeper.jars import server_jars
 
     if profile not in PROTOCOLS:
@@ -82,7 +82,7 @@ def up(
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     click.echo(f"starting a cluster in {directory}", err=True)
-    started = Cluster.start(directory, brokers, controllers, zookeepers, profile=profile)
+    started = ProcessCluster.start(directory, brokers, controllers, zookeepers, profile=profile)
     stays = False
     try:
         _say_where(started)
@@ -160,13 +160,13 @@ _add_action("resume", "Let members go on that stand still.")
 _add_action("restart", "Start members again.")
 
 
-def _open(directory: Path) -> "Cluster":
-    from reassure_lab.cluster.supervisor import Cluster
+def _open(directory: Path) -> "ProcessCluster":
+    from reassure_lab.cluster.supervisor import ProcessCluster
 
-    return Cluster.open(directory)
+    return ProcessCluster.open(directory)
 
 
-def _say_where(started: "Cluster") -> None:
+def _say_where(started: "ProcessCluster") -> None:
     click.echo(f"zookeeper {started.zookeeper}")
     click.echo(f"bootstrap {','.join(started.bootstrap)}")
     for member in started.members():
@@ -175,7 +175,7 @@ def _say_where(started: "Cluster") -> None:
             click.echo(f"metrics {member.name} http://{host}:{port}/metrics")
 
 
-def _watch(watched: "Cluster") -> None:
+def _watch(watched: "ProcessCluster") -> None:
     """Tell what changes of a cluster until the process is interrupted."""
     from reassure_lab.cluster.overview import Watcher
 
@@ -207,7 +207,7 @@ def _tell_changes(look: "Callable[[], Overview]") -> None:
             signal.signal(number, handler)
 
 
-def _tell(overview: "Overview", told: "Cluster") -> dict[str, Any]:
+def _tell(overview: "Overview", told: "ProcessCluster") -> dict[str, Any]:
     from dataclasses import asdict
 
     return {
@@ -226,7 +226,7 @@ def _tell(overview: "Overview", told: "Cluster") -> dict[str, Any]:
     }
 
 
-def _render(overview: "Overview", told: "Cluster", form: str) -> str:
+def _render(overview: "Overview", told: "ProcessCluster", form: str) -> str:
     from reassure_conformance.report.display import render_table
     from reassure_lab.cluster import lines
 

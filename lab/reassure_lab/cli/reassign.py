@@ -68,11 +68,11 @@ def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
     --verify exits with 0 where all is complete, 1 where a partition has other replicas than it was
     to have, and 2 while one is on its way.
     """
-    from reassure_lab.answers.reassigning import Call
+    from reassure_lab.answers.reassigning import ToolCall
 
     action = _choose_action(options)
     brokers = _parse_brokers(options["broker_list"] or "") if action == "generate" else ()
-    call, file = Call(zookeeper, protocol), options["reassignment_json_file"]
+    call, file = ToolCall(zookeeper, protocol), options["reassignment_json_file"]
     clear = not options["preserve_throttles"]
     match action:
         case "generate":

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from reassure_controller.client import Client
 from reassure_controller.session import Indefinite, connect, fetch, list_children, stop
-from reassure_lab.cluster.supervisor import Cluster, Member
+from reassure_lab.cluster.supervisor import ClusterMember, ProcessCluster
 from reassure_spec.znodes import (
     BROKER_IDS,
     CONTROLLER,
@@ -54,7 +54,7 @@ Ends = Mapping[int, tuple[int, int]]
 class MemberView:
     """A member, and what it is in the cluster."""
 
-    member: Member
+    member: ClusterMember
     epoch: int | None = None
     """The controller epoch of the elected controller, the broker epoch of a registered broker."""
 
@@ -122,7 +122,7 @@ class Overview:
 class Watcher:
     """Looks at a cluster again and again. A context manager."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: ProcessCluster) -> None:
         self.cluster = cluster
         self._client: Client | None = None
         self._pool = ThreadPoolExecutor(max_workers=8, thread_name_prefix="scrape")
@@ -146,7 +146,7 @@ class Watcher:
             text = str(trouble) or type(trouble).__name__
             return Overview(tuple(map(MemberView, members)), trouble=text)
 
-    def _read(self, client: Client, members: Iterable[Member]) -> Overview:
+    def _read(self, client: Client, members: Iterable[ClusterMember]) -> Overview:
         epochs = _read_epochs(client)
         ends = self._scrape(members)
         targets = _read_targets(client)
@@ -155,7 +155,7 @@ class Watcher:
         views = tuple(MemberView(one, epochs.get((one.role, one.number))) for one in members)
         return Overview(views, partitions, len(requests or ()))
 
-    def _scrape(self, members: Iterable[Member]) -> dict[PartitionKey, Ends]:
+    def _scrape(self, members: Iterable[ClusterMember]) -> dict[PartitionKey, Ends]:
         """Return the ends of logs by partition, of the brokers that answer."""
         asked = [one for one in members if one.role == "broker" and one.alive and not one.stopped]
         found: dict[PartitionKey, dict[int, tuple[int, int]]] = {}
@@ -165,7 +165,7 @@ class Watcher:
         return dict(found)
 
 
-def scrape_ends(member: Member) -> dict[PartitionKey, tuple[int, int]]:
+def scrape_ends(member: ClusterMember) -> dict[PartitionKey, tuple[int, int]]:
     """Return where a broker's logs end, and their high watermarks; nothing if it is silent."""
     assert member.metrics is not None
     host, port = member.metrics

@@ -68,7 +68,7 @@ class MemberFailed(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Member:
+class ClusterMember:
     """A member as it is at a moment."""
 
     name: str
@@ -85,7 +85,7 @@ class Member:
     """Whether it was paused and not resumed."""
 
 
-class Cluster:
+class ProcessCluster:
     """The cluster in a directory, from `Cluster.start`, or `Cluster.open` where one runs already.
 
     What it says is read when it is asked, so several may be used on one cluster, in several
@@ -174,12 +174,12 @@ class Cluster:
 
     # What there is
 
-    def members(self) -> tuple[Member, ...]:
+    def members(self) -> tuple[ClusterMember, ...]:
         """Return every member as it is now. Raises NoCluster, BadState."""
         self._reap()
         return tuple(_look(member) for member in read_state(self.directory).members)
 
-    def member(self, name: str) -> Member:
+    def member(self, name: str) -> ClusterMember:
         """Return a member as it is now. Raises NoMember, NoCluster, BadState."""
         self._reap()
         return _look(self._find(name)[1])
@@ -382,12 +382,12 @@ class Cluster:
                 self._children.pop(pid, None)  # whoever else looks may have been first
 
 
-def _look(member: MemberState) -> Member:
+def _look(member: MemberState) -> ClusterMember:
     process = member.process
     alive = process is not None and process.is_alive
     stopped = process is not None and process.is_stopped
     pid = process.pid if process is not None and alive else None
-    return Member(
+    return ClusterMember(
         member.name,
         member.role,
         member.number,

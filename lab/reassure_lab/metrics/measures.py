@@ -14,11 +14,9 @@ from prometheus_client.metrics_core import Metric
 from reassure_controller.client import Client
 from reassure_controller.context import PartitionContext
 from reassure_controller.controller import Controller
-from reassure_controller.effects import Phase
-from reassure_controller.protocols.kip_236 import choose_drop
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
-from reassure_controller.tally import Tally
+from reassure_controller.tally import LabelCounts
 
 
 def measure_controller(controller: Controller) -> Iterator[Metric]:
@@ -40,7 +38,11 @@ def measure_controller(controller: Controller) -> Iterator[Metric]:
         (
             "drop_set_replicas",
             "Replicas that changed reassignments have yet to drop.",
-            sum(len(_list_dropped(one, controller)) for one in moving),
+            sum(
+                len(planner.list_dropped(one, controller.rules.readings))
+                for one in moving
+                for planner in controller.rules.planners
+            ),
         ),
         (
             "under_replicated_partitions",
@@ -93,7 +95,7 @@ def measure_replicas(replicas: Iterable[Replica]) -> Iterator[Metric]:
     yield GaugeMetricFamily("reassure_broker_under_replicated_partitions", text, under)
 
 
-def measure_isr(changes: Tally) -> Iterator[Metric]:
+def measure_isr(changes: LabelCounts) -> Iterator[Metric]:
     """Yield how often leaders of a broker took replicas into the in-sync set, and out of it."""
     counts = dict(changes.list())
     for kind in ("shrinks", "expands"):
@@ -102,7 +104,7 @@ def measure_isr(changes: Tally) -> Iterator[Metric]:
         yield CounterMetricFamily(f"reassure_broker_isr_{kind}", text, value)
 
 
-def measure_requests(answers: Tally) -> Iterator[Metric]:
+def measure_requests(answers: LabelCounts) -> Iterator[Metric]:
     """Yield how a broker answered: an error for each that an answer has, NONE for success."""
     family = CounterMetricFamily(
         "reassure_broker_requests", "Answers, by request and error.", labels=("api", "error")
@@ -118,7 +120,7 @@ def measure_zookeeper(client: Client) -> Iterator[Metric]:
     yield _fill(family, client.operations)
 
 
-def _fill(family: CounterMetricFamily, tally: Tally) -> Metric:
+def _fill(family: CounterMetricFamily, tally: LabelCounts) -> Metric:
     for labels, count in tally.list():
         family.add_metric(labels, count)
     return family
@@ -131,21 +133,6 @@ def _gauge(suffix: str, text: str, labels: tuple[str, ...]) -> Any:
 def _list_leaving(content: PartitionContext) -> list[int]:
     assert content.child is not None
     return [one for one in content.assigned if one not in content.child.target]
-
-
-def _list_dropped(content: PartitionContext, controller: Controller) -> tuple[int, ...]:
-    if content.phase is not Phase.DROP or content.state is None:
-        return ()
-    child, state = content.child, content.state
-    assert child is not None
-    return choose_drop(
-        content.assigned,
-        state.leader,
-        state.isr,
-        child.top,
-        child.target,
-        controller.rules.readings,
-    )
 
 
 def _is_under_replicated(content: PartitionContext) -> bool:

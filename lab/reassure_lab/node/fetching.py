@@ -16,8 +16,8 @@ from reassure_controller.replication.messages import (
     Request,
 )
 from reassure_controller.session import Indefinite
-from reassure_lab.node.door import name_follower
-from reassure_lab.node.metadata import Cluster
+from reassure_lab.node.metadata import ClusterMetadata
+from reassure_lab.node.request_handler import name_follower
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer
 from reassure_lab.wire.messages import (
@@ -46,7 +46,7 @@ RESPONSE_BYTES: Final = 10 * 2**20
 class Fetchers:
     """The fetchers of a broker."""
 
-    def __init__(self, broker: Broker, cluster: Cluster) -> None:
+    def __init__(self, broker: Broker, cluster: ClusterMetadata) -> None:
         self._broker = broker
         self._cluster = cluster
         self._lock = threading.Lock()

@@ -35,7 +35,7 @@ TRIES: Final = 3
 BACKOFF_S: Final = 0.5
 
 
-class ControllerDoor:
+class ShutdownHandler:
     """What a controller answers over the wire."""
 
     def __init__(self, controller: "Controller") -> None:

@@ -29,7 +29,7 @@ from reassure_spec.znodes import (
 log = logging.getLogger(__name__)
 
 
-class Limits:
+class TopicLimits:
     """The limits of each topic; `learn` reads, the others only remember."""
 
     def __init__(self, client: KazooClient, broker_id: int, usual: ReplicationRules) -> None:

@@ -42,7 +42,7 @@ Read = TypeVar("Read")
 log = logging.getLogger(__name__)
 
 
-class Cluster:
+class ClusterMetadata:
     """Reads the cluster of a client's chroot. Everything raises Indefinite."""
 
     def __init__(self, client: KazooClient) -> None:

@@ -10,17 +10,18 @@ from typing import TYPE_CHECKING, Final
 
 from kazoo.client import KazooClient
 
-from reassure_controller.broker import Broker, FormerLife, IdTaken
+from reassure_controller.broker import Broker
+from reassure_controller.registration import FormerLife, IdTaken
 from reassure_controller.replication.clock import MachineClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
-from reassure_lab.node.door import Door
 from reassure_lab.node.fetching import Fetchers
 from reassure_lab.node.handover import ask_to_stop
-from reassure_lab.node.limits import Limits
-from reassure_lab.node.metadata import Cluster
+from reassure_lab.node.limits import TopicLimits
+from reassure_lab.node.metadata import ClusterMetadata
+from reassure_lab.node.request_handler import RequestHandler
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
 from reassure_lab.node.throttling import Throttling
@@ -37,7 +38,7 @@ REGISTER_S: Final = 0.3
 """How long it waits before it tries again to register."""
 
 
-class Node:
+class BrokerNode:
     """One broker: its disk, its replicas, its port. From the start until it is closed."""
 
     def __init__(
@@ -58,11 +59,11 @@ class Node:
         self._settings = settings
         self._lock = threading.RLock()
         """Held by who changes what the broker is told to be: orders, and another registration."""
-        self._cluster = Cluster(client)
+        self._cluster = ClusterMetadata(client)
         self._throttling = Throttling(client, broker_id, settings.make_quotas())
         self._broker = Broker(client, broker_id, replication=self._replicate)
-        self._limits = Limits(client, broker_id, settings.rules)
-        self._door = Door(self._broker, self._cluster, self._lock, self._limits.learn)
+        self._limits = TopicLimits(client, broker_id, settings.rules)
+        self._door = RequestHandler(self._broker, self._cluster, self._lock, self._limits.learn)
         self._fetchers = Fetchers(self._broker, self._cluster)
         self._strays = Strays(client, self._broker, self._lock)
         self._patience_s = patience_s

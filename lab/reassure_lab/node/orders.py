@@ -68,9 +68,7 @@ def to_request(order: Order) -> OrderRequest:
         order.is_new,
     )
     topics = (LeaderAndIsrTopic(order.topic, (state,)),)
-    return LeaderAndIsrRequest(
-        order.controller, order.controller_epoch, order.broker_epoch, topics, ()
-    )
+    return LeaderAndIsrRequest(order.controller, order.controller_epoch, order.broker_epoch, topics)
 
 
 def list_orders(request: OrderRequest) -> Iterator[Order]:

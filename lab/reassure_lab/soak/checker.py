@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from reassure_lab.soak.operations import Mark, Value
+from reassure_lab.soak.operations import SeenMark, Value
 from reassure_spec.znodes import PartitionKey
 
 SHOWN: Final = 10
@@ -61,7 +61,7 @@ def _compare(promise: str, seen: Iterable[Value], logs: Logs) -> Iterator[Breach
             )
 
 
-def check_marks(marks: Iterable[Mark], logs: Logs) -> Iterator[Breach]:
+def check_marks(marks: Iterable[SeenMark], logs: Logs) -> Iterator[Breach]:
     """Yield marks that went back, as one consumer saw them or at the end."""
     last: dict[tuple[str, PartitionKey], int] = {}
     for mark in marks:

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
 
-from reassure_lab.cluster.supervisor import Cluster
+from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_lab.soak.checker import Breach
 from reassure_lab.soak.operations import History
-from reassure_lab.soak.proxies import Network, Trouble
+from reassure_lab.soak.proxies import ProxyNetwork, Trouble
 from reassure_lab.soak.schedule import BROKERS, Fault, Schedule, role_of
 
 REVIVE_S: Final = 1.0
@@ -23,8 +23,8 @@ IN_VAIN: Final = "no ZooKeeper at"
 class Faults:
     """The faults of one soak. Times are seconds since the load began."""
 
-    cluster: Cluster
-    network: Network
+    cluster: ProcessCluster
+    network: ProxyNetwork
     history: History
     schedule: Schedule
     find_leader: Callable[[str], str | None]

@@ -21,7 +21,7 @@ OBSERVED: Final = get_observing().profiles[0]
 
 
 @dataclass(slots=True)
-class Judged:
+class JudgedHistories:
     """What came of judging the histories."""
 
     breaches: list[Breach] = field(default_factory=list)
@@ -39,12 +39,12 @@ def judge_histories(
     profile: str,
     readings: Mapping[str, str],
     min_insync: int,
-) -> Judged:
+) -> JudgedHistories:
     """Judge what the ensemble has logged, and with it what brokers observed.
 
     The logs of all servers are written into one, in `merged`.
     """
-    judged = Judged()
+    judged = JudgedHistories()
     merge_logs(servers, merged)
     written = _audit([merged], profile, {}, min_insync)
     _take(judged, "log-judged", written)
@@ -83,7 +83,7 @@ def _audit(
     return audit_paths(paths, profile, chosen, None, at_rest=True, min_insync_replicas=min_insync)
 
 
-def _take(judged: Judged, promise: str, report: AuditReport) -> None:
+def _take(judged: JudgedHistories, promise: str, report: AuditReport) -> None:
     for found in report.violations:
         place = f"{found.topic}-{found.partition}" if found.topic else "the cluster"
         judged.breaches.append(

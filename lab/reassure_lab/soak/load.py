@@ -11,7 +11,7 @@ from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_lab.soak.operations import History
-from reassure_lab.soak.traffic import Client, NoLeader
+from reassure_lab.soak.traffic import NoLeader, RecordClient
 from reassure_spec.znodes import (
     REASSIGNMENT_REQUESTS,
     REQUEST_PREFIX,
@@ -35,7 +35,7 @@ Wanted = dict[PartitionKey, set[ReplicaList]]
 """By partition: where it was asked to be last; several where it is not known which came last."""
 
 
-class Work(threading.Thread):
+class LoadThread(threading.Thread):
     """One thread that goes on until it is told to end; what ended it otherwise is kept."""
 
     def __init__(
@@ -67,7 +67,7 @@ class Producer:
     """Sends numbered records to all partitions, one request after the other."""
 
     name: str
-    client: Client
+    client: RecordClient
     keys: Sequence[PartitionKey]
     history: History
     ending: threading.Event
@@ -97,7 +97,7 @@ class Consumer:
     """Reads all partitions from their beginning, each record once."""
 
     name: str
-    client: Client
+    client: RecordClient
     keys: Sequence[PartitionKey]
     history: History
     ending: threading.Event

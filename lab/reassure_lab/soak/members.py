@@ -8,8 +8,8 @@ from typing import Final
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.mutants import start_with
 from reassure_lab.cluster.state_file import MemberState, Role
-from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, Cluster
-from reassure_lab.soak.proxies import Address, Network
+from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
+from reassure_lab.soak.proxies import Address, ProxyNetwork
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 LAG_MS: Final = 4_000
@@ -44,7 +44,7 @@ class Shape:
         return [name for role in roles for name in self.list_members(role)]
 
 
-def start_cluster(directory: Path, shape: Shape, network: Network) -> Cluster:
+def start_cluster(directory: Path, shape: Shape, network: ProxyNetwork) -> ProcessCluster:
     """Start a cluster whose members meet one another through the network.
 
     Raises what `Cluster.start` raises, NoProxy.
@@ -58,7 +58,7 @@ def start_cluster(directory: Path, shape: Shape, network: Network) -> Cluster:
         *("--lag-ms", str(LAG_MS), "--min-insync", str(MIN_INSYNC)),
         *_repeat("--reading", readings),
     ]
-    return Cluster.start(
+    return ProcessCluster.start(
         directory,
         shape.brokers,
         shape.controllers,
@@ -70,7 +70,9 @@ def start_cluster(directory: Path, shape: Shape, network: Network) -> Cluster:
     )
 
 
-def _arrange(member: MemberState, members: Sequence[MemberState], network: Network) -> MemberState:
+def _arrange(
+    member: MemberState, members: Sequence[MemberState], network: ProxyNetwork
+) -> MemberState:
     """Return a member that reaches ZooKeeper, and is reached, through proxies only."""
     if member.role == "zookeeper":
         return member
@@ -98,7 +100,7 @@ def _repeat(option: str, values: Sequence[str]) -> list[str]:
     return [word for value in values for word in (option, value)]
 
 
-def end_cluster(cluster: Cluster) -> None:
+def end_cluster(cluster: ProcessCluster) -> None:
     """End every member, and keep what they wrote; the servers go first.
 
     So their logs end while the cluster rests, and nothing of its end is in them.
@@ -109,7 +111,7 @@ def end_cluster(cluster: Cluster) -> None:
     cluster.stop(keep=True)
 
 
-def addresses_of(cluster: Cluster) -> list[Address]:
+def addresses_of(cluster: ProcessCluster) -> list[Address]:
     """Return where clients begin: the brokers themselves."""
     found = (member.address for member in cluster.members() if member.role == "broker")
     return [address for address in found if address is not None]

@@ -25,7 +25,7 @@ class Value:
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class SeenMark:
     """The high watermark that a consumer was shown."""
 
     key: PartitionKey
@@ -40,7 +40,7 @@ class History:
     stream: TextIO
     acknowledged: list[Value] = field(default_factory=list)
     consumed: list[Value] = field(default_factory=list)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[SeenMark] = field(default_factory=list)
     """Only those that differ from the one that the same consumer saw before."""
     counts: Counter[str] = field(default_factory=Counter)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -61,7 +61,7 @@ class History:
             self.consumed += [Value(key, offset, value, who) for offset, value in records]
             if self._last.get((who, key)) != mark:
                 self._last[who, key] = mark
-                self.marks.append(Mark(key, mark, who))
+                self.marks.append(SeenMark(key, mark, who))
                 self._write(who, key, mark=mark)
 
     def note(self, what: str, **more: Any) -> None:

@@ -70,7 +70,7 @@ class _Door:
     server: asyncio.Server | None = field(default=None)
 
 
-class Network:
+class ProxyNetwork:
     """The proxies of a cluster; a context manager."""
 
     def __init__(self) -> None:

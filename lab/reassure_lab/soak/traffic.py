@@ -39,7 +39,7 @@ class NoLeader(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Produced:
+class ProducedAt:
     """What came of records that were sent."""
 
     outcome: Literal["acknowledged", "refused", "unknown"]
@@ -64,7 +64,7 @@ class _Leader:
 
 
 @dataclass(slots=True)
-class Client:
+class RecordClient:
     """One client; for one thread."""
 
     bootstrap: Sequence[Address]
@@ -80,7 +80,7 @@ class Client:
             connection.close()
         self._connections.clear()
 
-    def produce(self, key: PartitionKey, values: Sequence[bytes]) -> Produced:
+    def produce(self, key: PartitionKey, values: Sequence[bytes]) -> ProducedAt:
         """Send records, to be answered when all replicas in sync have them. Raises NoLeader."""
         leader = self._find_leader(key)
         raw = encode([Record(None, value) for value in values], 0, 0, time.time_ns() // 1_000_000)
@@ -89,14 +89,14 @@ class Client:
             answer = self._connect(leader.address).ask(ProduceRequest(-1, ACKS_MS, topics))
         except NoAnswer as silent:
             self._forget(key)
-            return Produced("unknown", error=str(silent))
+            return ProducedAt("unknown", error=str(silent))
         found = answer.responses[0].partition_responses[0]
         error = found.error_code.name
         if error == "none":
-            return Produced("acknowledged", found.base_offset)
+            return ProducedAt("acknowledged", found.base_offset)
         self._forget(key)
         # Any other error may come after the records were appended, and they may stay.
-        return Produced("refused" if error == "not_enough_replicas" else "unknown", error=error)
+        return ProducedAt("refused" if error == "not_enough_replicas" else "unknown", error=error)
 
     def fetch(self, key: PartitionKey, offset: int, wait_ms: int = 100) -> Seen:
         """Read from an offset on; wait a moment where there is nothing yet. Raises NoLeader."""

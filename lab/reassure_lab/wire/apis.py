@@ -30,8 +30,6 @@ from reassure_lab.wire.messages import (
     Response,
     StopReplicaRequest,
     StopReplicaResponse,
-    UpdateMetadataRequest,
-    UpdateMetadataResponse,
 )
 
 
@@ -59,7 +57,6 @@ APIS: Final = (
     Api(3, range(1, 8), MetadataRequest, MetadataResponse),
     Api(4, range(2, 3), LeaderAndIsrRequest, LeaderAndIsrResponse),
     Api(5, range(3, 4), StopReplicaRequest, StopReplicaResponse),
-    Api(6, range(5, 6), UpdateMetadataRequest, UpdateMetadataResponse),
     Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
     API_VERSIONS,
     Api(23, range(2, 4), OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),

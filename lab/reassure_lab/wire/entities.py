@@ -15,7 +15,7 @@ _TIMES: Final = ("timedelta_i32", "timedelta_i64")
 Made = TypeVar("Made")
 
 
-class _Field(NamedTuple):
+class _FieldPair(NamedTuple):
     """A field that both have: its names, and what is done to its content."""
 
     ours: str
@@ -27,7 +27,7 @@ class _Field(NamedTuple):
 class _Plan(NamedTuple):
     """How a type of values and a type of entities are made of each other."""
 
-    fields: tuple[_Field, ...]
+    fields: tuple[_FieldPair, ...]
     blanks: dict[str, Any]
     """What an entity needs and a value does not have."""
 
@@ -64,7 +64,7 @@ def _make_plan(entity_type: Any, value_type: Any) -> _Plan:
         if ours in value_hints:
             inner = _find_dataclass(entity_hints[field.name]), _find_dataclass(value_hints[ours])
             there, back = _times() if is_time else _nested(*inner)
-            found.append(_Field(ours, field.name, there, back))
+            found.append(_FieldPair(ours, field.name, there, back))
         elif field.default is dataclasses.MISSING:
             blanks[field.name] = 0 * _MS if is_time else ()
     return _Plan(tuple(found), blanks)

@@ -37,7 +37,7 @@ _START: Final = struct.Struct(">hhi")
 """What every request begins with: api key, version, correlation id."""
 
 
-class Asked(NamedTuple):
+class AskedRequest(NamedTuple):
     """A request, and how it is to be answered."""
 
     api: Api
@@ -71,7 +71,7 @@ def encode_request(
     return _frame(header, to_entity(kind, request))
 
 
-def decode_request(frame: bytes) -> Asked:
+def decode_request(frame: bytes) -> AskedRequest:
     """Return the request of a frame, which comes without its size.
 
     Raises UnknownVersions; BadFrame when it is not understood for any other reason.
@@ -87,7 +87,9 @@ def decode_request(frame: bytes) -> Asked:
         raise BadFrame(f"expected one of the apis {known}; found api {key} v{version}")
     kind: Any = load_request(key, version)
     header, entity = _read(frame, kind, f"{api.request.__name__} v{version}")
-    return Asked(api, version, correlation_id, header.client_id, from_entity(api.request, entity))
+    return AskedRequest(
+        api, version, correlation_id, header.client_id, from_entity(api.request, entity)
+    )
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:

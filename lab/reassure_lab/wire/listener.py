@@ -12,11 +12,11 @@ from typing import Final, Protocol, Self
 
 from kio.schema.errors import ErrorCode
 
-from reassure_controller.tally import Tally
+from reassure_controller.tally import LabelCounts
 from reassure_lab.wire.errors import BadFrame
 from reassure_lab.wire.frames import (
     MAX_BYTES,
-    Asked,
+    AskedRequest,
     UnknownVersions,
     decode_request,
     encode_response,
@@ -74,7 +74,7 @@ class WireServer:
         self._max_bytes = max_bytes
         self._max_connections = max_connections
         self._frame_timeout_s = frame_timeout_s
-        self.answers = Tally()
+        self.answers = LabelCounts()
         """How often it answered what, by request and error."""
         self._idle_timeout_s = idle_timeout_s
         self._lock = threading.Lock()
@@ -180,7 +180,7 @@ class WireServer:
             return
         connection.sendall(encode_response(response, asked.version, asked.correlation_id))
 
-    def _handle(self, asked: Asked) -> Response | None:
+    def _handle(self, asked: AskedRequest) -> Response | None:
         request = asked.request
         if isinstance(request, ApiVersionsRequest):
             return list_versions()

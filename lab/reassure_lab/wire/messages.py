@@ -346,15 +346,6 @@ class LeaderAndIsrTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveLeader:
-    """Where a leader listens."""
-
-    broker_id: int
-    host_name: str
-    port: int
-
-
-@dataclass(frozen=True, slots=True)
 class LeaderAndIsrRequest(Asks["LeaderAndIsrResponse"]):
     """Become leader or follower of partitions."""
 
@@ -364,7 +355,6 @@ class LeaderAndIsrRequest(Asks["LeaderAndIsrResponse"]):
     broker_epoch: int
     """The czxid of the registration of the broker that it is sent to."""
     topic_states: tuple[LeaderAndIsrTopic, ...]
-    live_leaders: tuple[LiveLeader, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,68 +410,6 @@ class StopReplicaResponse:
 
     error_code: ErrorCode
     partition_errors: tuple[PartitionError, ...] = ()
-
-
-# UpdateMetadata
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataPartition:
-    """The state of a partition that every broker is to know."""
-
-    partition_index: int
-    controller_epoch: int
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    zk_version: int
-    replicas: tuple[int, ...]
-    offline_replicas: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataTopic:
-    """The states of one topic's partitions."""
-
-    topic_name: str
-    partition_states: tuple[UpdateMetadataPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Endpoint:
-    """Where a broker listens, for whom, and how (0 is plain text)."""
-
-    port: int
-    host: str
-    listener: str = "PLAINTEXT"
-    security_protocol: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class LiveBroker:
-    """A live broker."""
-
-    id_: int
-    endpoints: tuple[Endpoint, ...]
-    rack: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataRequest(Asks["UpdateMetadataResponse"]):
-    """Know these states and all live brokers."""
-
-    controller_id: int
-    controller_epoch: int
-    broker_epoch: int
-    topic_states: tuple[UpdateMetadataTopic, ...]
-    live_brokers: tuple[LiveBroker, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class UpdateMetadataResponse:
-    """Whether the request was obeyed."""
-
-    error_code: ErrorCode
 
 
 # ControlledShutdown
@@ -546,7 +474,6 @@ Request = (
     | MetadataRequest
     | LeaderAndIsrRequest
     | StopReplicaRequest
-    | UpdateMetadataRequest
     | ControlledShutdownRequest
     | ApiVersionsRequest
     | OffsetForLeaderEpochRequest
@@ -560,7 +487,6 @@ Response = (
     | MetadataResponse
     | LeaderAndIsrResponse
     | StopReplicaResponse
-    | UpdateMetadataResponse
     | ControlledShutdownResponse
     | ApiVersionsResponse
     | OffsetForLeaderEpochResponse

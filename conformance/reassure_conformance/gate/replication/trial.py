@@ -31,11 +31,10 @@ from reassure_conformance.gate.replication.alphabet import OF_ONE_PARTITION, Ste
 from reassure_conformance.gate.steps import format_partition, parse_partition
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication import errors
-from reassure_controller.replication.following import Following
 from reassure_controller.replication.messages import Consumed
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
-from reassure_controller.replication.replica import Replica
+from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import (
@@ -146,7 +145,7 @@ class Arrived:
         return self.cluster.replicas(self.broker).find(self._key)
 
     @property
-    def role(self) -> Leading | Following | None:
+    def role(self) -> Role | None:
         """What the replica does."""
         return None if self.replica is None else self.replica.role
 

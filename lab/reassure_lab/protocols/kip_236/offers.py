@@ -1,7 +1,7 @@
 """What may happen next to a partition: the writes that the model offers whoever is in the turn.
 
 Each is a function of what it is asked of and of nothing else, so that its answer may be kept
-(`reassure_lab.protocols.kip_236.forms`).
+(`reassure_lab.protocols.kip_236.canonical`).
 """
 
 from collections.abc import Callable, Iterable, Iterator

@@ -21,7 +21,7 @@ from reassure_zookeeper.transactions import Op
 
 
 @dataclass(frozen=True, slots=True)
-class Topic:
+class WrittenTopic:
     """What is written beside each other of the partitions of a topic."""
 
     assigned: dict[int, ReplicaList]
@@ -30,7 +30,7 @@ class Topic:
 
 
 def list_ops(
-    cluster: SampleCluster, key: PartitionKey, write: Write, there: Topic
+    cluster: SampleCluster, key: PartitionKey, write: Write, there: WrittenTopic
 ) -> tuple[Op, ...]:
     """Return the operations that a write to a partition is; `there` is its topic by then."""
     match write:

@@ -25,7 +25,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch
 from reassure_controller.storage.records import Checked, check_produced
-from reassure_lab.node.metadata import Cluster
+from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import OrderRequest, find_error, list_orders
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
@@ -80,7 +80,7 @@ def name_follower(broker: int, broker_epoch: int) -> str:
     return f"broker-{broker}-epoch-{broker_epoch}"
 
 
-class Door:
+class RequestHandler:
     """Serves requests on a broker; many threads may stand in it.
 
     Orders come one at a time, under `lock`. Whoever is served waits for the partitions that it asks
@@ -90,7 +90,7 @@ class Door:
     def __init__(
         self,
         broker: Broker,
-        cluster: Cluster,
+        cluster: ClusterMetadata,
         lock: threading.RLock,
         learn: Callable[[str], None] = lambda _: None,
     ) -> None:

@@ -92,7 +92,7 @@ class Sample:
 
 
 @dataclass(slots=True)
-class Memory:
+class MemorySamples:
     """The resident memory of processes, by member and process id."""
 
     samples: dict[tuple[str, int], list[Sample]] = field(default_factory=dict)

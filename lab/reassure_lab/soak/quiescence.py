@@ -10,7 +10,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
 from reassure_controller.session import Indefinite, gather
-from reassure_lab.soak import leaks
+from reassure_lab.soak import leftovers
 from reassure_lab.soak.checker import Breach
 from reassure_lab.soak.load import Wanted
 from reassure_spec.znodes import (
@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class Quiescence:
     """A cluster that is to come to rest, as an administrator sees it."""
 
     client: KazooClient
@@ -46,7 +46,7 @@ class Rest:
 
     def remember_roots(self) -> None:
         """Take what there is now for what there is without topics."""
-        self.roots.update(leaks.list_tree(self.client))
+        self.roots.update(leftovers.list_tree(self.client))
 
     def get_epoch(self) -> int:
         """Return how many controllers were elected."""
@@ -57,7 +57,7 @@ class Rest:
         if self._get(CONTROLLER) is None:
             yield Breach("reassignments-end", f"there is no {CONTROLLER}")
         for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS):
-            for child in leaks.list_children(self.client, root):
+            for child in leftovers.list_children(self.client, root):
                 yield Breach("reassignments-end", f"{root}/{child} has not ended")
 
     def find_out_of_sync(self) -> Iterator[Breach]:
@@ -114,9 +114,9 @@ class Rest:
 
     def find_left(self) -> Iterator[Breach]:
         """Yield znodes and files that nobody needs any more."""
-        expected = self.roots | leaks.expect_znodes(self.keys)
-        yield from leaks.check_znodes(leaks.list_tree(self.client), expected)
-        yield from leaks.check_files(self.brokers, self._read_assigned())
+        expected = self.roots | leftovers.expect_znodes(self.keys)
+        yield from leftovers.check_znodes(leftovers.list_tree(self.client), expected)
+        yield from leftovers.check_files(self.brokers, self._read_assigned())
 
     def _get(self, path: str) -> Any:
         try:

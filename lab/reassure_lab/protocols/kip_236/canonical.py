@@ -105,7 +105,7 @@ class _Renaming(NamedTuple):
                 return CreateState(self.state(state))
 
 
-class Form:
+class CanonicalPartition:
     """A partition whose numbers are counted, and what the model answered of it."""
 
     __slots__ = ("answers", "numbers", "partition")
@@ -118,10 +118,10 @@ class Form:
         """By what was asked, who is gone, and how much later than the partition's the term is."""
 
 
-class Place(NamedTuple):
+class PlacedPartition(NamedTuple):
     """A form, and what the numbers in it stand for. Equal places are equal partitions."""
 
-    form: Form
+    form: CanonicalPartition
     brokers: ReplicaList
     """What the brokers of the form are, in order."""
     sequences: tuple[int, ...]
@@ -151,14 +151,14 @@ class Place(NamedTuple):
             tuple([brokers[number] for number in state.isr]),
         )
 
-    def follow(self, after: "Place") -> "Place":
+    def follow(self, after: "PlacedPartition") -> "PlacedPartition":
         """Return where the partition is once its form has come to be at a place."""
         brokers, sequences = self.brokers, after.sequences
         if after.brokers != self.form.numbers:
             brokers = tuple([brokers[number] for number in after.brokers])
         if sequences:
             sequences = tuple([self.sequences[number] for number in sequences])
-        return Place(
+        return PlacedPartition(
             after.form, brokers, sequences, self.epoch + after.epoch, self.term + after.term
         )
 
@@ -168,11 +168,11 @@ class Place(NamedTuple):
         )
 
 
-class Step(NamedTuple):
+class OfferedWrite(NamedTuple):
     """A write that somebody may make, in the numbers of the form."""
 
     write: Write
-    after: Place | Rejected
+    after: PlacedPartition | Rejected
     """Where it leads by the rules."""
 
 
@@ -183,8 +183,8 @@ class Answers:
         self.readings = readings
         self.around = around
         self._gone = around.known - around.live
-        self._forms: dict[Partition, Form] = {}
-        self._taught: list[Form] = []
+        self._forms: dict[Partition, CanonicalPartition] = {}
+        self._taught: list[CanonicalPartition] = []
         """The forms of which something was answered."""
         self._learned = 0
 
@@ -193,11 +193,11 @@ class Answers:
         self.around = around
         self._gone = around.known - around.live
 
-    def place(self, partition: Partition) -> Place:
+    def place(self, partition: Partition) -> PlacedPartition:
         """Return where a partition is."""
         return self._place(partition, self.around.controller_epoch)
 
-    def _place(self, partition: Partition, term: int = _NOW) -> Place:
+    def _place(self, partition: Partition, term: int = _NOW) -> PlacedPartition:
         """Return where a partition is, or to where a form has come; `term` is the one that acts."""
         brokers: dict[int, int] = {}
         sequences = tuple(request.sequence for request in partition.requests)
@@ -212,10 +212,10 @@ class Answers:
         ).partition(partition)
         form = self._forms.get(counted)
         if form is None:
-            form = self._forms[counted] = Form(counted, len(brokers))
-        return Place(form, tuple(brokers), sequences, epoch, term - _NOW)
+            form = self._forms[counted] = CanonicalPartition(counted, len(brokers))
+        return PlacedPartition(form, tuple(brokers), sequences, epoch, term - _NOW)
 
-    def ask(self, place: Place, offer: Offer) -> tuple[Step, ...]:
+    def ask(self, place: PlacedPartition, offer: Offer) -> tuple[OfferedWrite, ...]:
         """Return which steps are offered at a place."""
         form, brokers, _, _, term = place
         gone: tuple[int, ...] = ()
@@ -223,7 +223,7 @@ class Answers:
             gone = tuple([n for n, broker in enumerate(brokers) if broker in self._gone])
         now = self.around.controller_epoch - term
         key = offer, gone, now
-        steps: tuple[Step, ...] | None = form.answers.get(key)
+        steps: tuple[OfferedWrite, ...] | None = form.answers.get(key)
         if steps is None:
             numbers = frozenset(form.numbers)
             around = replace(
@@ -234,35 +234,37 @@ class Answers:
             self._learn(form, key, steps)
         return steps
 
-    def _step(self, form: Form, write: Write, around: Environment) -> Step:
+    def _step(self, form: CanonicalPartition, write: Write, around: Environment) -> OfferedWrite:
         outcome = accept_write(form.partition, write, around, self.readings)
         after = outcome if isinstance(outcome, Rejected) else self._place(outcome.state)
-        return Step(write, after)
+        return OfferedWrite(write, after)
 
-    def request(self, place: Place, sequence: int, target: ReplicaList) -> Place:
+    def request(
+        self, place: PlacedPartition, sequence: int, target: ReplicaList
+    ) -> PlacedPartition:
         """Return where a partition is for which a client has asked for a target."""
         form = place.form
         brokers = place.brokers + tuple([r for r in target if r not in place.brokers])
         key = tuple(map(brokers.index, target))
-        after: Place | None = form.answers.get(key)
+        after: PlacedPartition | None = form.answers.get(key)
         if after is None:
             request = Request(len(place.sequences), key)
             requests = (*form.partition.requests, request)
             after = self._place(replace(form.partition, requests=requests))
             self._learn(form, key, after)
         sequences = (*place.sequences, sequence)
-        return Place(form, brokers, sequences, place.epoch, place.term).follow(after)
+        return PlacedPartition(form, brokers, sequences, place.epoch, place.term).follow(after)
 
-    def fail_over(self, place: Place) -> Place:
+    def fail_over(self, place: PlacedPartition) -> PlacedPartition:
         """Return where the next controller finds a partition."""
         form = place.form
-        after: Place | None = form.answers.get(_FAIL_OVER)
+        after: PlacedPartition | None = form.answers.get(_FAIL_OVER)
         if after is None:
             after = self._place(apply_failover(form.partition, self.readings))
             self._learn(form, _FAIL_OVER, after)
         return place.follow(after)
 
-    def _learn(self, form: Form, key: tuple[Any, ...], answer: Any) -> None:
+    def _learn(self, form: CanonicalPartition, key: tuple[Any, ...], answer: Any) -> None:
         if self._learned >= _MOST_ANSWERS:
             # Begin anew, so that no history however long needs more memory.
             for each in self._taught:

@@ -13,8 +13,8 @@ from typing import Final
 from reassure_conformance.gate.replication.campaign import SHIPPED
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, write_text
 from reassure_controller.session import connect, stop
-from reassure_lab.cluster.supervisor import Cluster
-from reassure_lab.soak import leaks
+from reassure_lab.cluster.supervisor import ProcessCluster
+from reassure_lab.soak import leftovers
 from reassure_lab.soak.checker import (
     Breach,
     Logs,
@@ -24,7 +24,7 @@ from reassure_lab.soak.checker import (
 )
 from reassure_lab.soak.faulting import Faults
 from reassure_lab.soak.judging import judge_histories
-from reassure_lab.soak.load import REPLICAS, Consumer, Mover, Producer, Work
+from reassure_lab.soak.load import REPLICAS, Consumer, LoadThread, Mover, Producer
 from reassure_lab.soak.members import (
     MIN_INSYNC,
     Shape,
@@ -33,10 +33,10 @@ from reassure_lab.soak.members import (
     start_cluster,
 )
 from reassure_lab.soak.operations import History, open_history
-from reassure_lab.soak.proxies import Network
-from reassure_lab.soak.resting import Rest
+from reassure_lab.soak.proxies import ProxyNetwork
+from reassure_lab.soak.quiescence import Quiescence
 from reassure_lab.soak.schedule import draw
-from reassure_lab.soak.traffic import Client, NoLeader
+from reassure_lab.soak.traffic import NoLeader, RecordClient
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import PartitionKey, ReplicaList, encode_topic, topic_path
 
@@ -63,7 +63,7 @@ class NotStarted(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SoakSettings:
     """What is asked for."""
 
     seed: int
@@ -73,10 +73,10 @@ class Settings:
 
 
 @dataclass(slots=True)
-class Outcome:
+class SoakOutcome:
     """What came of a soak."""
 
-    settings: Settings
+    settings: SoakSettings
     seconds: float
     counts: dict[str, int]
     breaches: list[Breach]
@@ -99,7 +99,7 @@ class Outcome:
 class Soak:
     """One soak, in a directory of its own."""
 
-    def __init__(self, settings: Settings, directory: Path, progress: Progress) -> None:
+    def __init__(self, settings: SoakSettings, directory: Path, progress: Progress) -> None:
         """Draw the schedule and write it down. Raises NoRoom."""
         self.directory = directory
         self.schedule = draw(
@@ -111,22 +111,22 @@ class Soak:
         self._place = directory / "cluster"
         self._keys = [(topic, number) for topic in TOPICS for number in range(PARTITIONS)]
         self._brokers = list(range(1, settings.shape.brokers + 1))
-        self._memory = leaks.Memory()
+        self._memory = leftovers.MemorySamples()
         self._breaches: list[Breach] = []
 
-    def run(self) -> Outcome:
+    def run(self) -> SoakOutcome:
         """Carry it out. Raises NotStarted, or as `Cluster.start` does, where it could not begin."""
         begun = time.monotonic()
         with ExitStack() as stack:
             history = stack.enter_context(open_history(self.directory / "history.ndjson"))
-            network = stack.enter_context(Network())
+            network = stack.enter_context(ProxyNetwork())
             self._progress("starting the cluster", 0, 0)
             cluster = start_cluster(self._place, self._settings.shape, network)
             stack.callback(end_cluster, cluster)
             client = connect(cluster.zookeeper, timeout_s=20)
             stack.callback(stop, client)
             logs_of = {one: cluster.get_data(f"broker-{one}") / "logs" for one in self._brokers}
-            rest = Rest(client, self._keys, logs_of)
+            rest = Quiescence(client, self._keys, logs_of)
             _wait(lambda: not any(rest.find_unfinished()), START_S)
             rest.remember_roots()
             self._create_topics(rest)
@@ -149,11 +149,13 @@ class Soak:
         counts = {**self._count(history, mover), "controller_elections": epoch, **judged.counts}
         breaches = shorten([*self._breaches, *judged.breaches])
         seconds = time.monotonic() - begun
-        return Outcome(self._settings, seconds, counts, breaches, judged.unknown, judged.left_open)
+        return SoakOutcome(
+            self._settings, seconds, counts, breaches, judged.unknown, judged.left_open
+        )
 
     # The beginning
 
-    def _create_topics(self, rest: Rest) -> None:
+    def _create_topics(self, rest: Quiescence) -> None:
         for topic in TOPICS:
             assigned: dict[int, ReplicaList] = {}
             for number in range(PARTITIONS):
@@ -168,7 +170,7 @@ class Soak:
 
     # The load and the faults
 
-    def _trouble(self, faults: Faults, rest: Rest, history: History) -> Mover:
+    def _trouble(self, faults: Faults, rest: Quiescence, history: History) -> Mover:
         """Let the load run and the faults happen, then heal everything."""
         ending, begun = threading.Event(), time.monotonic()
         draws = random.Random(self._settings.seed)
@@ -181,7 +183,7 @@ class Soak:
             ending,
         )
         works = [
-            Work("mover", ending, mover.take_turn),
+            LoadThread("mover", ending, mover.take_turn),
             *self._list_clients(faults, history, ending),
         ]
         for work in works:
@@ -204,22 +206,22 @@ class Soak:
 
     def _list_clients(
         self, faults: Faults, history: History, ending: threading.Event
-    ) -> Iterator[Work]:
+    ) -> Iterator[LoadThread]:
         bootstrap = addresses_of(faults.cluster)
         for kind, count in ((Producer, PRODUCERS), (Consumer, CONSUMERS)):
             for number in range(1, count + 1):
                 name = f"{kind.__name__.lower()}-{number}"
-                one = kind(name, Client(bootstrap), self._keys, history, ending)
-                yield Work(name, ending, one.take_turn, one.client.close)
+                one = kind(name, RecordClient(bootstrap), self._keys, history, ending)
+                yield LoadThread(name, ending, one.take_turn, one.client.close)
 
-    def _take_samples(self, cluster: Cluster, now_s: float) -> None:
+    def _take_samples(self, cluster: ProcessCluster, now_s: float) -> None:
         for member in cluster.members():
             if member.pid is not None:
                 self._memory.take(member.name, member.pid, now_s)
 
     # The end
 
-    def _come_to_rest(self, faults: Faults, rest: Rest, mover: Mover) -> Logs:
+    def _come_to_rest(self, faults: Faults, rest: Quiescence, mover: Mover) -> Logs:
         """Wait until there is nothing to do any more; read all logs; look what is left."""
         begun = time.monotonic()
 
@@ -237,14 +239,14 @@ class Soak:
         self._breaches += wait(rest.find_out_of_sync, SETTLE_S / 3)
         self._breaches += rest.find_misplaced(mover.wanted)
         self._progress("reading the logs again", 0, 0)
-        client = Client(addresses_of(faults.cluster))
+        client = RecordClient(addresses_of(faults.cluster))
         logs = {key: self._read_log(client, key) for key in self._keys}
         client.close()
         self._breaches += wait(rest.find_left, SETTLE_S / 3)
         self._take_samples(faults.cluster, self.schedule.seconds + time.monotonic() - begun)
         return logs
 
-    def _read_log(self, client: Client, key: PartitionKey) -> list[bytes]:
+    def _read_log(self, client: RecordClient, key: PartitionKey) -> list[bytes]:
         """Return all values of a partition, as its leader hands them out."""
         values: list[bytes] = []
 
@@ -262,7 +264,7 @@ class Soak:
         return values
 
     def _find_processes(self) -> Iterator[Breach]:
-        for pid, line in leaks.find_processes([str(self._place.absolute())]).items():
+        for pid, line in leftovers.find_processes([str(self._place.absolute())]).items():
             yield Breach("nothing-left", f"process {pid} has stayed: {line[:200]}")
 
     def _count(self, history: History, mover: Mover) -> dict[str, int]:

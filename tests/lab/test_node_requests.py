@@ -23,9 +23,9 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
-from reassure_lab.node.door import Door, name_follower
-from reassure_lab.node.metadata import Cluster, is_topic
+from reassure_lab.node.metadata import ClusterMetadata, is_topic
 from reassure_lab.node.orders import find_error, list_orders, to_reply, to_request
+from reassure_lab.node.request_handler import RequestHandler, name_follower
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
     CONSUMER,
@@ -77,8 +77,8 @@ class Served:
         self.broker = Broker(
             self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
         )
-        self.cluster = Cluster(self.admin)
-        self.door = Door(self.broker, self.cluster, self.lock)
+        self.cluster = ClusterMetadata(self.admin)
+        self.door = RequestHandler(self.broker, self.cluster, self.lock)
         self.broker.register()
         epoch = self.admin.exists(broker_path(2)).czxid
         self.follower = name_follower(2, epoch)
@@ -166,6 +166,12 @@ def serve(make_cluster: Any, tmp_path: Path) -> Iterator[Callable[..., Served]]:
             one.broker.stop()
 
 
+@pytest.fixture
+def served(serve: Callable[..., Served]) -> Served:
+    """A broker that goes by the usual rules."""
+    return serve()
+
+
 def in_background(ask: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     """Ask from another thread; return it, and where the answer will be."""
     answers: list[Any] = []
@@ -174,9 +180,8 @@ def in_background(ask: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]:
     return thread, answers
 
 
-def test_producer_waits_for_those_in_sync(serve: Callable[..., Served]) -> None:
+def test_producer_waits_for_those_in_sync(served: Served) -> None:
     """With acks -1 the answer comes once the follower has fetched beyond, and not before."""
-    served = serve()
     thread, answers = in_background(lambda: served.produce(-1))
     while served.fetch(0, replica=2).records == b"":
         time.sleep(0.01)
@@ -277,7 +282,7 @@ def test_records_are_looked_through_while_the_broker_is_busy(
         looked.set()
         return check_produced(raw)
 
-    monkeypatch.setattr("reassure_lab.node.door.check_produced", look)
+    monkeypatch.setattr("reassure_lab.node.request_handler.check_produced", look)
     assert served.broker.replicas is not None
     with served.broker.replicas.guard(("t", 0)):
         thread, answers = in_background(lambda: served.produce(1))
@@ -295,14 +300,11 @@ def test_batch_beyond_the_limit_is_refused(serve: Callable[..., Served]) -> None
 
 
 @pytest.mark.parametrize("replica", [CONSUMER, 2])
-def test_batch_larger_than_an_answer_is_sent_alone(
-    serve: Callable[..., Served], replica: int
-) -> None:
+def test_batch_larger_than_an_answer_is_sent_alone(served: Served, replica: int) -> None:
     """Who asks for less than a batch gets on all the same, by one batch of the first partition.
 
     What is asked for beyond that gets nothing: an answer is too large by one batch at most.
     """
-    served = serve()
     for _ in range(3):
         served.produce(1)
     served.fetch(6, replica=2)
@@ -313,9 +315,8 @@ def test_batch_larger_than_an_answer_is_sent_alone(
     assert [len(one.partitions[0].records) for one in found] == [len(RAW), 0]
 
 
-def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
+def test_consumer_waits_for_the_mark(served: Served) -> None:
     """A consumer gets nothing that the follower lacks, and is answered when it has it."""
-    served = serve()
     served.produce(1)
     assert served.fetch(0, wait_ms=30).records == b""
     thread, answers = in_background(lambda: served.fetch(0, wait_ms=20_000))
@@ -331,9 +332,8 @@ def test_consumer_waits_for_the_mark(serve: Callable[..., Served]) -> None:
     assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
 
 
-def test_follower_is_answered_when_there_is_more(serve: Callable[..., Served]) -> None:
+def test_follower_is_answered_when_there_is_more(served: Served) -> None:
     """A fetch that finds nothing is held until a record comes, or the mark moves."""
-    served = serve()
     thread, answers = in_background(lambda: served.fetch(0, replica=2, wait_ms=20_000))
     thread.join(0.05)
     assert answers == []
@@ -348,9 +348,8 @@ def test_follower_is_answered_when_there_is_more(serve: Callable[..., Served]) -
     assert answers[0].error_code == ErrorCode.not_leader_or_follower
 
 
-def test_follower_that_is_held_up_waits(serve: Callable[..., Served]) -> None:
+def test_follower_that_is_held_up_waits(served: Served) -> None:
     """A fetch that a quota lets have nothing is held, and answered when it may have something."""
-    served = serve()
     served.produce(1)
     served.fetch(2, replica=2)  # the mark goes up, so that who is behind it is out of sync
     served.handle(to_request(replace(LEAD, leader_epoch=1, isr=(1,))))
@@ -369,9 +368,8 @@ def test_follower_that_is_held_up_waits(serve: Callable[..., Served]) -> None:
     assert (answers[0].error_code, answers[0].records[-4:]) == (ErrorCode.none, RAW[-4:])
 
 
-def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:
+def test_closed_door_lets_nobody_wait(served: Served) -> None:
     """Who waits when the broker ends is answered then."""
-    served = serve()
     thread, answers = in_background(lambda: served.produce(-1, timeout_ms=60_000))
     while served.end == 0:
         time.sleep(0.01)
@@ -380,9 +378,8 @@ def test_closed_door_lets_nobody_wait(serve: Callable[..., Served]) -> None:
     assert answers == [ProducedPartition(0, ErrorCode.request_timed_out, -1)]
 
 
-def test_follower_is_fenced(serve: Callable[..., Served]) -> None:
+def test_follower_is_fenced(served: Served) -> None:
     """A fetch of another epoch, or of a life of the follower that has ended, is refused."""
-    served = serve()
     served.produce(1)
     assert served.fetch(0, replica=2, epoch=1).error_code == ErrorCode.unknown_leader_epoch
     served.fetch(0, replica=2)
@@ -393,18 +390,17 @@ def test_follower_is_fenced(serve: Callable[..., Served]) -> None:
     assert (told.partitions[0].leader_epoch, told.partitions[0].end_offset) == (0, 2)
 
 
-def test_orders_come_as_they_were_given(serve: Callable[..., Served]) -> None:
+def test_orders_come_as_they_were_given(served: Served) -> None:
     """What a controller says arrives whole, and what a broker replies to it comes back."""
     for order in (LEAD, STOP):
         assert list(list_orders(to_request(order))) == [order]
-    served = serve()
     assert served.handle(to_request(LEAD)) == LeaderAndIsrResponse(
         ErrorCode.none, served.handle(to_request(LEAD)).partition_errors
     )
     assert to_reply(served.handle(to_request(LEAD))) == Reply("STALE_CONTROLLER_EPOCH")
-    old = LeaderAndIsrRequest(100, 0, -1, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    old = LeaderAndIsrRequest(100, 0, -1, to_request(LEAD).topic_states)  # type: ignore[union-attr]
     assert served.handle(old) == LeaderAndIsrResponse(ErrorCode.stale_controller_epoch)
-    other = LeaderAndIsrRequest(100, 1, 5, to_request(LEAD).topic_states, ())  # type: ignore[union-attr]
+    other = LeaderAndIsrRequest(100, 1, 5, to_request(LEAD).topic_states)  # type: ignore[union-attr]
     assert served.handle(other) == LeaderAndIsrResponse(ErrorCode.stale_broker_epoch)
     assert to_reply(served.handle(to_request(STOP))) == Reply("ok")
     assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
@@ -412,9 +408,8 @@ def test_orders_come_as_they_were_given(serve: Callable[..., Served]) -> None:
     assert to_reply(StopReplicaResponse(ErrorCode.none)) == Reply("ok")
 
 
-def test_metadata_is_what_zookeeper_says(serve: Callable[..., Served]) -> None:
+def test_metadata_is_what_zookeeper_says(served: Served) -> None:
     """Brokers, leaders and replicas are those of now; a topic that is not there is said so."""
-    served = serve()
     told = served.handle(MetadataRequest(None))
     assert [(one.node_id, one.host, one.port) for one in told.brokers] == [
         (1, "127.0.0.1", 7),
@@ -438,9 +433,8 @@ def test_metadata_is_what_zookeeper_says(serve: Callable[..., Served]) -> None:
     assert served.cluster.find_address(3) is None
 
 
-def test_producer_that_gave_up_is_forgotten(serve: Callable[..., Served]) -> None:
+def test_producer_that_gave_up_is_forgotten(served: Served) -> None:
     """Of a producer whose time ran out nothing is kept, however many they are."""
-    served = serve()
     for _ in range(20):
         assert served.produce(-1, timeout_ms=1).error_code == ErrorCode.request_timed_out
     replica = served.broker.replicas and served.broker.replicas.find(("t", 0))
@@ -449,9 +443,8 @@ def test_producer_that_gave_up_is_forgotten(serve: Callable[..., Served]) -> Non
     assert replica.role.count_waiting() == 0
 
 
-def test_producer_may_not_ask_for_some_replicas(serve: Callable[..., Served]) -> None:
+def test_producer_may_not_ask_for_some_replicas(served: Served) -> None:
     """A number of copies that is neither none, one nor all is refused, and nothing is appended."""
-    served = serve()
     assert served.produce(2).error_code == ErrorCode.invalid_required_acks
     assert served.end == 0
 
@@ -461,10 +454,9 @@ UNREADABLE = [b'{"version":99}', b"?", b""]
 
 @pytest.mark.parametrize("content", UNREADABLE)
 def test_znodes_of_another_make_hide_only_themselves(
-    content: bytes, serve: Callable[..., Served], caplog: pytest.LogCaptureFixture
+    content: bytes, served: Served, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Clients are told of all that can be read; each znode that cannot is named in the log."""
-    served = serve()
     paths = [
         "/brokers/topics/odd",
         "/brokers/ids/7",
@@ -485,10 +477,9 @@ def test_znodes_of_another_make_hide_only_themselves(
 
 
 def test_broker_without_zookeeper_lets_nobody_wait(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While the connection is lost nothing is sent that would be waited for under the lock."""
-    served = serve()
     asked: list[str] = []
     with monkeypatch.context() as patched:
         patched.setattr(KazooClient, "connected", property(lambda _: False))
@@ -505,16 +496,15 @@ def test_broker_without_zookeeper_lets_nobody_wait(
 
 
 def test_broker_that_cannot_answer_says_why(
-    serve: Callable[..., Served], monkeypatch: pytest.MonkeyPatch
+    served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Who asks for what only ZooKeeper knows, or before the registration, is told to ask again."""
-    served = serve()
 
     def fail(*_: Any) -> Any:
         raise Indefinite("ConnectionLoss")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Cluster, "tell", fail)
+        patched.setattr(ClusterMetadata, "tell", fail)
         with pytest.raises(Unanswerable, match="ZooKeeper was not asked: ConnectionLoss"):
             served.handle(MetadataRequest(None))
     with monkeypatch.context() as patched:

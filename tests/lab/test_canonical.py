@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from reassure_lab.protocols.kip_236 import forms
-from reassure_lab.protocols.kip_236.forms import Answers, Place, Step
+from reassure_lab.protocols.kip_236 import canonical
+from reassure_lab.protocols.kip_236.canonical import Answers, OfferedWrite, PlacedPartition
 from reassure_lab.protocols.kip_236.offers import Offer
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_model.outcome import Accepted
@@ -31,7 +31,7 @@ class Checking(Answers):
         super().__init__(remembering.readings, remembering.around)
         self.asked = Counter[str]()
 
-    def ask(self, place: Place, offer: Offer) -> tuple[Step, ...]:
+    def ask(self, place: PlacedPartition, offer: Offer) -> tuple[OfferedWrite, ...]:
         """Return what is remembered, which the model says too."""
         self.asked["offers"] += 1
         partition, steps = place.restore(), super().ask(place, offer)
@@ -40,14 +40,16 @@ class Checking(Answers):
         for step, write in zip(steps, spelled, strict=True):
             self.asked["steps"] += 1
             outcome = accept_write(partition, write, self.around, self.readings)
-            assert isinstance(outcome, Accepted) and isinstance(step.after, Place)
+            assert isinstance(outcome, Accepted) and isinstance(step.after, PlacedPartition)
             assert place.follow(step.after).restore() == outcome.state
             if isinstance(step.write, WriteState | ChangeIsr):
                 assert isinstance(write, WriteState | ChangeIsr)
                 assert place.encode(step.write.state) == encode_state(to_znode(write.state))
         return steps
 
-    def request(self, place: Place, sequence: int, target: ReplicaList) -> Place:
+    def request(
+        self, place: PlacedPartition, sequence: int, target: ReplicaList
+    ) -> PlacedPartition:
         """Return where a request leads, which is the partition with that request."""
         self.asked["requests"] += 1
         before, after = place.restore(), super().request(place, sequence, target)
@@ -56,7 +58,7 @@ class Checking(Answers):
         assert after.restore().state == before.state
         return after
 
-    def fail_over(self, place: Place) -> Place:
+    def fail_over(self, place: PlacedPartition) -> PlacedPartition:
         """Return where a failover leads, which the model says too."""
         self.asked["failovers"] += 1
         after = super().fail_over(place)
@@ -85,7 +87,7 @@ def test_forgetting_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """A history is the same when what was answered is forgotten again and again."""
     size = Size(2_000, 12, 5, 3)
     remembered, whole = _walk(size)
-    monkeypatch.setattr(forms, "_MOST_ANSWERS", 10)
+    monkeypatch.setattr(canonical, "_MOST_ANSWERS", 10)
     forgotten, same = _walk(size)
     assert forgotten._answers._learned <= 10 < remembered._answers._learned
     assert (forgotten.planted, same) == (remembered.planted, whole)
