@@ -239,11 +239,7 @@ def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> N
         ("explain", "drop.isr-at-least-min"),
         ("scenarios", "--export", "--out", tmp_path / "vectors"),
         ("init", "python", tmp_path / "adapter"),
-        *(
-            ("report", tmp_path / "result.json", "--format", form)
-            for form in FORMS
-            if form != "itf"
-        ),
+        *(("report", tmp_path / "result.json", "--format", form) for form in FORMS),
     ):
         done = run_bare(bare, *arguments)
         assert done.returncode == 0, (arguments, done.stderr)

@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -205,14 +205,12 @@ def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
 
 def _settle(what: str) -> Any:
     """Return the settings of an implementation, or of what was driven in a run."""
-    from reassure_conformance.answers.replaying import read_run
+    from reassure_conformance.answers.replaying import read_settings
     from reassure_conformance.gate.running import Settings
 
     if what.startswith(_CONNECTABLES):
         return Settings(seed=0, connectable=what)
-    run = read_run(Path(what))
-    settings = Settings(seed=0, connectable=run["connectable"], profile=run["profile"])
-    return replace(settings, readings=run["readings"], faults=tuple(run["faults"]))
+    return read_settings(Path(what))
 
 
 def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Difference | None:

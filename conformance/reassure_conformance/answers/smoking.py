@@ -37,27 +37,16 @@ _PATIENCE: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Amiss:
-    """The first thing that is amiss."""
+class Amiss(Exception):
+    """The first thing that is amiss; nothing more is tried."""
 
-    verdict: str
-    seen: str
-    expected: str
-    advice: str
-    exit_code: int | None = None
-    """None: the one that goes with the verdict."""
-
-    def __str__(self) -> str:
-        return f"{self.seen}; expected {self.expected}; {self.advice}"
-
-
-class _Stop(Exception):
-    """Something is amiss; nothing more is tried."""
-
-    def __init__(self, amiss: Amiss) -> None:
-        super().__init__(str(amiss))
-        self.amiss = amiss
+    def __init__(
+        self, verdict: str, seen: str, expected: str, advice: str, exit_code: int | None = None
+    ) -> None:
+        super().__init__(f"{seen}; expected {expected}; {advice}")
+        self.verdict = verdict
+        self.exit_code = exit_code
+        """None: the one that goes with the verdict."""
 
 
 @dataclass(slots=True)
@@ -99,9 +88,8 @@ def smoke_document(settings: Settings, directory: Path) -> Document:
             smoke.lacking = find_lacking(harness)
         if not smoke.exercised:
             smoke.verdict, smoke.amiss = VACUOUS, f"nothing was put to the test; {smoke.lacking}"
-    except _Stop as stop:
-        smoke.verdict, smoke.exit_code = stop.amiss.verdict, stop.amiss.exit_code
-        smoke.amiss = str(stop.amiss)
+    except Amiss as amiss:
+        smoke.verdict, smoke.exit_code, smoke.amiss = amiss.verdict, amiss.exit_code, str(amiss)
     except (AdapterDied, ServerGone, BadConnectable) as error:
         smoke.verdict, smoke.exit_code, smoke.amiss = UNKNOWN, error.exit_code, str(error)
         smoke.trace = getattr(error, "trace", "")
@@ -149,16 +137,14 @@ def _start(smoke: Smoke, harness: Harness) -> None:
         if not view.controller_epoch:
             absent.append(CONTROLLER)
         if absent:
-            raise _Stop(
-                Amiss(
-                    UNKNOWN,
-                    f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
-                    f"and there is no {', '.join(example.chroot + path for path in absent)}",
-                    "each broker registered and a controller elected before start is answered",
-                    "start them there, wait until they are, and answer then (docs/protocol.md, "
-                    "The election)",
-                    AdapterDied.exit_code,
-                )
+            raise Amiss(
+                UNKNOWN,
+                f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
+                f"and there is no {', '.join(example.chroot + path for path in absent)}",
+                "each broker registered and a controller elected before start is answered",
+                "start them there, wait until they are, and answer then (docs/protocol.md, "
+                "The election)",
+                AdapterDied.exit_code,
             )
         if example.unsettled:
             raise _restless(harness, "start", example.story.name)
@@ -213,42 +199,36 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
     last = telling.passages[-1]
     for violation in example.violations[:1]:
         place = f" ({violation.path})" if violation.path else ""
-        raise _Stop(
-            Amiss(
-                VIOLATED,
-                f"{violation.clause} is violated in {story.name} by what followed "
-                f"`{last.step}`{place}: {violation.reason}",
-                violation.expected,
-                f"`reassure test --case {story.name} -i ...` shows each step, and "
-                f"`reassure explain {violation.clause}` the clause",
-            )
+        raise Amiss(
+            VIOLATED,
+            f"{violation.clause} is violated in {story.name} by what followed "
+            f"`{last.step}`{place}: {violation.reason}",
+            violation.expected,
+            f"`reassure test --case {story.name} -i ...` shows each step, and "
+            f"`reassure explain {violation.clause}` the clause",
         )
     for each in telling.passages:
         if each.result == "refused":
             need = s.NEEDS.get(type(s.parse_step(each.step)))
             by = f"declares {need} and " if need else ""
-            raise _Stop(
-                Amiss(
-                    UNKNOWN,
-                    f"the adapter {by}refused `{each.step}` in {story.name}",
-                    "it to be done, as everything in that story can be",
-                    f"carry it out, or do not declare {need}" if need else "accept it",
-                    AdapterDied.exit_code,
-                )
+            raise Amiss(
+                UNKNOWN,
+                f"the adapter {by}refused `{each.step}` in {story.name}",
+                "it to be done, as everything in that story can be",
+                f"carry it out, or do not declare {need}" if need else "accept it",
+                AdapterDied.exit_code,
             )
         if not each.rested:
             raise _restless(harness, each.step, story.name)
     smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses covered")
 
 
-def _restless(harness: Harness, step: str, story: str) -> _Stop:
-    return _Stop(
-        Amiss(
-            UNKNOWN,
-            f"settle answered false after `{step}` in {story}, though nothing is held",
-            f"the cluster at rest within the {harness.settle_s:g} s that settle was given",
-            f"{_PATIENCE}; where it takes longer declare settle_ms",
-        )
+def _restless(harness: Harness, step: str, story: str) -> Amiss:
+    return Amiss(
+        UNKNOWN,
+        f"settle answered false after `{step}` in {story}, though nothing is held",
+        f"the cluster at rest within the {harness.settle_s:g} s that settle was given",
+        f"{_PATIENCE}; where it takes longer declare settle_ms",
     )
 
 
@@ -256,15 +236,13 @@ def _check_places(harness: Harness, example: Example) -> None:
     """See that nothing was written but in the chroots that were given."""
     outside = find_outside(example.transactions, harness.driver.owns)
     if outside:
-        raise _Stop(
-            Amiss(
-                UNKNOWN,
-                f"{outside} was written, which is outside of the chroot {example.chroot}",
-                f"every path below {example.chroot}, as start said",
-                f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
-                "chroot before every path",
-                AdapterDied.exit_code,
-            )
+        raise Amiss(
+            UNKNOWN,
+            f"{outside} was written, which is outside of the chroot {example.chroot}",
+            f"every path below {example.chroot}, as start said",
+            f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
+            "chroot before every path",
+            AdapterDied.exit_code,
         )
 
 

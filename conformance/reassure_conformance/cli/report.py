@@ -11,8 +11,6 @@ FORMS: Final = {
     "junit": "junit.render_junit",
     "markdown": "summary.render_summary",
     "sarif": "sarif.render_sarif",
-    "badge": "badge.render_badge",
-    "itf": "itf.render_itf",
 }
 """By form, the module of the report folder and the function in it that makes the text."""
 
@@ -25,7 +23,7 @@ FORMS: Final = {
     type=click.Choice(list(FORMS)),
     default="html",
     show_default=True,
-    help="A page; or for CI, job summaries, code scanning, a README, and trace viewers.",
+    help="A page; or for CI: test results, a job summary, code scanning.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write into."

@@ -163,8 +163,8 @@ def test(
     if replay is not None:
         from reassure_conformance.answers.replaying import replay as repeat
 
-        outcome = repeat(replay)
-        return emit(outcome.as_document(), options["form"], lambda: "\n".join(outcome.describe()))
+        document, lines = repeat(replay)
+        return emit(document, options["form"], lambda: "\n".join(lines))
     if not is_given("hang_s"):
         options["hang_s"] = _PATIENCE_S[mode]
     return _tell(case, **options)

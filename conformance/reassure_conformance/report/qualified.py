@@ -1,8 +1,8 @@
 """What a result says, once for all reports: the qualified verdict, and what it rests on.
 
-`read_report` makes a `Report` of a result document. The terminal, the page, the badge, Markdown,
-JUnit and SARIF render a `Report`: they differ in form and detail, and none says of the verdict more
-or less than the others.
+`read_report` makes a `Report` of a result document. The terminal, the page, Markdown, JUnit and
+SARIF render a `Report`: they differ in form and detail, and none says of the verdict more or less
+than the others.
 """
 
 from collections.abc import Iterator, Mapping
