@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("reassure", "conformance of partition reassignment")
     group.addoption(
-        "--reassure", action="store_true", help="Hold an implementation to the clauses."
+        "--reassure", action="store_true", help="Check an implementation against the clauses."
     )
     for name, what in OPTIONS.items():
         group.addoption(f"--reassure-{name}", help=what)
@@ -101,7 +101,7 @@ class Suite(pytest.Collector):
         profile = _get(self.config, "profile") or DEFAULT_PROFILE
         if not (examples.isdecimal() and seed.isdecimal()):
             raise pytest.UsageError(
-                f"reassure: {examples!r}, {seed!r}: examples and seed are counts"
+                f"reassure: examples {examples!r}, seed {seed!r}: give numbers of 0 or more"
             )
         try:
             check_driven(profile)

@@ -106,7 +106,7 @@ def audit_local(
             stack.enter_context(own_directory(resume))
         plan = read_plan(resume) if resume is not None else None
         if plan is not None and jobs not in (None, plan.jobs):
-            say(f"all is judged anew: what was kept is of {plan.jobs} processes instead of {jobs}")
+            say(f"all is judged again: the checkpoint is of {plan.jobs} processes, not of {jobs}")
         jobs = jobs or (plan.jobs if plan is not None else choose_jobs(paths))
 
         def work(archives: Sequence[Archive]) -> AuditReport:

@@ -167,7 +167,7 @@ class Follower:
         left = [file for file in files if get_zxid_in_name(file) >= at]
         if files and not left:
             raise TakenBack(
-                files[-1], 0, f"zxids begin anew after 0x{self._file.last_zxid:x} was read"
+                files[-1], 0, f"zxids start again after 0x{self._file.last_zxid:x} was read"
             )
         return left
 
@@ -228,7 +228,7 @@ class Follower:
             raise TakenBack(
                 path,
                 FILE_HEADER.size,
-                f"it begins with zxid 0x{first_zxid:x}, and 0x{before.last_zxid:x} was read",
+                f"it begins with zxid 0x{first_zxid:x}, but 0x{before.last_zxid:x} was read",
             )
         try:
             hole = check_joint(before, path, first_zxid)

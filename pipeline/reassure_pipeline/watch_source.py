@@ -340,8 +340,8 @@ def _find_file(path: Path) -> Path | None:
 
 def _tell_gone(archive: str, stretch: Stretch) -> Alert:
     reason = (
-        f"it is gone, and its transactions from 0x{stretch.first_zxid:x} to "
-        f"0x{stretch.last_zxid:x} were not judged for certain; nor is what is found after them"
+        f"it is gone; whether its transactions from 0x{stretch.first_zxid:x} to "
+        f"0x{stretch.last_zxid:x} were judged is uncertain, and so are violations after them"
     )
     return tell_damage(
         archive, stretch.first_zxid, DamagedLog(Path(stretch.path), stretch.start, reason)

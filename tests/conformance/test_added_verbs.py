@@ -58,19 +58,25 @@ def test_help_has_one_whole_line_for_each_verb(capsys: pytest.CaptureFixture[str
 @pytest.mark.parametrize(
     ("words", "advice"),
     [
-        (["test", "--smoke", "--examples", "3"], "--examples does not fit --smoke: leave out one"),
-        (["test", "--smoke", "--case", "a-move"], "--smoke and --case are two things to do"),
+        (
+            ["test", "--smoke", "--examples", "3"],
+            "--examples cannot be used with --smoke: leave out",
+        ),
+        (["test", "--smoke", "--case", "a-move"], "--smoke and --case cannot be used together"),
         (
             ["test", "a-move"],
-            "a story is told by --case a-move, an implementation driven by -i a-move",
+            "--case a-move (test case) or -i a-move (implementation)",
         ),
         (["audit", ".", "--until-caught-up"], "--until-caught-up is for --follow: add it"),
-        (["audit", ".", "--follow", "--jobs", "3"], "--jobs does not fit --follow"),
-        (["audit", ".", "--follow", "--format", "markdown"], "--format is pretty or json"),
-        (["scenarios", "--export"], "say with --out DIR where"),
+        (["audit", ".", "--follow", "--jobs", "3"], "--jobs cannot be used with --follow"),
+        (["audit", ".", "--follow", "--format", "markdown"], "use --format pretty or json"),
+        (["scenarios", "--export"], "add --out DIR"),
         (["scenarios", "--out", "x"], "--out is for --export: add it"),
-        (["diff", ".", ".", "--states", "9"], "--states is not about results: leave it out"),
-        (["diff", "no-such", "nor-such"], "two results are two directories of runs, or files"),
+        (
+            ["diff", ".", ".", "--states", "9"],
+            "--states has no meaning for two results: leave it out",
+        ),
+        (["diff", "no-such", "nor-such"], "is nothing that can be compared; name a rule"),
     ],
 )
 def test_a_mistake_is_answered_with_what_to_type(

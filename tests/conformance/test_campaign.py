@@ -131,7 +131,7 @@ def test_campaign_that_is_too_late_says_so(tmp_path: Path) -> None:
     ("options", "words"),
     [
         (["--within", "5"], "--within is for a campaign"),
-        (["--campaign", "2", "-i", "zk:127.0.0.1:1"], "need a controller each"),
+        (["--campaign", "2", "-i", "zk:127.0.0.1:1"], "start controllers; zk: names a running one"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(

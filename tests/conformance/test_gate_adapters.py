@@ -135,8 +135,8 @@ def test_query_becomes_arguments(module: str) -> None:
         ("direct:module-only", "is not an implementation"),
         ("direct:no.such.module:Thing", "cannot be loaded"),
         ("direct:{module}:Absent", "cannot be loaded"),
-        ("direct:{module}:Idle?colour=red", "refuses its settings"),
-        ("direct:{module}:Nothing", "refuses its settings"),
+        ("direct:{module}:Idle?colour=red", "does not accept its settings"),
+        ("direct:{module}:Nothing", "does not accept its settings"),
     ],
 )
 def test_bad_connectable_is_refused(module: str, connectable: str, complaint: str) -> None:

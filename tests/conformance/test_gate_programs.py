@@ -141,7 +141,7 @@ def test_program_that_cannot_be_started_is_refused(command: str) -> None:
 
 def test_faults_are_not_planted_in_programs() -> None:
     """A fault of the bundled controller cannot be asked of a program."""
-    with pytest.raises(BadConnectable, match="own flags"):
+    with pytest.raises(BadConnectable, match="--fault is for the bundled controller"):
         open_adapter("exec:cat", profile="kip-236", readings={}, faults=("leader-dropped",))
 
 

@@ -263,8 +263,8 @@ def test_exit_codes(
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        ("audit", "what the log tells"),
-        ("explore", "what the scope is about"),
+        ("audit", "recognised from the log"),
+        ("explore", "that of the scope"),
         ("test", "kip-236, or what an adapter declares"),
         ("mutants", "kip-236, or the one that a fault is of"),
         ("check", "kip-236"),

@@ -319,7 +319,7 @@ def test_implementation_that_never_rests_is_taught(
     process = start("", "restless", "--no-stories", "--examples", "3", "--format", "pretty")
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "settle() answered False. It has to answer True as soon as" in out
+    assert "settle() answered False. It must answer True as soon as" in out
     assert (tmp_path / "run" / "unsettled-1.txt").exists()
 
 

@@ -83,7 +83,7 @@ def test_death_is_told_with_its_story_and_is_repeated(
     assert again.returncode == 69
     assert "in broker 2 dies" in again.stdout + again.stderr
     if name == "Dying":
-        at = lines.index("Its last words:")
+        at = lines.index("Its last output:")
         assert lines[at + 1 : at + 5] == [
             "  Traceback of the implementation:",
             f'    File "{tmp_path / "dying.py"}", line 10, in stop_broker',

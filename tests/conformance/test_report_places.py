@@ -149,7 +149,7 @@ def test_what_a_violation_cut_short_is_counted() -> None:
         render_run(make_report(verdict=verdict, situations=[never]), "pretty")
         for verdict in ("violated", "vacuous")
     ]
-    assert ["Never came up: handover" in text for text in shown] == [False, True]
+    assert ["Coverage goal missed: handover" in text for text in shown] == [False, True]
     assert "Required and not reached before the run ended: 1 clauses." in shown[0]
 
 

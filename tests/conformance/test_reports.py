@@ -242,7 +242,7 @@ def test_clause_broken_besides_says_by_what(result: dict[str, Any]) -> None:
     told = {**result, "clauses": clauses, "violations": violations}
     (case,) = [case for case in list_cases(told) if case.name == also]
     assert case.outcome == FAILED
-    assert case.message == "broken by the write that breaks drop.before-expansion"
+    assert case.message == "violated by the write that violates drop.before-expansion"
     assert any(violation["after"] in line for line in case.details)
 
 
@@ -251,7 +251,7 @@ def test_what_a_green_run_missed_is_open(result: dict[str, Any]) -> None:
     vacuous = {**result, "verdict": "vacuous", "violations": [], "clause": None}
     (missing, *_) = result["not_exercised"]
     (case,) = [case for case in list_cases(vacuous) if case.name == missing]
-    assert (case.outcome, case.message) == (OPEN, "required, and not covered")
+    assert (case.outcome, case.message) == (OPEN, "required, but not covered")
 
 
 def test_junit_is_read_by_junitparser(result: dict[str, Any]) -> None:

@@ -187,7 +187,7 @@ def test_what_declares_nothing_is_told_what_there_is(
     assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
     assert document.body["lacking"].startswith("1 story can be told to what declares no more; with")
     _, few, *_ = render_smoke(document.as_dict()).splitlines()
-    assert few.startswith("FEW 1 story")
+    assert few.startswith("NOTE 1 test case")
 
 
 def test_broken_clause_is_diagnosed(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_smoke_says_the_verdict_first() -> None:
     }
     first, _, amiss, _, stage = render_smoke(report).splitlines()
     assert first == "UNKNOWN in 1.0 s: 0 clauses covered"
-    assert amiss.startswith("AMISS nobody is there")
+    assert amiss.startswith("PROBLEM nobody is there")
     assert stage.startswith("handshake    0.2 s  my controller")
     assert max(map(len, render_smoke(report, 50).splitlines())) <= 50
 

@@ -206,7 +206,7 @@ def test_document_example_runs() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--scope", "logs", "--liveness"], "scope restless is made for it"),
+        (["--scope", "logs", "--liveness"], "use --scope restless"),
         (["--graph", "/nowhere/at/all.svg"], "there is no directory /nowhere/at"),
         (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
         (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),

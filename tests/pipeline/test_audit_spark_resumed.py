@@ -36,7 +36,7 @@ PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
 SIZE = Size(4_000, 40, 20, 1)
 CORES = 2
-ANEW = "all is judged anew"
+ANEW = "all is judged again"
 
 
 @pytest.fixture

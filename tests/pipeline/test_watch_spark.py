@@ -231,7 +231,7 @@ def test_members_are_refused_there_too(tmp_path: Path, begun: int) -> None:
     if begun:
         batches.run()
         logs[0].append(*history[100:140])
-    with closing(batches), pytest.raises(SameHistory, match="name one of them"):
+    with closing(batches), pytest.raises(SameHistory, match="name only one of them"):
         batches.run()
 
 

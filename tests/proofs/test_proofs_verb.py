@@ -274,7 +274,7 @@ def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -
     assert code == 1
     assert ", nothing assumed of the inputs: theorems" in out.splitlines()[0]
     assert "not assumed: leader-in-sync (the leader is in the in-sync set)" in out
-    assert "accept it with --assume NAME" in out
+    assert "add --assume NAME" in out
     named = ("--assume", "leader-in-sync", "--assume", "top-positive")
     _, out, _ = run(capsys, *arguments, *named)
     assert ", where every input has top-positive, leader-in-sync: theorems" in out.splitlines()[0]
@@ -285,7 +285,7 @@ def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -
     _, out, _ = run(capsys, "--code", "reviewed_rules:members", "--replication-factor", "1")
     assert "\ngiven: leader-counted (" in out
     code, _, err = run(capsys, "drop-leader-kept", "--assume", "all")
-    assert (code, "name it with --code" in err) == (64, True)
+    assert (code, "add --code" in err) == (64, True)
 
 
 def test_second_time_is_told_to_be_cached(capsys: pytest.CaptureFixture[str]) -> None:

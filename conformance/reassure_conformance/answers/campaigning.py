@@ -71,7 +71,7 @@ def carry_out(charge: Charge) -> Carried:
     """Carry out one run, unless it is too late."""
     seed = charge.settings.seed
     if time.time() > charge.ends:
-        return Carried(seed, None, "not begun in time")
+        return Carried(seed, None, "not started in time")
     # A directory of an earlier campaign may be there.
     place = charge.directory / f"run-{charge.number}-{uuid.uuid4().hex[:8]}"
     with place.with_suffix(".txt").open("w", encoding="utf-8") as said:
@@ -132,7 +132,7 @@ def sum_up(settings: Settings, carried: Sequence[Carried], seconds: float) -> Do
     results = [each.result for each in carried if each.result is not None]
     left_out = [each for each in carried if each.result is None]
     if not results:
-        raise WorkerEnded(f"no run came to a result; the first: {left_out[0].reason}")
+        raise WorkerEnded(f"no run has a result; the first: {left_out[0].reason}")
     shortest = sorted(
         results, key=lambda each: (each["verdict"] != VIOLATED, len(each["story"]), each["seed"])
     )

@@ -92,7 +92,9 @@ def diff_document(old: str, new: str, asked: Asked, directory: Path) -> Document
     if kinds == {"rule", "profile"}:
         kinds = {"rule"}
     if len(kinds) != 1:
-        raise NothingToCompare(f"{old!r} and {new!r} are of two kinds: {' and '.join(kinds)}")
+        raise NothingToCompare(
+            f"{old!r} and {new!r} cannot be compared: they are {' and '.join(sorted(kinds))}"
+        )
     found = compare[kinds.pop()](old, new, asked, directory)
     counts = {"looked": found.looked, "differences": len(found.differences)}
     body = {
@@ -115,9 +117,9 @@ def _recognise(what: str) -> str:
     if re.fullmatch(r"[\w.]+:\w+", what):
         return "rule"
     raise NothingToCompare(
-        f"{what!r} is neither a rule (module:function), nor a profile with readings "
-        "(PROFILE,READING=VALUE), nor a connectable (direct:..., exec:..., zk:...), nor the "
-        "directory of a run; two results are two directories of runs, or files, that are there"
+        f"{what!r} is nothing that can be compared; name a rule (module:function), a profile with "
+        "readings (PROFILE,READING=VALUE), an implementation (direct:..., exec:..., zk:...), the "
+        "directory of a run, or a file with a result"
     )
 
 
@@ -199,7 +201,7 @@ def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
     parted = [_part(sides[0][name][0], *(side[name][1] for side in sides)) for name in both]
     found = sorted(filter(None, parted), key=lambda each: len(each.instance))
     only = sum(len(side) for side in sides) - 2 * len(both)
-    bound = f"{len(both)} stories" + (f"; {only} that only one of them can be told" if only else "")
+    bound = f"{len(both)} test cases" + (f"; {only} that only one of them can run" if only else "")
     return Found("implementations", bound, len(both), found, died)
 
 
@@ -218,7 +220,7 @@ def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Difference | No
     for number, (one, other) in enumerate(zip(old, new, strict=False)):
         left, right = Counter(_list_acts(one)), Counter(_list_acts(other))
         if left != right:
-            steps = [f"story {story.name}", *(each.step for each in old[: number + 1])]
+            steps = [f"test case {story.name}", *(each.step for each in old[: number + 1])]
             return Difference(
                 steps, sorted((left - right).elements()), sorted((right - left).elements())
             )
@@ -241,10 +243,10 @@ def render_diff(document: Document, form: str) -> str:
     body, counts = document.body, document.counts
     count = counts["differences"]
     word = "DIFFERENT" if count else "ALIKE" if document.verdict == HOLDS else document.verdict
-    looked = f"{body['bound']}; {counts['looked']:,} looked at"
+    looked = f"{body['bound']}; {counts['looked']:,} compared"
     lines = [f"{word.upper()} in {document.seconds:.1f} s: {looked}"]
     if body["open"]:
-        lines.append(f"Not everything was looked at: {body['open']}")
+        lines.append(f"Not everything was compared: {body['open']}")
     shown: list[str] = []
     for number, each in enumerate(body["differences"][:SHOWN], start=1):
         shown += ["", f"{number}. {'; '.join(each['instance'])}"]

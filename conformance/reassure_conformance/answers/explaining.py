@@ -63,7 +63,9 @@ def explain_document(what: str, width: int | None = None) -> Document:
     elif (Path(what) / RESULT).exists():
         kinds, lines = ("run",), list(_describe_run(Path(what), width))
     else:
-        raise UnknownName(f"nothing is called {what!r}, and it is no run's directory.{_hint(what)}")
+        raise UnknownName(
+            f"{what!r} is neither a known name nor the directory of a run.{_hint(what)}"
+        )
     body = {"text": lines, "kinds": list(kinds)}
     return Document("explain", HOLDS, None, {"lines": len(lines)}, body=body)
 
@@ -73,7 +75,7 @@ def _hint(what: str) -> str:
     near = get_close_matches(what, names, n=3)
     if near:
         return f" Did you mean {' or '.join(f'{name} ({names[name]})' for name in near)}?"
-    return f" There are names of each {', '.join(KINDS)}; `reassure spec list` has the clauses."
+    return f" Names are those of {', '.join(KINDS)}; `reassure spec list` lists the clauses."
 
 
 def _tell(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -112,7 +114,7 @@ def _describe_clause(name: str) -> Iterator[str]:
             "Profiles": clause.profiles,
             "Why": clause.why,
             "Unseen": clause.unseen or "",
-            "In code": find_places(name) or "(nowhere)",
+            "In code": find_places(name) or "(none)",
         }
     )
 
@@ -192,7 +194,7 @@ def _describe_profile(name: str) -> Iterator[str]:
             "Protocols": "; ".join(protocols) or PROTOCOLS[name],
             "Clauses": f"{len(clauses_of_profile(name))}; `reassure spec list --profile {name}`",
             "Readings": [f"{reading}={v}" for reading, v in readings if v != usual[reading]]
-            or f"those that {DEFAULT_PROFILE} has",
+            or f"those of {DEFAULT_PROFILE}",
             "Compare": f"reassure spec diff {DEFAULT_PROFILE} {name}",
         }
     )
@@ -223,7 +225,7 @@ def _describe_theorem(name: str) -> Iterator[str]:
             "Readings": theorem.subject.changes,
             "Assumes": [each.name for each in theorem.hypotheses],
             "Scenario": theorem.scenario,
-            "Prove it": f"reassure prove {name}; with --explain: what it rests on",
+            "Prove it": f"reassure prove {name}; add --explain for its assumptions",
         }
     )
 
@@ -242,11 +244,11 @@ def _describe_fault(name: str) -> Iterator[str]:
     yield ""
     yield from _tell(
         {
-            "Planted in": "brokers" if mutant.of_brokers else "the controller",
+            "Changes": "brokers" if mutant.of_brokers else "the controller",
             "Caught by": sorted(mutant.clauses),
             "Profile": mutant.profile,
             "Readings": [f"{reading}={value}" for reading, value in mutant.readings.items()],
-            "Plant it": f"reassure mutants {name}",
+            "Run it": f"reassure mutants {name}",
         }
     )
 
@@ -302,7 +304,7 @@ def _describe_story(name: str) -> Iterator[str]:
             "Profiles": story.profiles or "all",
             "Needs": sorted({NEEDS[type(step)] for step in story.steps if type(step) in NEEDS}),
             "Violates": story.violates,
-            "Tell it": f"reassure test --case {name}",
+            "Run it": f"reassure test --case {name}",
         }
     )
 
@@ -321,7 +323,7 @@ def _describe_scenario(name: str) -> Iterator[str]:
     yield from (f"  {line}".rstrip() for line in path.read_text("utf-8").splitlines())
     yield ""
     facts = {"Clauses": scenario.clauses, "Findings": scenario.findings}
-    yield from _tell({**facts, "Tell it": f"reassure scenarios {name}"})
+    yield from _tell({**facts, "Run it": f"reassure scenarios {name}"})
 
 
 def _list_capabilities() -> Iterable[str]:
@@ -343,7 +345,7 @@ def _describe_capability(name: str) -> Iterator[str]:
         if callable(made) and not method.startswith("_"):
             asked[method] = made.__doc__ or ""
     steps = [_spell(step.__name__) for step, need in NEEDS.items() if need == name]
-    yield "  What an implementation may declare that it can be asked to do."
+    yield "  A capability that an implementation may declare."
     yield ""
     yield from _tell(
         {
@@ -377,7 +379,7 @@ def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
     cases = [case for case in report.cases if case.outcome in (FAILED, OPEN, ADVISED)]
     yield from (f"  {case.name}: {case.message}" for case in cases)
     if not cases:
-        yield "  nothing was violated, and nothing is open"
+        yield "  no violation, and nothing is unknown"
     yield f"  {display.say_counts(result['counts'])}"
 
 

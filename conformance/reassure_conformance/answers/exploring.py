@@ -126,9 +126,11 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
     idle = [name for name in given if name in OF_SCOPES]
     if idle:
         flag = "--reading" if idle[0] == "readings" else f"--{idle[0]}"
-        raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
+        raise BadRequest(f"{flag} is for the scopes of reassure: leave out {flag} or --model")
     if "graph" in given and "fields" not in given:
-        raise BadRequest("say with --fields by which fields of your model states are drawn as one")
+        raise BadRequest(
+            "--graph with --model needs --fields: the fields of your model that tell nodes apart"
+        )
     # Processes elsewhere have a current directory of their own.
     source = Source(partial(load_model, reference, Path.cwd()), reference)
     return Subject(load_model(reference), source, reference=reference)
@@ -150,14 +152,16 @@ def check_options(
         idle += ["controller"] if controller else []
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
-            raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
+            raise BadRequest(f"{flag} cannot be used with --walks: leave out one of the two")
     for place in places:
         if place is not None and not place.absolute().parent.is_dir():
-            raise BadRequest(f"{place}: there is no directory {place.parent}; make it first")
+            raise BadRequest(
+                f"{place}: the directory {place.parent} does not exist; create it first"
+            )
     if options["liveness"] and subject.model.settled is None:
-        advice = "give it `settled`" if subject.reference else "scope restless is made for it"
+        advice = "define `settled` in it" if subject.reference else "use --scope restless"
         raise BadRequest(
-            f"{subject.model.name} says nothing of fair runs, so --liveness has nothing to check; "
+            f"{subject.model.name} does not define when a run is settled, which --liveness needs; "
             f"{advice}"
         )
 
@@ -254,7 +258,7 @@ def run_sweep(subject: Subject) -> Listed:
             f"{found.reading}={found.value}",
             ", ".join(f"{name} ({steps} steps)" for name, steps in found.broken.items()) or "-",
             ", ".join(found.mended) or "-",
-            ", ".join(found.findings) or ("none, which is news" if found.broken else "-"),
+            ", ".join(found.findings) or ("none: this is new" if found.broken else "-"),
         ]
         for found in sweep(subject.model.name, subject.profile or "")
     ]
@@ -316,15 +320,15 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 def render_outcomes(outcomes: Mapping[str, Outcome]) -> str:
     """Return in words what the controller made of each story."""
     if not outcomes:
-        return "\nNothing was found, so that there is nothing to tell the controller."
-    lines = ["\nOn the real controller:"]
+        return "\nThere is no violation, so nothing to run on the controller."
+    lines = ["\nOn the bundled controller:"]
     for name, outcome in outcomes.items():
         if outcome.skipped:
-            lines.append(f"  {name}: not told, {outcome.skipped}")
+            lines.append(f"  {name}: skipped, {outcome.skipped}")
             continue
         judged = ", ".join(sorted({v.clause for v in outcome.violations})) or "nothing"
-        same = "does otherwise" if outcome.difference else "does the same, line by line"
-        lines.append(f"  {name}: {same}; the judge finds broken: {judged}")
+        same = "differs" if outcome.difference else "does the same, line by line"
+        lines.append(f"  {name}: {same}; the judge finds violated: {judged}")
         lines += [f"    {line}" for line in outcome.difference.splitlines()]
     return "\n".join(lines)
 

@@ -11,7 +11,7 @@ from reassure_spec.coverage import check_coverage, find_seeds
 from reassure_spec.readings import READINGS, get_profile
 
 NO_DOCUMENTS: Final = (
-    "held against none: name the folder of the documents with --seeds or REASSURE_SEEDS"
+    "not compared with the documents: name their folder with --seeds or REASSURE_SEEDS"
 )
 
 
@@ -62,14 +62,14 @@ def render_coverage(document: Document, form: str) -> str:
             r["document"],
             f"{r['line']}:{r['column']}",
             r["begins"],
-            ", ".join(r["clauses"]) or "(asks for nothing)",
+            ", ".join(r["clauses"]) or "(no requirement)",
             r["why"],
         ]
         for r in document.body["coverage"]
     ]
     counts, checked = document.counts, document.body["documents_checked"]
     told = sum(bool(record["clauses"]) for record in document.body["coverage"])
-    against = f"held against {checked} documents" if checked else NO_DOCUMENTS
+    against = f"compared with {checked} documents" if checked else NO_DOCUMENTS
     lines = [display.render_table("Coverage", columns, rows, form)]
     lines += [f"{p['kind']}: {p['document']}: {p['reason']}" for p in document.body["problems"]]
     lines.append(

@@ -32,8 +32,8 @@ SETTLE_S: Final = 3.0
 """How long a cluster of three brokers and one partition may take to come to rest."""
 _BROKERS: Final = (1, 2, 3)
 _PATIENCE: Final = (
-    "let settle answer true as soon as a controller acts and all that was written before the call "
-    "has been dealt with (docs/protocol.md, Rest)"
+    "answer settle with true as soon as a controller is active and has handled everything that was "
+    "written before the call (docs/protocol.md, Rest)"
 )
 
 
@@ -87,7 +87,7 @@ def smoke_document(settings: Settings, directory: Path) -> Document:
                 _tell(smoke, harness, story)
             smoke.lacking = find_lacking(harness)
         if not smoke.exercised:
-            smoke.verdict, smoke.amiss = VACUOUS, f"nothing was put to the test; {smoke.lacking}"
+            smoke.verdict, smoke.amiss = VACUOUS, f"no clause was exercised; {smoke.lacking}"
     except Amiss as amiss:
         smoke.verdict, smoke.exit_code, smoke.amiss = amiss.verdict, amiss.exit_code, str(amiss)
     except (AdapterDied, ServerGone, BadConnectable) as error:
@@ -141,16 +141,16 @@ def _start(smoke: Smoke, harness: Harness) -> None:
                 UNKNOWN,
                 f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
                 f"and there is no {', '.join(example.chroot + path for path in absent)}",
-                "each broker registered and a controller elected before start is answered",
-                "start them there, wait until they are, and answer then (docs/protocol.md, "
-                "The election)",
+                "every broker registered and a controller elected before start is answered",
+                "start them in that chroot, wait until they are ready, and then answer "
+                "(docs/protocol.md, The election)",
                 AdapterDied.exit_code,
             )
         if example.unsettled:
             raise _restless(harness, "start", example.story.name)
     finally:
         harness.end(example)
-    smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, at rest")
+    smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, quiescent")
 
 
 def choose_stories(harness: Harness) -> list[Story]:
@@ -183,9 +183,9 @@ def find_lacking(harness: Harness) -> str:
     ]
     alone = Counter(need for each in needs if len(each) == 1 for need in each)
     (best, more), *_ = alone.most_common(1) or [("more", len(needs))]
-    told = "1 story can" if count == 1 else f"{count} stories can"
+    told = "1 test case can" if count == 1 else f"{count} test cases can"
     return (
-        f"{told} be told to what declares no more; with {best} there are {more} more "
+        f"{told} run with the declared capabilities; declare {best} for {more} more "
         "(docs/adapter.md, What an adapter does)"
     )
 
@@ -201,7 +201,7 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
         place = f" ({violation.path})" if violation.path else ""
         raise Amiss(
             VIOLATED,
-            f"{violation.clause} is violated in {story.name} by what followed "
+            f"{violation.clause} is violated in {story.name} after "
             f"`{last.step}`{place}: {violation.reason}",
             violation.expected,
             f"`reassure test --case {story.name} -i ...` shows each step, and "
@@ -214,7 +214,7 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
             raise Amiss(
                 UNKNOWN,
                 f"the adapter {by}refused `{each.step}` in {story.name}",
-                "it to be done, as everything in that story can be",
+                "it to be done: every step of that test case is possible",
                 f"carry it out, or do not declare {need}" if need else "accept it",
                 AdapterDied.exit_code,
             )
@@ -226,9 +226,9 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
 def _restless(harness: Harness, step: str, story: str) -> Amiss:
     return Amiss(
         UNKNOWN,
-        f"settle answered false after `{step}` in {story}, though nothing is held",
-        f"the cluster at rest within the {harness.settle_s:g} s that settle was given",
-        f"{_PATIENCE}; where it takes longer declare settle_ms",
+        f"settle answered false after `{step}` in {story}, though no process is held",
+        f"a quiescent cluster within the {harness.settle_s:g} s that settle was given",
+        f"{_PATIENCE}; if it needs longer, declare settle_ms",
     )
 
 
@@ -238,8 +238,8 @@ def _check_places(harness: Harness, example: Example) -> None:
     if outside:
         raise Amiss(
             UNKNOWN,
-            f"{outside} was written, which is outside of the chroot {example.chroot}",
-            f"every path below {example.chroot}, as start said",
+            f"{outside} was written, which is outside the chroot {example.chroot}",
+            f"every path below {example.chroot}, which start names",
             f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
             "chroot before every path",
             AdapterDied.exit_code,
@@ -265,9 +265,9 @@ def render_smoke(report: Mapping[str, Any], width: int | None = None) -> str:
     lines = [display.paint(f"{said}: {tested} clauses covered")]
     if report["amiss"]:
         lines += ["", *report["traceback"].splitlines()]
-        lines += display.hang("AMISS ", report["amiss"], width, "  ")
+        lines += display.hang("PROBLEM ", report["amiss"], width, "  ")
     elif report["lacking"]:
-        lines += display.hang("FEW ", report["lacking"], width, "  ")
+        lines += display.hang("NOTE ", report["lacking"], width, "  ")
     lines += [""] if report["stages"] else []
     for stage in report["stages"]:
         start = f"{stage['stage']:<{name_width}}  {stage['seconds']:5.1f} s  "

@@ -118,7 +118,7 @@ class Telling:
 
 
 _BEGINNING: Final = "(the brokers and a controller are started)"
-_END: Final = "(faults are undone, and leaders are asked for what they should be able to do)"
+_END: Final = "(faults are undone, and leaders are asked to do what they should be able to do)"
 
 
 def find_story(name: str, profile: str) -> Story:
@@ -135,7 +135,7 @@ def find_story(name: str, profile: str) -> Story:
         near = get_close_matches(path.stem, every, n=3, cutoff=0.5) or sorted(
             each.name for each in every.values() if each.is_for(profile)
         )
-        raise ScenarioError(f"no story {name!r} and no such file; there are: {', '.join(near)}")
+        raise ScenarioError(f"no test case or file {name!r}; test cases are: {', '.join(near)}")
     return found
 
 
@@ -252,11 +252,11 @@ def render_telling(report: Mapping[str, Any], width: int | None = None) -> str:
         for write in told["writes"]:
             lines += display.hang("     ", write, width, "       ")
         if fresh := [clause for clause in told["exercised"] if clause not in known]:
-            text = f"put to the test first here: {', '.join(fresh)}"
+            text = f"exercised here first: {', '.join(fresh)}"
             lines += display.hang("     ", text, width, "       ")
         known.update(told["exercised"])
         if not told["rested"]:
-            lines.append("     not at rest: settle answered false, though nothing is held")
+            lines.append("     not quiescent: settle answered false, though no process is held")
         lines += (f"     VIOLATED {violation['clause']}" for violation in told["violations"])
     return "\n".join(lines)
 

@@ -117,8 +117,8 @@ def _refuse_observations(places: Sequence[Path]) -> None:
     named = [str(file) for file in files if file in places]
     if named:
         raise BadUsage(
-            f"{', '.join(named)}: observations are not watched, for what they come to is known at "
-            "their end: judge them with reassure audit"
+            f"{', '.join(named)}: --follow cannot judge observations, whose verdict is known only "
+            "at their end: judge them with `reassure audit` without --follow"
         )
 
 
@@ -152,8 +152,8 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
             return None
         if not has_said:
             missing = [str(place) for place in places if not place.exists()]
-            what = f"{', '.join(missing)} to be there" if missing else "a sign of the protocol"
-            outlet.say(f"waiting for {what}; --profile begins without")
+            what = f"{', '.join(missing)}" if missing else "a write that shows the protocol"
+            outlet.say(f"waiting for {what}; with --profile judging starts at once")
             has_said = True
         ending.wait(LONGEST_PAUSE_S)
 
@@ -330,11 +330,11 @@ def _make_body(
 def _list_needs(outcomes: Sequence[Outcome]) -> Iterator[str]:
     for each in outcomes:
         if each.state == "waiting":
-            yield f"{each.name}: no transaction so far"
+            yield f"{each.name}: no transaction yet"
         if each.lost:
-            yield f"{each.lost}; what follows is another history: watch it with a new checkpoint"
+            yield f"{each.lost}; what follows is another history: follow it with a new checkpoint"
         elif each.damaged:
-            yield f"{each.name}: {each.damaged} files could not be read to their end"
+            yield f"{each.name}: {each.damaged} files cannot be read to the end"
 
 
 def alert_line(alert: Alert, *, repeated: bool) -> str:
@@ -346,7 +346,7 @@ def describe_alert(alert: Alert, *, repeated: bool) -> Iterator[str]:
     """Yield an alert for people: what, where and when, and what is wrong."""
     from reassure_conformance.report.display import describe_record
 
-    again = ", told before" if repeated else ""
+    again = ", reported before" if repeated else ""
     if "clause" not in alert.body:
         body, place = alert.body, ""
         if "file" in body:

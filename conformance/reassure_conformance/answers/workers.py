@@ -128,7 +128,9 @@ def read_result(place: Path, code: int) -> Mapping[str, Any]:
     """Return the document of a worker. Raises WorkerEnded with what it said where there is none."""
     if not (place / RESULT).is_file():
         said = place.with_suffix(".txt").read_text(encoding="utf-8").strip()
-        raise WorkerEnded(f"{place.name} ended with {code} and no result; it said:\n{said}")
+        raise WorkerEnded(
+            f"{place.name} ended with exit code {code} and no result; its output:\n{said}"
+        )
     found: Mapping[str, Any] = json.loads((place / RESULT).read_text(encoding="utf-8"))
     return found
 

@@ -120,11 +120,11 @@ def _show_completion(context: click.Context, _: click.Parameter, shell: str | No
     expose_value=False,
     is_eager=True,
     callback=_show_completion,
-    help="Print the script by which a shell completes verbs, options and names, and exit.",
+    help="Print the script that makes a shell complete verbs, options and names, and exit.",
 )
 @click.version_option(package_name="reassure", prog_name="reassure")
 def cli() -> None:
-    """Hold a partition reassignment implementation to an executable reference model."""
+    """Check an implementation of partition reassignment against an executable model."""
 
 
 for _verb in (each for commands in GROUPS.values() for each in commands):

@@ -28,52 +28,70 @@ if TYPE_CHECKING:
     default="small",
     show_default=True,
     metavar="NAME",
-    help="See --list.",
+    help="The scope to explore; see --list.",
     shell_complete=complete("scope"),
 )
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="A model of your own; or ./FILE.py:FUNCTION."
 )
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
-@click.option("--sweep", is_flag=True, help="Settle each reading otherwise: what does it change?")
+@click.option(
+    "--sweep", is_flag=True, help="Try every other value of each reading, and show what it changes."
+)
 @click.option(
     "--engine",
     default="derived",
     show_default=True,
     metavar="derived|plain",
-    help="The fast one, or the model as it stands.",
+    help="The fast engine, or the model executed as it is written.",
 )
-@click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
-@click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
-@click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
-@click.option("--symmetry", is_flag=True, help="Let brokers and partitions change places.")
+@click.option("--keep-going", is_flag=True, help="Continue after the first violation.")
+@click.option(
+    "--minimise-faults", is_flag=True, help="Prefer traces with fewer crashes and other faults."
+)
+@click.option("--liveness", is_flag=True, help="Also check that every fair run becomes quiescent.")
+@click.option(
+    "--symmetry",
+    is_flag=True,
+    help="Treat states as equal if only names of brokers or partitions differ.",
+)
 @click.option(
     "--threads",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How many work on one exploration.",
+    help="How many threads explore.",
 )
-@click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
-@click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
+@click.option("--states", type=click.IntRange(1), help="Stop after this many states.")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after this time.")
 @click.option(
-    "--directory", type=click.Path(path_type=Path), help="Keep states here, and go on after a stop."
+    "--memory-mib", type=click.IntRange(1), help="Stop when states take this much memory."
 )
-@click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
-@click.option("--walks", type=click.IntRange(1), help="Take random walks; no exploration.")
+@click.option(
+    "--directory", type=click.Path(path_type=Path), help="Keep states here, and resume from them."
+)
+@click.option(
+    "--learn-anew", is_flag=True, help="Do not use what earlier runs kept about this model."
+)
+@click.option(
+    "--walks", type=click.IntRange(1), help="Take this many random walks instead of exploring."
+)
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
-@click.option("--graph", type=click.Path(path_type=Path), help="Draw the states, alike by fields.")
+@click.option(
+    "--graph", type=click.Path(path_type=Path), help="Draw the state graph here; see --fields."
+)
 @click.option(
     "--fields",
     default="flight,drop_due,completing",
     show_default="flight,drop_due,completing, of a scope of KIP-236",
-    help="By which of them states are drawn as one.",
+    help="With --graph: draw states as one node if they are equal in these fields.",
 )
-@click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
-@click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
-@rules_options("what the scope is about")
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Directory for the report and the traces."
+)
+@click.option("--controller", is_flag=True, help="Also run each trace on the bundled controller.")
+@rules_options("that of the scope")
 @format_option
 def explore(
     listed: bool,
@@ -85,8 +103,7 @@ def explore(
 ) -> int:
     """Visit every state that a model can reach, and check each.
 
-    A scope of ours, without --profile under the one that it is about (see --list), or a model of
-    your own.
+    The model is a scope that comes with reassure (--scope), or one of your own (--model).
     """
     from reassure_conformance.answers import exploring
 

@@ -1,4 +1,4 @@
-"""The verb `mutants`: planted faults, and what catches them."""
+"""The verb `mutants`: known mistakes, and what catches them."""
 
 from pathlib import Path
 from typing import Any
@@ -20,32 +20,34 @@ from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[FAULT]...", shell_complete=complete("fault"))
+@click.argument("names", nargs=-1, metavar="[MUTANT]...", shell_complete=complete("fault"))
 @click.option(
     "--examples",
     type=click.IntRange(min=0),
     default=200,
     show_default=True,
-    help="How many examples to generate for each fault, at most.",
+    help="Generate at most this many examples for each mutant.",
 )
 @click.option(
-    "--no-stories", is_flag=True, help="Leave out the stories that come with it: draw alone."
+    "--no-stories",
+    is_flag=True,
+    help="Leave out the test cases that come with reassure: only generate.",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="At how many seeds, one after another, each fault is planted; it must be killed at each.",
+    help="Try each mutant with this many seeds; it must be killed with every one.",
 )
 @click.option(
     "--workers",
     type=click.IntRange(1),
     default=1,
     show_default=True,
-    help="How many are planted at a time, each in a process of its own.",
+    help="How many mutants to try at a time, each in its own process.",
 )
-@rules_options(f"{DEFAULT_PROFILE}, or the one that a fault is of")
+@rules_options(f"{DEFAULT_PROFILE}, or that of the mutant")
 @run_options()
 @verbose_option
 @format_option
@@ -60,10 +62,10 @@ def mutants(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Plant each known fault, and show what catches it.
+    """Apply each mutant to the bundled controller or brokers, and show what kills it.
 
-    It is planted in the bundled controller or brokers. Listed are those that are named, or else
-    what is not as expected.
+    A mutant is a known mistake. The mutants that you name are listed; without names, only those
+    whose result is not as expected.
     """
     from dataclasses import replace
 

@@ -45,7 +45,7 @@ def format_option(command: Command) -> Command:
 def verbose_option(command: Command) -> Command:
     """Add whether what holds is listed as well."""
     return click.option(
-        "-v", "--verbose", is_flag=True, help="List everything, not only what wants a look."
+        "-v", "--verbose", is_flag=True, help="List everything, not only what needs attention."
     )(command)
 
 
@@ -62,7 +62,7 @@ def rules_options(usual: str = DEFAULT_PROFILE) -> Callable[[Command], Command]:
             multiple=True,
             metavar="NAME=VALUE",
             shell_complete=complete("reading"),
-            help="Settle a disputed point otherwise than the profile does; may be repeated.",
+            help="Choose another reading of a disputed sentence than the profile; may be repeated.",
         )(command)
         return click.option(
             "--profile",
@@ -76,14 +76,14 @@ def rules_options(usual: str = DEFAULT_PROFILE) -> Callable[[Command], Command]:
     return add
 
 
-DECLARED: Final = f"{DEFAULT_PROFILE}, or what an adapter declares"
+DECLARED: Final = f"{DEFAULT_PROFILE}, or the one that the adapter declares"
 """Which profile counts where an implementation is driven and none is named."""
 
 
 def strict_option(command: Command) -> Command:
     """Add whether a SHOULD binds."""
     return click.option(
-        "--strict", is_flag=True, help="Let a SHOULD bind like a MUST: not followed is violated."
+        "--strict", is_flag=True, help="Treat a SHOULD like a MUST: a warning becomes a violation."
     )(command)
 
 
@@ -92,7 +92,7 @@ def facts_option(command: Command) -> Command:
     return click.option(
         "--facts",
         is_flag=True,
-        help="Tell besides of reassignments, replication, elections and controllers, over time.",
+        help="Also report reassignments, replication, elections and controllers over time.",
     )(command)
 
 
@@ -105,15 +105,15 @@ def spark_option(words: str) -> Callable[[Command], Command]:
 
 def judging_options(command: Command) -> Command:
     """Add how logs are judged: what may be news, what is not in ZooKeeper, level and rules."""
-    command = rules_options("what the log tells")(command)
+    command = rules_options("recognised from the log")(command)
     command = strict_option(command)
     command = click.option(
         "--min-insync-replicas",
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="What the brokers' own files say, which are not in ZooKeeper; settings there come "
-        "first.",
+        help="The value in the brokers' own configuration files, which ZooKeeper does not hold; "
+        "settings in ZooKeeper come first.",
     )(command)
     return click.option(
         "--grace",
@@ -121,7 +121,7 @@ def judging_options(command: Command) -> Command:
         type=click.FloatRange(min=0),
         metavar="SECONDS",
         callback=_choose_grace_ms,
-        help="How long a change may be news to a controller (30).",
+        help="How long a controller may take to notice a change (30).",
     )(command)
 
 
@@ -142,15 +142,15 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
         click.option(
             "--failures",
             type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Folder of saved failures: told first, and new ones are added.",
+            help="Folder of saved failures: run first, and new ones are added.",
         ),
         click.option(
             "--require",
             type=click.Choice(["declared", "all"]),
             default="declared",
             show_default=True,
-            help="Which clauses must be put to the test: all, or those that what the "
-            "implementation declares allows.",
+            help="Which clauses must be exercised: all, or those that the declared capabilities "
+            "allow.",
         ),
         click.option(
             "--hang-after",

@@ -3,6 +3,7 @@
 import click
 
 from reassure_conformance.cli.options import Progress, complete, emit, format_option
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
@@ -12,7 +13,7 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
     type=click.IntRange(1, 7),
     default=4,
     show_default=True,
-    help="The longest list of replicas that is tried, with --code 3 at most.",
+    help="The longest list of replicas to try; with --code at most 3.",
 )
 @click.option(
     "--timeout",
@@ -23,25 +24,41 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
     metavar="SECONDS",
     help="Processor time for one theorem.",
 )
-@click.option("--thorough", is_flag=True, help="Go as far as is bearable; takes minutes.")
-@click.option("--list", "listed", is_flag=True, help="List the theorems; prove nothing.")
-@click.option("--explain", "explained", is_flag=True, help="Say in words what a theorem needs.")
-@click.option("--code", metavar="MODULE:FUNCTION", help="Hold your own rule against the theorems.")
 @click.option(
-    "--profile", default="kip-236", show_default=True, help="With --code: whose theorems."
+    "--thorough",
+    is_flag=True,
+    help="Try the largest replication factor that is feasible; takes minutes.",
+)
+@click.option("--list", "listed", is_flag=True, help="List the theorems; prove nothing.")
+@click.option(
+    "--explain", "explained", is_flag=True, help="Say in words what a theorem assumes and claims."
+)
+@click.option(
+    "--code", metavar="MODULE:FUNCTION", help="Check a rule of your own against the theorems."
+)
+@click.option(
+    "--profile",
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    help="With --code: use the theorems of this profile.",
 )
 @click.option(
     "--assume",
     "assume",
     multiple=True,
     metavar="NAME",
-    help="With --code: a precondition that you accept, or all; repeat it for more.",
+    help="With --code: assume this precondition, or all of them; may be repeated.",
 )
-@click.option("--fresh", is_flag=True, help="Prove anew what was proved of the same code before.")
-@click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
-@click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
+@click.option("--fresh", is_flag=True, help="Do not use cached proofs of the same code.")
+@click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions.")
 @click.option(
-    "--replay", "replayed", is_flag=True, help="Replay what each hypothesis is needed for."
+    "--sweep", "swept", is_flag=True, help="Prove again with every other value of each reading."
+)
+@click.option(
+    "--replay",
+    "replayed",
+    is_flag=True,
+    help="Replay the counterexample that each hypothesis excludes.",
 )
 @format_option
 def prove(
@@ -69,7 +86,7 @@ def prove(
     if explained and not names:
         raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
     if assume and code is None:
-        raise click.UsageError("--assume is about a rule of your own; name it with --code")
+        raise click.UsageError("--assume is for a rule of your own: add --code")
     with Progress() as progress:
         if listed:
             document, text = proving.list_document()

@@ -29,10 +29,10 @@ FORMS: Final = {
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write into."
 )
 def report(source: Path, form: str, output: Path | None) -> int:
-    """Make a page, or a report for CI, of a result.
+    """Make a page, or a report for CI, from a result.
 
-    That of a run, by its directory, or what a verb printed as JSON. The exit code says whether the
-    report was made: the verdict is in it.
+    The result is the directory of a run, or a file of what a verb printed as JSON. The exit code
+    says only whether the report was made; the verdict is in the report.
     """
     from reassure_conformance.report.document import read_result, write_text
 

@@ -17,15 +17,17 @@ from reassure_conformance.cli.options import (
 @click.argument(
     "names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...", shell_complete=complete("scenario")
 )
-@click.option("--check", "checked", is_flag=True, help="Check the form of files; tell nothing.")
+@click.option("--check", "checked", is_flag=True, help="Check the syntax of files; run nothing.")
 @click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
 @click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
-@click.option("--export", is_flag=True, help="Write all as JSON lines, for any language.")
+@click.option(
+    "--export", is_flag=True, help="Write all scenarios as JSON lines, for use from any language."
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
-    help="With --export: where scenarios.jsonl and manifest.json go.",
+    help="With --export: write scenarios.jsonl and manifest.json here.",
 )
 @format_option
 def scenarios(
@@ -52,12 +54,12 @@ def scenarios(
         from reassure_conformance.answers.looking_up import render_vectors, vectors_document
 
         refuse_given(
-            ("checked", "live", "faults"), "does not fit --export: leave out one of the two"
+            ("checked", "live", "faults"), "cannot be used with --export: leave out one of the two"
         )
         if names:
             raise click.UsageError("--export writes all scenarios: leave out the names")
         if out is None:
-            raise click.UsageError("--export writes files: say with --out DIR where")
+            raise click.UsageError("--export needs a place to write to: add --out DIR")
         document = vectors_document(out)
         return emit(document, form, lambda: render_vectors(document, form))
     if out is not None:

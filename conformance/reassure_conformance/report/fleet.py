@@ -237,13 +237,13 @@ def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
             ("without a leader", "f-bad", "offline"),
         )
     )
-    what = "partitions, on the average of the time: fewer replicas in sync than assigned"
+    what = "partitions with fewer replicas in sync than assigned, averaged over time"
     yield _stack("lag", "Partitions behind", what, lag, axis, "partitions")
     moves = (
-        line("begun", "f-act", "reassignments", "started"),
+        line("started", "f-act", "reassignments", "started"),
         line("ended", "f-ok", "reassignments", "ended"),
     )
-    yield _mirror("moves", "Reassignments", "begun above, ended below", moves, axis)
+    yield _mirror("moves", "Reassignments", "started above, ended below", moves, axis)
     churn = (
         line("joined", "f-ok", "in_sync", "joined"),
         line("left", "f-open", "in_sync", "left"),
