@@ -342,7 +342,7 @@ def test_worker_heeds_interrupts_in_a_background_job() -> None:
     """Where its keeper ignores interrupts, as a shell has its jobs do, a worker does not."""
     program = """
         import signal
-        from reassure_conformance.report.supervise import supervise
+        from reassure_conformance.supervise import supervise
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         def work(arguments, say):
             say(str(signal.getsignal(signal.SIGINT) is signal.default_int_handler))

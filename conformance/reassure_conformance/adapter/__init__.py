@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import parse_qsl
 
-from reassure_conformance.report.supervise import HANG_S, note_call
+from reassure_conformance.supervise import HANG_S, note_call
 from reassure_judge.messages import Told
 from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings

@@ -32,7 +32,7 @@ from reassure_conformance.adapter.wire import (
     read_answer,
     request_schema,
 )
-from reassure_conformance.report.supervise import HANG_S, note_alive
+from reassure_conformance.supervise import HANG_S, note_alive
 
 _LAST_LINES: Final = 1000
 """How many lines of what a program said last are told when it has died."""

@@ -28,7 +28,7 @@ from reassure_conformance.adapter import (
     Reply,
 )
 from reassure_conformance.adapter.driver import ServerGone, walk
-from reassure_conformance.report.supervise import note_alive
+from reassure_conformance.supervise import note_alive
 from reassure_controller.client import Client
 from reassure_spec.profiles import reads
 from reassure_spec.znodes import (

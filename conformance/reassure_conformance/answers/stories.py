@@ -23,8 +23,8 @@ from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
-from reassure_conformance.report.supervise import note_alive, note_limit
 from reassure_conformance.script import SUFFIX
+from reassure_conformance.supervise import note_alive, note_limit
 from reassure_judge.verdicts import Violation
 from reassure_spec.errors import Unavailable
 from reassure_spec.words import ScenarioError

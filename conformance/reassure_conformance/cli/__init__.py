@@ -165,7 +165,7 @@ def main() -> NoReturn:
     asks_top = not arguments or arguments[0].startswith("-")
     if asks_top or _TELLS_ONLY & set(arguments) or verb in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
-    from reassure_conformance.report.supervise import supervise
+    from reassure_conformance.supervise import supervise
 
     text, code = supervise(arguments, run_command, partial(failing.explain_end, arguments))
     sys.exit(failing.print_last(text, code))

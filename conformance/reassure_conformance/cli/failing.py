@@ -23,7 +23,7 @@ from reassure_conformance.report.spelling import name_kind
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 if TYPE_CHECKING:
-    from reassure_conformance.report.supervise import Lost
+    from reassure_conformance.supervise import Lost
 
 NOBODY_READS: Final = 141
 """The exit code where nobody takes what there is to say: that of a broken pipe in a shell."""
