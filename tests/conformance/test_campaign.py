@@ -16,7 +16,6 @@ from reassure_conformance.answers.campaigning import (
     carry_out,
     make_charges,
     run_campaign,
-    spread_here,
     sum_up,
 )
 from reassure_conformance.answers.workers import WorkerEnded
@@ -92,9 +91,9 @@ def test_a_run_begun_again_has_a_directory_of_its_own(
     monkeypatch.setattr(
         campaigning, "PROGRAM", ("python", "-c", "print('no'); raise SystemExit(9)")
     )
-    assert "ended with 9 and no result; it said:\nno" in carry_out(charge).reason
+    assert "ended with exit code 9 and no result; its output:\nno" in carry_out(charge).reason
     late = replace(charge, ends=time.time() - 1)
-    assert carry_out(late) == Carried(7, None, "not begun in time")
+    assert carry_out(late) == Carried(7, None, "not started in time")
 
 
 def test_a_run_ends_with_whoever_began_it(tmp_path: Path) -> None:
@@ -123,8 +122,8 @@ def test_a_run_ends_with_whoever_began_it(tmp_path: Path) -> None:
 
 def test_campaign_that_is_too_late_says_so(tmp_path: Path) -> None:
     """No run is begun after the time that a campaign was given."""
-    with spread_here(2) as spread, pytest.raises(WorkerEnded, match="not begun in time"):
-        run_campaign(SETTINGS, 2, tmp_path, -1.0, spread)
+    with pytest.raises(WorkerEnded, match="not started in time"):
+        run_campaign(SETTINGS, 2, tmp_path, -1.0, 2)
 
 
 @pytest.mark.parametrize(

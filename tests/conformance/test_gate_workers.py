@@ -186,7 +186,7 @@ def test_workers_end_as_soon_as_they_have_covered_all_together(
     """Neither of them alone has: each lacks what the other one has. Then somebody ends them."""
     pretend(("a", "b"), second)
     settings = Settings(seed=1, until=until, seconds_max=seconds)
-    with pytest.raises(WorkerEnded, match=f"ended with {ended} "):
+    with pytest.raises(WorkerEnded, match=f"ended with exit code {ended} "):
         run_together(settings, 2, tmp_path, lambda *_: None)
 
 

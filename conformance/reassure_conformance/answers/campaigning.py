@@ -9,9 +9,8 @@ leaves the campaign unknown: it looked at fewer seeds than it was asked for.
 import subprocess
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -63,10 +62,6 @@ class Carried:
     """Why there is none."""
 
 
-Spread = Callable[[Sequence[Charge]], Sequence[Carried]]
-"""Sees to it that runs are carried out (`carry_out`), all of them."""
-
-
 def carry_out(charge: Charge) -> Carried:
     """Carry out one run, unless it is too late."""
     seed = charge.settings.seed
@@ -89,13 +84,6 @@ def carry_out(charge: Charge) -> Carried:
         return Carried(seed, None, str(error))
 
 
-@contextmanager
-def spread_here(workers: int) -> Iterator[Spread]:
-    """Carry out so many runs at a time on this machine."""
-    with ThreadPoolExecutor(workers) as pool:
-        yield lambda charges: list(pool.map(carry_out, charges))
-
-
 def make_charges(settings: Settings, count: int, directory: Path, within_s: float) -> list[Charge]:
     """Return the runs of a campaign."""
     ends = time.time() + within_s
@@ -115,15 +103,16 @@ def make_charges(settings: Settings, count: int, directory: Path, within_s: floa
 
 
 def run_campaign(
-    settings: Settings, count: int, directory: Path, within_s: float, spread: Spread
+    settings: Settings, count: int, directory: Path, within_s: float, workers: int
 ) -> Document:
-    """Carry out so many runs; answer their one document, as `workers.merge` makes it.
+    """Carry out so many runs, some at a time; answer one document, as `workers.merge` makes it.
 
-    What tells a failure is that of the shortest story. No run is begun after `within_s`. Raises
+    What tells a failure is that of the shortest test case. No run is begun after `within_s`. Raises
     WorkerEnded where none came to a result.
     """
     start = time.monotonic()
-    carried = spread(make_charges(settings, count, directory, within_s))
+    with ThreadPoolExecutor(workers) as pool:
+        carried = list(pool.map(carry_out, make_charges(settings, count, directory, within_s)))
     return sum_up(settings, carried, time.monotonic() - start)
 
 

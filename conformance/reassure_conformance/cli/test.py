@@ -26,7 +26,6 @@ from reassure_conformance.cli.options import (
 
 if TYPE_CHECKING:
     from reassure_conformance.gate.running import Settings
-    from reassure_conformance.report.document import Document
 
 _DRIVING: Final = frozenset(
     {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form"}
@@ -229,11 +228,14 @@ def _run(
     sharing = workers > 1 or options["campaign"] is not None
     _check_sharing(settings, options, sharing=sharing)
     directory = conformance.make_directory(out, settings.seed)
-    if options["campaign"] is not None:
-        document = _run_campaign(settings, directory, workers, options)
-        return emit_run(document, form, directory, verbose=verbose)
     with Progress() as progress:
-        if workers > 1:
+        if options["campaign"] is not None:
+            from reassure_conformance.answers.campaigning import run_campaign
+
+            runs, within_s = options["campaign"], options["within_s"]
+            progress("runs of a campaign", 0, runs)
+            document = run_campaign(settings, runs, directory, within_s, workers)
+        elif workers > 1:
             from reassure_conformance.answers.workers import run_together
 
             document = run_together(settings, workers, directory, progress)
@@ -252,16 +254,3 @@ def _check_sharing(settings: "Settings", options: dict[str, Any], *, sharing: bo
         raise click.UsageError("--known is for one process: leave out --workers and --campaign")
     if options["campaign"] is None and is_given("within_s"):
         raise click.UsageError("--within is for a campaign: add --campaign RUNS")
-
-
-def _run_campaign(
-    settings: "Settings", directory: Path, workers: int, options: dict[str, Any]
-) -> "Document":
-    """Carry out a campaign."""
-    from reassure_conformance.answers import campaigning
-
-    with Progress() as progress, campaigning.spread_here(workers) as carry:
-        progress("runs of a campaign", 0, options["campaign"])
-        return campaigning.run_campaign(
-            settings, options["campaign"], directory, options["within_s"], carry
-        )
