@@ -150,7 +150,7 @@ def test_what_a_violation_cut_short_is_counted() -> None:
         for verdict in ("violated", "vacuous")
     ]
     assert ["Coverage goal missed: handover" in text for text in shown] == [False, True]
-    assert "Required and not reached before the run ended: 1 clauses." in shown[0]
+    assert "Required, but not exercised before the run ended: 1 clauses." in shown[0]
 
 
 def strip(text: str) -> str:

@@ -19,7 +19,11 @@ from reassure_conformance.report.document import HOLDS, RESULT, Document, read_r
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spelling import spell_verb
 from reassure_conformance.report.terminal import describe_violation
+from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import BadUsage
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
+from reassure_spec.readings import READINGS, get_profile
+from reassure_spec.rooms import ROOMS
 
 _INDENT: Final = 14
 _WIDTH: Final = 110
@@ -90,18 +94,16 @@ def _tell(facts: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def _tell_paragraph(text: str) -> Iterator[str]:
+    yield from wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield ""
+
+
 # Of the spec ------------------------------------------------------------------------------------
-
-
-def _list_clauses() -> Iterable[str]:
-    from reassure_spec.clauses import load_clauses
-
-    return load_clauses()
 
 
 def _describe_clause(name: str) -> Iterator[str]:
     from reassure_conformance.answers.places import find_places
-    from reassure_spec.clauses import load_clauses
 
     clause = load_clauses()[name]
     yield f"  {clause.sentence}"
@@ -131,23 +133,12 @@ def _describe_finding(name: str) -> Iterator[str]:
 
     (finding,) = (each for each in FINDINGS if each.id == name)
     yield f"  {finding.title}"
-    yield from wrap(finding.statement, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(finding.statement)
     yield from _tell(describe_finding(finding, find_shown().get(name, ())))
 
 
-def _list_readings() -> Iterable[str]:
-    from reassure_spec.readings import READINGS
-
-    return [reading.name for reading in READINGS]
-
-
 def _describe_reading(name: str) -> Iterator[str]:
-    from reassure_spec.clauses import load_clauses
     from reassure_spec.findings import FINDINGS
-    from reassure_spec.profiles import PROTOCOLS
-    from reassure_spec.readings import READINGS, get_profile
-    from reassure_spec.rooms import ROOMS
 
     (reading,) = (each for each in READINGS if each.name == name)
     chosen: dict[str, list[str]] = {value: [] for value in reading.values}
@@ -172,17 +163,8 @@ def _describe_reading(name: str) -> Iterator[str]:
     )
 
 
-def _list_profiles() -> Iterable[str]:
-    from reassure_spec.profiles import PROTOCOLS
-
-    return PROTOCOLS
-
-
 def _describe_profile(name: str) -> Iterator[str]:
     from reassure_model.machine import find_machines
-    from reassure_spec.clauses import clauses_of_profile
-    from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
-    from reassure_spec.readings import get_profile
 
     machines, usual = find_machines(), get_profile(DEFAULT_PROFILE).as_dict()
     readings = get_profile(name).as_dict().items()
@@ -213,8 +195,7 @@ def _describe_theorem(name: str) -> Iterator[str]:
     from reassure_proofs.engine.register import get_theorems
 
     (theorem,) = get_theorems([name])
-    yield from wrap(theorem.statement, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(theorem.statement)
     expected = f"{theorem.expected}, which shows finding {theorem.finding}"
     yield from _tell(
         {
@@ -263,15 +244,13 @@ def _describe_scope(name: str) -> Iterator[str]:
     from reassure_conformance.answers.exploring import format_counts
     from reassure_explorer.promises import list_tales
     from reassure_explorer.scopes.catalogue import get_scope
-    from reassure_spec.readings import get_profile
 
     scope = get_scope(name)
     model = scope.make_model(get_profile(scope.profile))
     tale = next((each for each in list_tales() if each.name == name), None)
     states, steps, depth = format_counts(name, scope.profile)
     counted = f"{states} states, {steps} steps, depth {depth}"
-    yield from wrap(scope.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(scope.summary)
     yield from _tell(
         {
             "Profile": scope.profile,
@@ -294,8 +273,7 @@ def _describe_story(name: str) -> Iterator[str]:
     from reassure_conformance.gate.story import shipped_stories
 
     (story,) = (each for each in shipped_stories() if each.name == name)
-    yield from wrap(" ".join(story.why), _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(" ".join(story.why))
     yield from (f"  {n}. {format_step(step)}" for n, step in enumerate(story.steps, start=1))
     yield ""
     yield from _tell(
@@ -385,12 +363,12 @@ def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
 
 KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
     {
-        "clause": Kind(_list_clauses, _describe_clause),
+        "clause": Kind(load_clauses, _describe_clause),
         "finding": Kind(_list_findings, _describe_finding),
         "theorem": Kind(_list_theorems, _describe_theorem),
-        "reading": Kind(_list_readings, _describe_reading),
+        "reading": Kind(lambda: [each.name for each in READINGS], _describe_reading),
         "fault": Kind(_list_faults, _describe_fault),
-        "profile": Kind(_list_profiles, _describe_profile),
+        "profile": Kind(lambda: PROTOCOLS, _describe_profile),
         "scope": Kind(_list_scopes, _describe_scope),
         "story": Kind(_list_stories, _describe_story),
         "scenario": Kind(_list_scenarios, _describe_scenario),

@@ -1,6 +1,7 @@
 """What `spec coverage`, `spec diff` and `scenarios --export` answer."""
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,19 +24,7 @@ def coverage_document(folder: Path | None) -> Document:
     start = time.perf_counter()
     seeds = find_seeds(folder)
     coverage = check_coverage(seeds)
-    records = [
-        {
-            "document": entry.document,
-            "section": entry.section,
-            "line": entry.line,
-            "column": entry.column,
-            "begins": entry.begins,
-            "hash": entry.hash,
-            "clauses": list(entry.clauses),
-            "why": entry.why,
-        }
-        for entry in coverage.entries
-    ]
+    records = [asdict(entry) for entry in coverage.entries]
     problems = [
         {"kind": p.kind, "document": p.document, "hash": p.where, "reason": p.reason}
         for p in coverage.problems

@@ -7,7 +7,6 @@ clause, and counts all.
 import json
 import tempfile
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
@@ -96,12 +95,13 @@ def watch_document(asked: Asked, outlet: Outlet) -> Document:
             "engine": "plain" if asked.spark is None else "spark",
             **asked.options._asdict(),
         }
-        kept, rules = _Kept(asked, checkpoint, identity), make_rules(profile, chosen)
-        engine: _Engine
-        if asked.spark is None:
-            engine = _Plain(asked, places, rules, kept)
-        else:
-            engine = _Streamed(asked, places, rules, kept, folder / STREAM)
+
+        def save(state: Any, journal: int) -> None:
+            if asked.checkpoint is not None:
+                checkpoint.save(identity, state, journal)
+
+        given = asked, places, make_rules(profile, chosen), checkpoint.load(identity), save
+        engine = _Plain(*given) if asked.spark is None else _Streamed(*given, folder / STREAM)
         journal = stack.enter_context(closing(Journal(folder / JOURNAL)))
         engine.run(Teller(journal, outlet.tell, start=engine.told), outlet)
     body = _make_body(asked, profile, engine, found)
@@ -158,96 +158,75 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
         ending.wait(LONGEST_PAUSE_S)
 
 
-class _Engine(ABC):
-    """What judges the archives, from their beginning or from a checkpoint."""
-
-    told = 0
-    """How large the journal was when the state was kept that it goes on from."""
-
-    @abstractmethod
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        """Judge until it is to end."""
-
-    @abstractmethod
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        """Return what each archive has come to, of which there was something."""
-
-    @abstractmethod
-    def stand(self) -> list[Outcome]:
-        """Return what is told of the archives beside."""
+Save = Callable[[Any, int], None]
+"""Keeps a state, and how large the journal is by then."""
+Before = tuple[Any, int] | None
+"""The state to go on from, and how large the journal was then; None where judging begins."""
 
 
-class _Kept:
-    """The state of one watch in its checkpoint."""
-
-    def __init__(self, asked: Asked, checkpoint: Checkpoint, identity: Mapping[str, Any]) -> None:
-        self._checkpoint = checkpoint
-        self._identity = identity
-        self._is_kept = asked.checkpoint is not None
-
-    def load(self) -> tuple[Any, int] | None:
-        """Return the state, and how large the journal was then; None where there is none."""
-        return self._checkpoint.load(self._identity)
-
-    def save(self, state: Any, journal: int) -> None:
-        """Keep a state, where anything is kept."""
-        if self._is_kept:
-            self._checkpoint.save(self._identity, state, journal)
-
-
-class _Plain(_Engine):
-    """The process itself."""
-
-    def __init__(
-        self, asked: Asked, places: Sequence[Path], rules: Rules[Any, Any], kept: _Kept
-    ) -> None:
-        self._asked = asked
-        self._kept = kept
-        self._archives: list[ArchiveWatch]
-        before = kept.load()
-        if before is None:
-            self._archives = [ArchiveWatch(place, rules, asked.options) for place in places]
-            kept.save(self._archives, 0)
-        else:
-            self._archives, self.told = before
-            for archive, place in zip(self._archives, places, strict=True):
-                archive.follower.path = place
-
-    def run(self, teller: Teller, outlet: Outlet) -> None:
-        Watch(
-            self._archives,
-            teller,
-            ending=self._asked.ending,
-            save=lambda archives: self._kept.save(archives, teller.size),
-            show=outlet.show,
-        ).run()
-
-    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
-        every = [archive.report() for archive in self._archives]
-        return [each for each in every if each is not None]
-
-    def stand(self) -> list[Outcome]:
-        return [archive.stand() for archive in self._archives]
-
-
-class _Streamed(_Engine):
-    """Spark's workers."""
+class _Plain:
+    """Judges the archives in this process."""
 
     def __init__(
         self,
         asked: Asked,
         places: Sequence[Path],
         rules: Rules[Any, Any],
-        kept: _Kept,
+        before: Before,
+        save: Save,
+    ) -> None:
+        self._asked = asked
+        self._save = save
+        self.told = 0
+        """How large the journal was when the state was kept that it goes on from."""
+        self._archives: list[ArchiveWatch]
+        if before is None:
+            self._archives = [ArchiveWatch(place, rules, asked.options) for place in places]
+            save(self._archives, 0)
+        else:
+            self._archives, self.told = before
+            for archive, place in zip(self._archives, places, strict=True):
+                archive.follower.path = place
+
+    def run(self, teller: Teller, outlet: Outlet) -> None:
+        """Judge until it is to end."""
+        Watch(
+            self._archives,
+            teller,
+            ending=self._asked.ending,
+            save=lambda archives: self._save(archives, teller.size),
+            show=outlet.show,
+        ).run()
+
+    def report(self) -> "list[tuple[ArchiveReport, Sum]]":
+        """Return what each archive has come to, of which there was something."""
+        every = [archive.report() for archive in self._archives]
+        return [each for each in every if each is not None]
+
+    def stand(self) -> list[Outcome]:
+        """Return what is told of the archives beside."""
+        return [archive.stand() for archive in self._archives]
+
+
+class _Streamed:
+    """Judges the archives in Spark's workers, and answers as `_Plain` does."""
+
+    def __init__(
+        self,
+        asked: Asked,
+        places: Sequence[Path],
+        rules: Rules[Any, Any],
+        before: Before,
+        save: Save,
         folder: Path,
     ) -> None:
         from reassure_pipeline.watch_spark import begin_standing
 
         self._asked = asked
         self._places = places
-        self._kept = kept
+        self._keep = save
         self._folder = folder
-        before = kept.load()
+        self.told = 0
         if before is not None:
             (self._plan, self._standing), self.told = before
             return
@@ -269,7 +248,7 @@ class _Streamed(_Engine):
             ending.wait(LONGEST_PAUSE_S)
 
     def _save(self, standing: Any) -> None:
-        self._kept.save((self._plan, standing), standing.journal)
+        self._keep((self._plan, standing), standing.journal)
 
     def run(self, teller: Teller, outlet: Outlet) -> None:
         from reassure_pipeline.watch_spark import run_stream
@@ -293,7 +272,7 @@ class _Streamed(_Engine):
 
 
 def _make_body(
-    asked: Asked, profile: str, engine: _Engine, found: Recognised | None
+    asked: Asked, profile: str, engine: _Plain | _Streamed, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
     report = report_watch(profile, engine.report(), strict=asked.options.strict)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
@@ -23,9 +23,6 @@ from reassure_conformance.cli.options import (
     strict_option,
     verbose_option,
 )
-
-if TYPE_CHECKING:
-    from reassure_conformance.gate.running import Settings
 
 _DRIVING: Final = frozenset(
     {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form"}
@@ -105,22 +102,6 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
     show_default=True,
     help="How many processes share the run, each with its own ZooKeeper and seed.",
 )
-@click.option(
-    "--campaign",
-    type=click.IntRange(1),
-    metavar="RUNS",
-    help="Make this many whole runs, each with its own seed, --workers at a time, and one result "
-    "of all.",
-)
-@click.option(
-    "--within",
-    "within_s",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    default=3600.0,
-    show_default=True,
-    help="Start no more runs of a campaign after this time.",
-)
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option(
     "--no-stories", is_flag=True, help="Leave out the test cases that come with reassure."
@@ -148,9 +129,8 @@ def test(
     --smoke, --case and --replay do less, and write no directory. docs/stories.md says how to write
     a test case.
 
-    With --workers each process has a directory worker-N below that of the run; with --campaign
-    each run has one. A failure is repeated from there. With --failures each failure is saved, and
-    run first next time.
+    With --workers each process has a directory worker-N below that of the run; a failure is
+    repeated from there. With --failures each failure is saved, and run first next time.
     """
     for word in stray:
         raise click.UsageError(
@@ -225,32 +205,18 @@ def _run(
         seconds_max=options["seconds_max"],
         stop_at=options["stop_at"],
     )
-    sharing = workers > 1 or options["campaign"] is not None
-    _check_sharing(settings, options, sharing=sharing)
+    if workers > 1 and settings.connectable.startswith("zk:"):
+        raise click.UsageError(
+            "--workers starts controllers; zk: names a running one: leave it out"
+        )
+    if workers > 1 and settings.known:
+        raise click.UsageError("--known is for one process: leave out --workers")
     directory = conformance.make_directory(out, settings.seed)
     with Progress() as progress:
-        if options["campaign"] is not None:
-            from reassure_conformance.answers.campaigning import run_campaign
-
-            runs, within_s = options["campaign"], options["within_s"]
-            progress("runs of a campaign", 0, runs)
-            document = run_campaign(settings, runs, directory, within_s, workers)
-        elif workers > 1:
+        if workers > 1:
             from reassure_conformance.answers.workers import run_together
 
             document = run_together(settings, workers, directory, progress)
         else:
             document = conformance.run(settings, directory, progress).as_document()
     return emit_run(document, form, directory, verbose=verbose)
-
-
-def _check_sharing(settings: "Settings", options: dict[str, Any], *, sharing: bool) -> None:
-    """Refuse what cannot be shared, or makes no sense without a campaign. Raises UsageError."""
-    if sharing and settings.connectable.startswith("zk:"):
-        raise click.UsageError(
-            "--workers and --campaign start controllers; zk: names a running one: leave them out"
-        )
-    if sharing and settings.known:
-        raise click.UsageError("--known is for one process: leave out --workers and --campaign")
-    if options["campaign"] is None and is_given("within_s"):
-        raise click.UsageError("--within is for a campaign: add --campaign RUNS")

@@ -131,8 +131,6 @@ def _list_notes(result: Result) -> Iterator[str]:
     yield from _list_theorems(result)
     if result.get("stale"):
         yield "Saved failures that pass now: " + ", ".join(result["stale"])
-    for each in result.get("left_out", ()):
-        yield f"No result: the run with seed {each['seed']}: {each['reason']}"
     for need in result.get("needs", ()):
         yield f"Needed: {need}"
 
