@@ -2,9 +2,9 @@
 
 Each worker is a `reassure test` in a directory of its own below that of the run, `worker-N`, so
 that it is watched over, kept and repeated like any other, and ends with whoever began it. The first
-runs the test cases, all generate. The file `stop` ends all of them in good order: a worker that found a violation makes it,
-and where the run goes on until everything is covered, who waits for them, as soon as each clause
-was put to the test by one of them.
+runs the test cases, all generate. The file `stop` ends all of them in good order: a worker that
+found a violation makes it, and where the run goes on until everything is covered, who waits for
+them, as soon as each clause was exercised by one of them.
 """
 
 import json
