@@ -29,7 +29,7 @@ PROGRAM = [sys.executable, "-c", "from reassure_conformance.cli import main; mai
         ("reading", "drop.slice", ("inclusive", "in no profile", "drop.keep-top", "drop-1")),
         ("reading", "drop.order", ("Refused", "by-lag by controller")),
         ("fault", "drop-skipped", ("drops nothing", "drop.before-expansion", "the controller")),
-        ("fault", "credit-any-fetch", ("Planted in  brokers",)),
+        ("fault", "credit-any-fetch", ("Changes     brokers",)),
         (
             "profile",
             "kip-46",

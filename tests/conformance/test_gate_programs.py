@@ -103,7 +103,7 @@ def test_every_call_is_a_message_of_the_schema(make_toy: Any, tmp_path: Path) ->
     [
         ("maybe", "no answer to elect: .*maybe"),
         ({"ok": True}, "no answer to elect"),
-        ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is no JSON"),
+        ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is not JSON"),
         (
             "!print(json.dumps({'id': 7, 'answer': 'ok'}), flush=True)",
             "answered 7 when 1 was asked",

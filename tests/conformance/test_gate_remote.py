@@ -262,7 +262,7 @@ def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> N
     )
     said = done.stdout + done.stderr
     assert done.returncode == 69
-    assert "ZooKeeper at 127.0.0.1:1 does not answer for 10 s; expected a server there" in said
+    assert "ZooKeeper at 127.0.0.1:1 did not answer in 10 s; expected a server there" in said
     assert "Fatal Python error" not in said
 
 

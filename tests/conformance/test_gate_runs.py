@@ -265,8 +265,8 @@ def test_exit_codes(
     [
         ("audit", "recognised from the log"),
         ("explore", "that of the scope"),
-        ("test", "kip-236, or what an adapter declares"),
-        ("mutants", "kip-236, or the one that a fault is of"),
+        ("test", "kip-236, or the one that the adapter declares"),
+        ("mutants", "kip-236, or that of the mutant"),
         ("check", "kip-236"),
     ],
 )

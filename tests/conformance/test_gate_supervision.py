@@ -298,7 +298,7 @@ def test_implementation_that_hangs_is_shown(
     """A call that does not return ends the run as died, with the line at which it stands."""
     code, document, err = _finish(start("made", "hang", "--hang-after", "2"))
     assert code == 69
-    assert "did not go on for 2 s in Program(...)" in document["error"]["message"]
+    assert "made no progress for 2 s in Program(...)" in document["error"]["message"]
     assert "in misbehave" in document["error"]["traceback"]
     assert "in misbehave" in err
 

@@ -78,7 +78,7 @@ def test_death_is_told_with_its_story_and_is_repeated(
     begin = lines.index(STORY[0])
     assert lines[begin : begin + len(STORY)] == STORY
     assert f"Repeat it with: reassure test --replay {run}" in lines
-    assert not any("Never came up" in line or "vacuous" in line for line in lines)
+    assert not any("Coverage goal missed" in line or "vacuous" in line for line in lines)
     again = call(tmp_path, "test", "--replay", run)
     assert again.returncode == 69
     assert "in broker 2 dies" in again.stdout + again.stderr
@@ -108,7 +108,7 @@ def test_last_words_of_a_program_are_whole(tmp_path: Path) -> None:
         "import sys\nfor n in range(200): print('line', n, file=sys.stderr)\n", encoding="utf-8"
     )
     program = Program(f"{sys.executable} {source}", profile="kip-236", readings={})
-    with pytest.raises(ProgramFault, match="see what it said last: line 199") as caught:
+    with pytest.raises(ProgramFault, match="its last line was: line 199") as caught:
         program.describe()
     assert caught.value.said.splitlines() == [f"line {number}" for number in range(200)]
     program.end()

@@ -94,12 +94,12 @@ def _is_diagnosis(line: str) -> bool:
     ("call", "code", "after", "complaint", "exit_code"),
     [
         ("describe", "sys.exit(3)", "", "ended with exit code 3 instead of answering describe", 69),
-        ("start", "sys.exit('no port')", "", "see what it said last: no port", 69),
+        ("start", "sys.exit('no port')", "", "its last line was: no port", 69),
         (
             "describe",
             "print('hello')",
             "",
-            "wrote 'hello' to standard output, which is no JSON",
+            "wrote 'hello' to standard output, which is not JSON",
             69,
         ),
         ("describe", "asked['id'] = 7", "", "answered 7 when 1 was asked", 69),
@@ -160,7 +160,7 @@ def test_program_that_cannot_be_started_is_diagnosed(
     [
         ("Nobody", "was answered, and there is no", 69),
         ("Restless", "settle answered false after `start` in start", 2),
-        ("Outside", "/controller_epoch was written, which is outside of the chroot", 69),
+        ("Outside", "/controller_epoch was written, which is outside the chroot", 69),
         ("Refuses", "message.leader-able is violated in a-move", 1),
     ],
 )
@@ -185,7 +185,9 @@ def test_what_declares_nothing_is_told_what_there_is(
     document = _smoke("direct:mistaken:Bare", tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
     assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
-    assert document.body["lacking"].startswith("1 story can be told to what declares no more; with")
+    assert document.body["lacking"].startswith(
+        "1 test case can run with the declared capabilities; declare"
+    )
     _, few, *_ = render_smoke(document.as_dict()).splitlines()
     assert few.startswith("NOTE 1 test case")
 

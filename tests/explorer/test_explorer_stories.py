@@ -207,10 +207,10 @@ def test_document_example_runs() -> None:
     ("options", "words"),
     [
         (["--scope", "logs", "--liveness"], "use --scope restless"),
-        (["--graph", "/nowhere/at/all.svg"], "there is no directory /nowhere/at"),
-        (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
-        (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),
-        (["--walks", "5", "--controller"], "random walks have no use for --controller"),
+        (["--graph", "/nowhere/at/all.svg"], "the directory /nowhere/at does not exist"),
+        (["--out", "/nowhere/at/all"], "the directory /nowhere/at does not exist"),
+        (["--walks", "5", "--liveness"], "--liveness cannot be used with --walks"),
+        (["--walks", "5", "--controller"], "--controller cannot be used with --walks"),
         (["--seconds", "-1"], "not in the range"),
     ],
 )

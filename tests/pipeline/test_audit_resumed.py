@@ -142,7 +142,7 @@ def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> No
     whole = _audit(made, resume=tmp_path / "kept")
     said: list[str] = []
     assert _show(_audit(made, jobs=2, resume=tmp_path / "kept", say=said.append)) == _show(whole)
-    assert said == ["all is judged again: what was kept is of 1 processes instead of 2"]
+    assert said == ["all is judged again: the checkpoint is of 1 processes, not of 2"]
     said.clear()
     assert _show(_audit(made, jobs=None, resume=tmp_path / "kept", say=said.append)) == _show(whole)
     assert said == []

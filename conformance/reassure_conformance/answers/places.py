@@ -222,8 +222,8 @@ def describe_finding(finding: Finding, shown: Sequence[str]) -> Mapping[str, str
         "Clauses": ", ".join(f"`{name}`" for name in finding.clauses),
         "Readings": ", ".join(f"`{name}`" for name in finding.readings),
         "Profiles": ", ".join(finding.profiles),
-        "Shown by": ", ".join(shown) or f"nothing that can run: {finding.words_only}",
-        "From an amendment of ours": finding.own,
+        "Shown by": ", ".join(shown) or f"nothing that runs: {finding.words_only}",
+        "Of our own making": finding.own,
         "Observed": finding.observed,
     }
     return {title: text for title, text in facts.items() if text}
