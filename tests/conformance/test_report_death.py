@@ -13,7 +13,6 @@ from reassure_conformance.adapter.program import Program
 
 MODULE = """
 import os
-import signal
 
 from reassure_conformance.adapter.bundled import Bundled
 
@@ -26,11 +25,6 @@ class Dying(Bundled):
 class Gone(Bundled):
     def stop_broker(self, broker):
         os._exit(7)
-
-
-class Killed(Bundled):
-    def stop_broker(self, broker):
-        os.kill(os.getpid(), signal.SIGKILL)
 """
 STORY = [
     "It died in the last of these 5 steps:",
@@ -63,7 +57,6 @@ def call(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     [
         ("Dying", "ADAPTER-DIED the adapter died in broker 2 dies: RuntimeError: out of cheese"),
         ("Gone", "the process ended by itself with exit code 7 in broker 2 dies"),
-        ("Killed", "the process was killed by SIGKILL in broker 2 dies"),
     ],
 )
 def test_death_is_told_with_its_story_and_is_repeated(

@@ -133,8 +133,8 @@ def test_only_what_wants_a_look_is_listed(verdict: str) -> None:
         "election.live": ["unknown", "0"],
     }
     calm = (
-        f"Other clauses: {2 - len(missing)} not exercised, 1 that hold, 1 with a warning, 1 skipped; "
-        "--verbose lists them."
+        f"Other clauses: {2 - len(missing)} not exercised, 1 that hold, 1 with a warning, "
+        "1 skipped; --verbose lists them."
     )
     assert calm in text
     every = render_run(make_report(verdict=verdict), "pretty", verbose=True)
