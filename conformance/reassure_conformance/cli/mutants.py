@@ -7,7 +7,6 @@ import click
 
 from reassure_conformance.cli.options import (
     Progress,
-    check_planted,
     complete,
     emit,
     format_option,
@@ -71,9 +70,9 @@ def mutants(
 
     from reassure_conformance.gate.faultmatrix import matrix_document, render_matrix
     from reassure_conformance.gate.running import make_directory
-    from reassure_conformance.mutants import load_mutants
+    from reassure_conformance.mutants import check_faults, load_mutants
 
-    check_planted(None, names)
+    check_faults(names)
     settings = replace(
         make_settings(options),
         examples=examples,

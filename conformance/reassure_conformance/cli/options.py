@@ -171,18 +171,6 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
     return add
 
 
-def check_planted(connectable: str | None, names: Sequence[str]) -> None:
-    """Raise UnknownFault for a fault that the bundled implementation does not have.
-
-    Another implementation has names of its own.
-    """
-    from reassure_conformance.gate.running import BUNDLED
-    from reassure_conformance.mutants import check_faults
-
-    if connectable in (None, BUNDLED):
-        check_faults(names)
-
-
 def parse_readings(readings: Sequence[str]) -> dict[str, str]:
     """Return the readings that were chosen, by name."""
     chosen = {}
@@ -229,51 +217,40 @@ def choose_seed(seed: int | None) -> int:
 
 
 def make_settings(
-    options: Mapping[str, Any], connectable: str | None = None, *, replicates: bool = False
+    options: Mapping[str, Any], *, drawn: bool = True, replicates: bool = False
 ) -> Any:
     """Return the `Settings` of a run, checked against what is judged and driven.
 
-    `replicates` says whether the verb drives the bundled brokers as well.
+    Nothing is drawn for single test cases; `replicates` says whether the verb drives the bundled
+    brokers as well. Raises UnknownFault for a mutant that the bundled implementation does not have.
     """
     from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
+    from reassure_conformance.mutants import check_faults
     from reassure_spec.rooms import judge_of
 
     readings, profile = parse_readings(options["readings"]), options["profile"]
-    if profile == REPLICATION and connectable in (None, BUNDLED) and replicates:
+    connectable, faults = options.get("connectable") or BUNDLED, options.get("faults", ())
+    if profile == REPLICATION and connectable == BUNDLED and replicates:
         check_rules(profile, readings)
         check_rules(profile, readings, judge_of(profile))
     else:
         _check_driven(profile, readings, connectable)
+    if connectable == BUNDLED:
+        check_faults(faults)
     return Settings(
-        seed=choose_seed(options["seed"]),
+        seed=choose_seed(options["seed"]) if drawn else 0,
+        connectable=connectable,
         profile=profile,
         readings=readings,
-        failures=str(options["failures"] or ""),
+        faults=faults,
+        failures=str(options["failures"] or "") if drawn else "",
         strict=options.get("strict", False),
-        require_all=options["require"] == "all",
+        require_all=drawn and options["require"] == "all",
         hang_s=options["hang_s"],
     )
 
 
-def make_driving(options: Mapping[str, Any]) -> Any:
-    """Return the `Settings` of one story, or of a few: nothing in it is drawn."""
-    from reassure_conformance.gate.running import BUNDLED, Settings
-
-    readings, connectable = parse_readings(options["readings"]), options["connectable"]
-    _check_driven(options["profile"], readings, connectable)
-    check_planted(connectable, options["faults"])
-    return Settings(
-        seed=0,
-        connectable=connectable or BUNDLED,
-        profile=options["profile"],
-        readings=readings,
-        faults=options["faults"],
-        strict=options["strict"],
-        hang_s=options["hang_s"],
-    )
-
-
-def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | None) -> None:
+def _check_driven(profile: str, readings: Mapping[str, str], connectable: str) -> None:
     """Complain of rules that nobody drives or judges by, or the bundled controller does not do."""
     from reassure_conformance.gate.running import BUNDLED
     from reassure_judge.protocols import check_driven
@@ -281,7 +258,7 @@ def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | 
 
     check_rules(profile, readings)
     check_driven(profile)
-    acting = [controller_of(profile)] if connectable in (None, BUNDLED) else []
+    acting = [controller_of(profile)] if connectable == BUNDLED else []
     check_rules(profile, readings, gate_of(profile), *acting)
 
 

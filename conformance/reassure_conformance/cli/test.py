@@ -9,13 +9,11 @@ import click
 from reassure_conformance.cli.options import (
     DECLARED,
     Progress,
-    check_planted,
     complete,
     emit,
     emit_run,
     format_option,
     is_given,
-    make_driving,
     make_settings,
     refuse_given,
     rules_options,
@@ -161,7 +159,7 @@ def _tell(case: str | None, form: str, **options: Any) -> int:
     from reassure_conformance.answers.stories import render_telling, tell_document
     from reassure_conformance.report.display import get_width
 
-    settings = make_driving(options)
+    settings = make_settings(options, drawn=False)
     with TemporaryDirectory(prefix="reassure-test-") as folder:
         document = (
             smoke_document(settings, Path(folder))
@@ -174,8 +172,6 @@ def _tell(case: str | None, form: str, **options: Any) -> int:
 
 
 def _run(
-    connectable: str | None,
-    faults: tuple[str, ...],
     no_stories: bool,
     known: Path | None,
     workers: int,
@@ -192,11 +188,8 @@ def _run(
 
     if known is not None and options["profile"] == conformance.REPLICATION:
         raise click.UsageError("--known is for controllers: leave it out for brokers with logs")
-    check_planted(connectable, faults)
     settings = replace(
-        make_settings(options, connectable, replicates=True),
-        connectable=connectable or conformance.BUNDLED,
-        faults=faults,
+        make_settings(options, replicates=True),
         examples=options["examples"],
         steps_min=options["steps_min"],
         with_stories=not no_stories,

@@ -7,6 +7,7 @@ picture on a small screen, and either a script as large as ten of these pages or
 number. Nothing here grows with the history: the document is bounded, and so is what is shown of it.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,6 @@ from reassure_conformance.report.display import (
     show_time,
     show_zxid,
 )
-from reassure_conformance.report.embedding import embed
 from reassure_conformance.report.present import KINDS
 
 _CLAUSES: Final = 12
@@ -49,6 +49,12 @@ _STEPS: Final = (
     *(n * DAY for n in (1, 2, 7, 14, 28, 91, 182, 364, 728, 3640)),
 )
 """How far ticks may be apart."""
+
+
+def embed(value: Any) -> Markup:
+    """Return data as a script element of a page can hold it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c"))
 
 
 class Line(NamedTuple):

@@ -16,8 +16,7 @@ from reassure_conformance.report.cases import (
     list_records,
 )
 from reassure_conformance.report.display import show_zxid
-from reassure_conformance.report.embedding import embed
-from reassure_conformance.report.fleet import draw_fleet
+from reassure_conformance.report.fleet import draw_fleet, embed
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
