@@ -34,7 +34,7 @@ OPTIONS: Final = {
 """What can be said on the command line, and in the configuration with `reassure_` before it."""
 
 
-class Broken(Exception):
+class NotHeld(Exception):
     """A story or a clause that does not hold; its text is the report."""
 
 
@@ -159,7 +159,7 @@ class _Asked(pytest.Item):
 
     def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
         """Return the report where something is broken, else what pytest says."""
-        if isinstance(excinfo.value, Broken):
+        if isinstance(excinfo.value, NotHeld):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
@@ -174,14 +174,14 @@ class StoryItem(_Asked):
     story: "Story"
 
     def runtest(self) -> None:
-        """Tell the story. Raises Broken; what could not be told at all is skipped."""
+        """Tell the story. Raises NotHeld; what could not be told at all is skipped."""
         from reassure_conformance.adapter import AdapterDied
         from reassure_conformance.adapter.driver import ServerGone
-        from reassure_conformance.answers.stories import Telling, describe_telling, render_telling
+        from reassure_conformance.answers.stories import CaseRun, describe_telling, render_telling
         from reassure_conformance.report.document import HOLDS, VACUOUS
 
         start = time.monotonic()
-        telling, died, trace = Telling(self.suite.harness, self.story), "", ""
+        telling, died, trace = CaseRun(self.suite.harness, self.story), "", ""
         try:
             telling.tell()
         except (AdapterDied, ServerGone) as error:
@@ -192,7 +192,7 @@ class StoryItem(_Asked):
         if told["verdict"] == VACUOUS:
             pytest.skip("; ".join(sorted({each["why"] for each in told["told"] if each["why"]})))
         if told["verdict"] != HOLDS:
-            raise Broken(render_telling(told))
+            raise NotHeld(render_telling(told))
 
 
 class ClauseItem(_Asked):
@@ -201,7 +201,7 @@ class ClauseItem(_Asked):
     clause: str
 
     def runtest(self) -> None:
-        """Look up what the run says of the clause. Raises Broken; what is not asked is skipped."""
+        """Look up what the run says of the clause. Raises NotHeld; what is not asked is skipped."""
         from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, describe_clause
 
         case = self.suite.cases[self.clause]
@@ -210,4 +210,4 @@ class ClauseItem(_Asked):
         if case.outcome in (FAILED, OPEN):
             again = f"seed {self.suite.settings.seed}"
             said = describe_clause(self.clause), case.message, *case.details, again
-            raise Broken("\n".join(said))
+            raise NotHeld("\n".join(said))

@@ -33,7 +33,7 @@ class NothingToCompare(BadUsage):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Disagreement:
     """An instance on which the two go apart."""
 
     instance: Sequence[str]
@@ -56,7 +56,7 @@ class Found:
     """What was looked at, in words."""
     looked: int
     """How many instances that was."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Disagreement] = field(default_factory=list)
     open: str = ""
     """Why not everything was looked at, "" where it was."""
 
@@ -68,7 +68,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DiffOptions:
     """How far to look."""
 
     factor: int
@@ -81,7 +81,7 @@ class Asked:
     """Implementations: which stories are told; none for all."""
 
 
-def diff_document(old: str, new: str, asked: Asked, directory: Path) -> Document:
+def diff_document(old: str, new: str, asked: DiffOptions, directory: Path) -> Document:
     """Compare two things of one kind; `directory` is for servers.
 
     Raises NothingToCompare, and what is wrong with a rule, a reading or a connectable.
@@ -123,12 +123,12 @@ def _recognise(what: str) -> str:
     )
 
 
-def _diff_rules(old: str, new: str, asked: Asked, _: Path) -> Found:
+def _diff_rules(old: str, new: str, asked: DiffOptions, _: Path) -> Found:
     from reassure_proofs.engine.compare import compare_rules, spell
 
     found = compare_rules(old, new, asked.factor)
     differences = [
-        Difference(
+        Disagreement(
             [f"{name} {spell(value)}" for name, value in each.arguments.items()],
             [each.old],
             [each.new],
@@ -140,7 +140,7 @@ def _diff_rules(old: str, new: str, asked: Asked, _: Path) -> Found:
     return Found("rules", bound, found.asked, differences, left)
 
 
-def _diff_models(old: str, new: str, asked: Asked, _: Path) -> Found:
+def _diff_models(old: str, new: str, asked: DiffOptions, _: Path) -> Found:
     from reassure_explorer.engine.compare import compare_models
     from reassure_explorer.scopes.catalogue import get_model
 
@@ -149,7 +149,7 @@ def _diff_models(old: str, new: str, asked: Asked, _: Path) -> Found:
     models = [get_model(scope, *each)[1] for each in rules]
     found = compare_models(models[0], models[1], asked.states)
     differences = [
-        Difference([*each.story, f"then {each.action}"], each.old, each.new)
+        Disagreement([*each.story, f"then {each.action}"], each.old, each.new)
         for each in found.partings
     ]
     left = "" if found.whole else f"stopped after {found.states:,} states"
@@ -177,10 +177,10 @@ def _read_profile(text: str) -> tuple[str, dict[str, str]]:
     return profile, {name: value for name, _, value in pairs}
 
 
-def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
+def _diff_driven(old: str, new: str, asked: DiffOptions, directory: Path) -> Found:
     from reassure_conformance.adapter import AdapterDied
     from reassure_conformance.adapter.driver import ServerGone
-    from reassure_conformance.answers.stories import Passage, Telling, list_possible, open_bench
+    from reassure_conformance.answers.stories import CaseRun, Passage, list_possible, open_bench
     from reassure_conformance.gate.story import Story
 
     sides: list[dict[str, tuple[Story, list[Passage]]]] = []
@@ -192,7 +192,7 @@ def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
             with open_bench(_settle(what), directory / name) as harness:
                 for story in list_possible(harness):
                     if not asked.stories or story.name in asked.stories:
-                        telling = Telling(harness, story)
+                        telling = CaseRun(harness, story)
                         told[story.name] = (story, telling.passages)
                         telling.tell()
         except (AdapterDied, ServerGone) as error:
@@ -215,13 +215,13 @@ def _settle(what: str) -> Any:
     return read_settings(Path(what))
 
 
-def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Difference | None:
+def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Disagreement | None:
     """Return the first step of a story at which two did otherwise, None where there is none."""
     for number, (one, other) in enumerate(zip(old, new, strict=False)):
         left, right = Counter(_list_acts(one)), Counter(_list_acts(other))
         if left != right:
             steps = [f"test case {story.name}", *(each.step for each in old[: number + 1])]
-            return Difference(
+            return Disagreement(
                 steps, sorted((left - right).elements()), sorted((right - left).elements())
             )
     return None

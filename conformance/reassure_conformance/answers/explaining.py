@@ -34,7 +34,7 @@ class UnknownName(BadUsage):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NamedKind:
     """A kind of things that reports name."""
 
     get_names: Callable[[], Iterable[str]]
@@ -361,18 +361,18 @@ def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
     yield f"  {display.say_counts(result['counts'])}"
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, NamedKind]] = MappingProxyType(
     {
-        "clause": Kind(load_clauses, _describe_clause),
-        "finding": Kind(_list_findings, _describe_finding),
-        "theorem": Kind(_list_theorems, _describe_theorem),
-        "reading": Kind(lambda: [each.name for each in READINGS], _describe_reading),
-        "fault": Kind(_list_faults, _describe_fault),
-        "profile": Kind(lambda: PROTOCOLS, _describe_profile),
-        "scope": Kind(_list_scopes, _describe_scope),
-        "story": Kind(_list_stories, _describe_story),
-        "scenario": Kind(_list_scenarios, _describe_scenario),
-        "capability": Kind(_list_capabilities, _describe_capability),
+        "clause": NamedKind(load_clauses, _describe_clause),
+        "finding": NamedKind(_list_findings, _describe_finding),
+        "theorem": NamedKind(_list_theorems, _describe_theorem),
+        "reading": NamedKind(lambda: [each.name for each in READINGS], _describe_reading),
+        "fault": NamedKind(_list_faults, _describe_fault),
+        "profile": NamedKind(lambda: PROTOCOLS, _describe_profile),
+        "scope": NamedKind(_list_scopes, _describe_scope),
+        "story": NamedKind(_list_stories, _describe_story),
+        "scenario": NamedKind(_list_scenarios, _describe_scenario),
+        "capability": NamedKind(_list_capabilities, _describe_capability),
     }
 )
 """By kind, what has a name; the directory of a run is explained as well."""

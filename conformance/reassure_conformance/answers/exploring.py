@@ -54,7 +54,7 @@ def format_counts(scope: str, profile: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Explored:
     """What is explored: a standard scope under its rules, or a model from elsewhere."""
 
     model: Model
@@ -86,14 +86,14 @@ def choose_profile(scope: str) -> str:
     return get_scope(scope).profile
 
 
-def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subject:
+def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Explored:
     """Return a standard scope under a profile.
 
     Raises UnknownScope, UnknownReading, RefusedReading.
     """
     found, model = get_model(scope, profile, readings)
     rules = found.as_dict()
-    return Subject(model, Source(partial(make_model, scope, profile, rules)), profile, rules)
+    return Explored(model, Source(partial(make_model, scope, profile, rules)), profile, rules)
 
 
 class BadRequest(BadUsage):
@@ -118,7 +118,7 @@ OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
 """Options that say something of a standard scope only."""
 
 
-def choose_model(reference: str, given: Iterable[str]) -> Subject:
+def choose_model(reference: str, given: Iterable[str]) -> Explored:
     """Return a model from elsewhere; `given` are the options that somebody chose.
 
     Raises BadRequest, BadReference, NoModel, BadModel.
@@ -133,12 +133,12 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
         )
     # Processes elsewhere have a current directory of their own.
     source = Source(partial(load_model, reference, Path.cwd()), reference)
-    return Subject(load_model(reference), source, reference=reference)
+    return Explored(load_model(reference), source, reference=reference)
 
 
 def check_options(
     options: Mapping[str, Any],
-    subject: Subject,
+    subject: Explored,
     places: Iterable[Path | None],
     *,
     controller: bool = False,
@@ -166,7 +166,7 @@ def check_options(
         )
 
 
-def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress) -> Exploration:
+def run_explore(options: Mapping[str, Any], subject: Explored, progress: Progress) -> Exploration:
     """Explore as the options of the command line say."""
 
     def tell(at: Any) -> None:
@@ -196,7 +196,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
         return found if subject.reference else pin(found)
 
 
-def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[Document, str]:
+def run_walks(options: Mapping[str, Any], subject: Explored, seed: int) -> tuple[Document, str]:
     """Take random walks; answer the document and the result in words."""
     from reassure_explorer.engine.simulate import simulate
 
@@ -231,7 +231,7 @@ def run_walks(options: Mapping[str, Any], subject: Subject, seed: int) -> tuple[
     return document, "\n".join([result.render(), *stories])
 
 
-def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Exploration) -> None:
+def write_pictures(options: Mapping[str, Any], subject: Explored, exploration: Exploration) -> None:
     """Write the page to step through, and the picture of the state graph, where asked for.
 
     Raises ModelError for a graph that is too large to draw.
@@ -249,7 +249,7 @@ def write_pictures(options: Mapping[str, Any], subject: Subject, exploration: Ex
         write_text(options["graph"], draw_graph(model, fields))
 
 
-def run_sweep(subject: Subject) -> Listed:
+def run_sweep(subject: Explored) -> Listed:
     """Settle every reading otherwise, one at a time; answer what that changes."""
     from reassure_explorer.scopes.sweep import sweep
 

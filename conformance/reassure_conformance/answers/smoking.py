@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.stories import Telling, list_possible, open_bench
+from reassure_conformance.answers.stories import CaseRun, list_possible, open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings
@@ -191,7 +191,7 @@ def find_lacking(harness: Harness) -> str:
 
 
 def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
-    telling = Telling(harness, story)
+    telling = CaseRun(harness, story)
     example = telling.tell()
     smoke.steps += example.effective_steps()
     smoke.exercised |= telling.exercised()

@@ -62,7 +62,7 @@ class Passage:
 
 
 @dataclass(slots=True)
-class Telling:
+class CaseRun:
     """A story that is told, step by step, to an implementation."""
 
     harness: Harness
@@ -186,7 +186,7 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
     telling, died, trace = None, "", ""
     try:
         with open_bench(settings, directory) as harness:
-            telling = Telling(harness, story)
+            telling = CaseRun(harness, story)
             telling.tell()
     except (AdapterDied, ServerGone) as error:
         died, trace = str(error), getattr(error, "trace", "")
@@ -196,7 +196,7 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
 def describe_telling(
     settings: Settings,
     story: Story,
-    telling: Telling | None,
+    telling: CaseRun | None,
     seconds: float,
     died: str = "",
     trace: str = "",

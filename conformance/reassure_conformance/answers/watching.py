@@ -45,7 +45,7 @@ STREAM: Final = "spark"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WatchRequest:
     """What is to be watched, and how."""
 
     paths: tuple[Path, ...]
@@ -72,7 +72,7 @@ class Outlet:
     show: Callable[[Status], None] | None = None
 
 
-def watch_document(asked: Asked, outlet: Outlet) -> Document:
+def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
     """Watch until it is to end, and return the document of what it came to.
 
     Raises BadUsage for files that are judged by an audit only, NoRules, CheckpointRefused, and what
@@ -123,7 +123,7 @@ def _refuse_observations(places: Sequence[Path]) -> None:
 
 
 def _choose_rules(
-    asked: Asked, places: Sequence[Path], checkpoint: Checkpoint, outlet: Outlet
+    asked: WatchRequest, places: Sequence[Path], checkpoint: Checkpoint, outlet: Outlet
 ) -> tuple[str, Readings, Recognised | None]:
     """Return profile and readings: those named, those gone on with, or those that the logs tell."""
     profile, readings, found = asked.profile, asked.readings, None
@@ -169,7 +169,7 @@ class _Plain:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: WatchRequest,
         places: Sequence[Path],
         rules: Rules[Any, Any],
         before: Before,
@@ -213,7 +213,7 @@ class _Streamed:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: WatchRequest,
         places: Sequence[Path],
         rules: Rules[Any, Any],
         before: Before,
@@ -272,7 +272,7 @@ class _Streamed:
 
 
 def _make_body(
-    asked: Asked, profile: str, engine: _Plain | _Streamed, found: Recognised | None
+    asked: WatchRequest, profile: str, engine: _Plain | _Streamed, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
     report = report_watch(profile, engine.report(), strict=asked.options.strict)

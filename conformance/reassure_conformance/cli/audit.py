@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     check_rules,
     emit,
     facts_option,
@@ -208,7 +208,7 @@ def audit(
     for name in _FOLLOWING:
         del options[name]
     options["budget"] = options["budget"] or NO_BUDGET
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = audit_document(
             paths,
             profile,

@@ -67,7 +67,7 @@ def diff(
         refuse_given(("factor", "scope", "states"), "has no meaning for two results: leave it out")
         compared = differing.compare_document(Path(old), Path(new))
         return emit(compared, form, lambda: differing.render_comparison(compared, form))
-    asked = differing.Asked(factor, scope, states, stories)
+    asked = differing.DiffOptions(factor, scope, states, stories)
     with TemporaryDirectory(prefix="reassure-diff-") as folder:
         document = differing.diff_document(old, new, asked, Path(folder))
     return emit(document, form, lambda: differing.render_diff(document, form))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     check_rules,
     choose_seed,
     complete,
@@ -19,7 +19,7 @@ from reassure_conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from reassure_conformance.answers.exploring import Subject
+    from reassure_conformance.answers.exploring import Explored
 
 
 @click.command()
@@ -117,7 +117,7 @@ def explore(
     if options["walks"] is not None:
         document, words = exploring.run_walks(options, subject, choose_seed(options["seed"]))
         return emit(document, form, lambda: words)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         exploration = exploring.run_explore(options, subject, progress)
     exploring.write_pictures(options, subject, exploration)
     if out is not None:
@@ -126,14 +126,14 @@ def explore(
         click.echo(f"wrote {place}", err=True)
     if not controller:
         return emit(exploring.make_document(exploration), form, exploration.render)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         outcomes = exploring.run_on_controller(exploring.make_scenarios(exploration), progress)
     document = exploring.make_document(exploration, outcomes)
     words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
     return emit(document, form, lambda: words)
 
 
-def _choose_subject(options: dict[str, Any]) -> "Subject":
+def _choose_subject(options: dict[str, Any]) -> "Explored":
     """Return the scope, or the model from elsewhere, that the options name."""
     from reassure_conformance.answers import exploring
 

@@ -29,14 +29,14 @@ def follow(
     `chosen` are the readings, `options` those of the verb.
     """
     from reassure_conformance.answers.auditing import render_audit
-    from reassure_conformance.answers.watching import Asked, watch_document
+    from reassure_conformance.answers.watching import WatchRequest, watch_document
     from reassure_pipeline.watch_loop import Ending
     from reassure_pipeline.watched import Options
 
     for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s
     judging = (options[name] for name in ("strict", "min_insync_replicas", "grace_ms", "facts"))
-    asked = Asked(
+    asked = WatchRequest(
         paths,
         Ending(Event(), until, options["until_caught_up"]),
         options["profile"],

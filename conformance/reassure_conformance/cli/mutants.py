@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     complete,
     emit,
     format_option,
@@ -81,7 +81,7 @@ def mutants(
         seconds_max=60.0,
     )
     directory = make_directory(out, settings.seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = matrix_document(
             names or tuple(load_mutants()),
             settings,

@@ -304,7 +304,7 @@ def get_say() -> Callable[[str], None]:
     return found
 
 
-class Progress:
+class ProgressLine:
     """A line on a terminal that says what is going on while it is entered; nothing elsewhere."""
 
     def __init__(self) -> None:

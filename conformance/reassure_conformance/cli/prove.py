@@ -2,7 +2,7 @@
 
 import click
 
-from reassure_conformance.cli.options import Progress, complete, emit, format_option
+from reassure_conformance.cli.options import ProgressLine, complete, emit, format_option
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 
@@ -87,7 +87,7 @@ def prove(
         raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
     if assume and code is None:
         raise click.UsageError("--assume is for a rule of your own: add --code")
-    with Progress() as progress:
+    with ProgressLine() as progress:
         if listed:
             document, text = proving.list_document()
         elif explained:

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     complete,
     emit,
     format_option,
@@ -72,6 +72,6 @@ def scenarios(
 
     if faults and not live:
         raise click.UsageError("--fault is planted in the controller: give --live as well")
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = scenarios_document(names, progress, live=live, faults=faults)
     return emit(document, form, lambda: render_scenarios(document, form))

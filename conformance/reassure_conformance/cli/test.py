@@ -8,7 +8,7 @@ import click
 
 from reassure_conformance.cli.options import (
     DECLARED,
-    Progress,
+    ProgressLine,
     complete,
     emit,
     emit_run,
@@ -205,7 +205,7 @@ def _run(
     if workers > 1 and settings.known:
         raise click.UsageError("--known is for one process: leave out --workers")
     directory = conformance.make_directory(out, settings.seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         if workers > 1:
             from reassure_conformance.answers.workers import run_together
 

@@ -1,8 +1,8 @@
 """What a result says, once for all reports: the qualified verdict, and what it rests on.
 
-`read_report` makes a `Report` of a result document. The terminal, the page, Markdown, JUnit and
-SARIF render a `Report`: they differ in form and detail, and none says of the verdict more or less
-than the others.
+`read_report` makes a `ResultReport` of a result document. The terminal, the page, Markdown, JUnit
+and SARIF render one: they differ in form and detail, and none says of the verdict more or less than
+the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ class Warned:
 
 
 @dataclass(frozen=True)
-class Report:
+class ResultReport:
     """What a result says."""
 
     result: Result = field(repr=False)
@@ -80,9 +80,9 @@ class Report:
         return tuple(case for case in self.cases if case.outcome == FAILED or case.is_death)
 
 
-def read_report(result: Result) -> Report:
+def read_report(result: Result) -> ResultReport:
     """Return what a result says."""
-    return Report(
+    return ResultReport(
         result,
         result["verdict"],
         _describe_scope(result),

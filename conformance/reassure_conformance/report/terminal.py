@@ -20,7 +20,7 @@ from reassure_conformance.report.display import (
     show_text,
     show_zxid,
 )
-from reassure_conformance.report.qualified import Report, Warned, read_report
+from reassure_conformance.report.qualified import ResultReport, Warned, read_report
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
 """The counts that are said where nobody asks for all."""
@@ -110,7 +110,7 @@ def _render_clock(clock: Mapping[str, float], steps: int) -> str:
     return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
-def _describe_death(report: Report) -> Iterator[str]:
+def _describe_death(report: ResultReport) -> Iterator[str]:
     """Yield what is known of an implementation or a server that could not go on."""
     if not report.result["died"]:
         return
@@ -123,7 +123,7 @@ def _describe_death(report: Report) -> Iterator[str]:
     yield ""
 
 
-def describe_violation(report: Report, width: int | None = None) -> Iterator[str]:
+def describe_violation(report: ResultReport, width: int | None = None) -> Iterator[str]:
     """Yield the lines that show the first violation of a run's report; `width` is a terminal's."""
     result = report.result
     violations = result["violations"]
