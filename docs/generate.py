@@ -21,7 +21,7 @@ from typing import Final, TypeVar
 from pieces import make_anchor, make_page, make_table
 from reference import REFERENCE
 
-from reassure_conformance.answers.places import (
+from reassure_conformance.answers.clause_matrix import (
     collect_sources,
     describe_finding,
     find_shown,

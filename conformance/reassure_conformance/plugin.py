@@ -128,7 +128,7 @@ class Suite(pytest.Collector):
     @cached_property
     def harness(self) -> "Harness":
         """The implementation on a server on which stories are told. Raises BadConnectable."""
-        from reassure_conformance.answers.stories import open_bench
+        from reassure_conformance.answers.case_run import open_bench
 
         return self._stack.enter_context(open_bench(self.settings, self._directory / "told"))
 
@@ -177,7 +177,7 @@ class StoryItem(_Asked):
         """Tell the story. Raises NotHeld; what could not be told at all is skipped."""
         from reassure_conformance.adapter import AdapterDied
         from reassure_conformance.adapter.driver import ServerGone
-        from reassure_conformance.answers.stories import CaseRun, describe_telling, render_telling
+        from reassure_conformance.answers.case_run import CaseRun, describe_telling, render_telling
         from reassure_conformance.report.document import HOLDS, VACUOUS
 
         start = time.monotonic()

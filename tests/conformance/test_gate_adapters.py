@@ -24,7 +24,7 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
-from reassure_conformance.answers.stories import find_story
+from reassure_conformance.answers.case_run import find_story
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run

@@ -16,8 +16,8 @@ from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Descripti
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import walk
 from reassure_conformance.adapter.remote import Place, Remote
+from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
-from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import shipped_stories

@@ -304,7 +304,7 @@ def test_our_own_mistakes_are_neither_pass_nor_violation(
     def fail(*_: object) -> None:
         raise mistake("oops")
 
-    monkeypatch.setattr("reassure_conformance.answers.places.make_matrix", fail)
+    monkeypatch.setattr("reassure_conformance.answers.clause_matrix.make_matrix", fail)
     code, _, err = _call(capsys, "spec", "matrix")
     assert code == 70
     assert "report it" in err

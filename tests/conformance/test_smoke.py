@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from reassure_conformance.answers.case_run import find_story, render_telling, tell_document
 from reassure_conformance.answers.smoking import render_smoke, smoke_document
-from reassure_conformance.answers.stories import find_story, render_telling, tell_document
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.running import BUNDLED, Settings
 from reassure_conformance.report.document import Document

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.answers import places as where
-from reassure_conformance.answers.mentions import find_tests_of
+from reassure_conformance.answers import clause_matrix as where
+from reassure_conformance.answers.clause_mentions import find_tests_of
 from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.matrix import Places, Row, find_unchecked, find_unknown, make_matrix
 

@@ -180,7 +180,7 @@ def _read_profile(text: str) -> tuple[str, dict[str, str]]:
 def _diff_driven(old: str, new: str, asked: DiffOptions, directory: Path) -> Found:
     from reassure_conformance.adapter import AdapterDied
     from reassure_conformance.adapter.driver import ServerGone
-    from reassure_conformance.answers.stories import CaseRun, Passage, list_possible, open_bench
+    from reassure_conformance.answers.case_run import CaseRun, Passage, list_possible, open_bench
     from reassure_conformance.gate.story import Story
 
     sides: list[dict[str, tuple[Story, list[Passage]]]] = []

@@ -103,7 +103,7 @@ def _tell_paragraph(text: str) -> Iterator[str]:
 
 
 def _describe_clause(name: str) -> Iterator[str]:
-    from reassure_conformance.answers.places import find_places
+    from reassure_conformance.answers.clause_matrix import find_places
 
     clause = load_clauses()[name]
     yield f"  {clause.sentence}"
@@ -128,7 +128,7 @@ def _list_findings() -> Iterable[str]:
 
 
 def _describe_finding(name: str) -> Iterator[str]:
-    from reassure_conformance.answers.places import describe_finding, find_shown
+    from reassure_conformance.answers.clause_matrix import describe_finding, find_shown
     from reassure_spec.findings import FINDINGS
 
     (finding,) = (each for each in FINDINGS if each.id == name)

@@ -13,7 +13,7 @@ from typing import Final
 
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.stories import open_bench
+from reassure_conformance.answers.case_run import open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.harness import Example

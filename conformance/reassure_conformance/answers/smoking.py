@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.stories import CaseRun, list_possible, open_bench
+from reassure_conformance.answers.case_run import CaseRun, list_possible, open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings

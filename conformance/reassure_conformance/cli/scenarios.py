@@ -51,7 +51,7 @@ def scenarios(
     )
 
     if export:
-        from reassure_conformance.answers.looking_up import render_vectors, vectors_document
+        from reassure_conformance.answers.spec_tables import render_vectors, vectors_document
 
         refuse_given(
             ("checked", "live", "faults"), "cannot be used with --export: leave out one of the two"

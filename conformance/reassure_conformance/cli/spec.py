@@ -82,7 +82,7 @@ def spec_findings(form: str) -> int:
 @format_option
 def spec_matrix(form: str) -> int:
     """Show which code, proofs, scenarios and mutants belong to each clause."""
-    from reassure_conformance.answers.places import COLUMNS, MANY, make_matrix
+    from reassure_conformance.answers.clause_matrix import COLUMNS, MANY, make_matrix
 
     rows = make_matrix(None if form == "json" else MANY)
     return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
@@ -97,7 +97,7 @@ def spec_matrix(form: str) -> int:
 @format_option
 def spec_coverage(seeds: Path | None, form: str) -> int:
     """Show which clauses cover each sentence of the documents."""
-    from reassure_conformance.answers.looking_up import coverage_document, render_coverage
+    from reassure_conformance.answers.spec_tables import coverage_document, render_coverage
 
     document = coverage_document(seeds)
     return emit(document, form, lambda: render_coverage(document, form))
@@ -109,7 +109,7 @@ def spec_coverage(seeds: Path | None, form: str) -> int:
 @format_option
 def spec_diff(first: str, second: str, form: str) -> int:
     """Show in which readings and clauses two profiles differ."""
-    from reassure_conformance.answers.looking_up import diff_document, render_diff
+    from reassure_conformance.answers.spec_tables import diff_document, render_diff
 
     document = diff_document(first, second)
     return emit(document, form, lambda: render_diff(document, form))

@@ -155,8 +155,8 @@ def test(
 
 def _tell(case: str | None, form: str, **options: Any) -> int:
     """Tell one story, or without one what shows whether an implementation is ready."""
+    from reassure_conformance.answers.case_run import render_telling, tell_document
     from reassure_conformance.answers.smoking import render_smoke, smoke_document
-    from reassure_conformance.answers.stories import render_telling, tell_document
     from reassure_conformance.report.display import get_width
 
     settings = make_settings(options, drawn=False)

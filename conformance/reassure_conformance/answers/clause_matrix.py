@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.answers.mentions import find_mentions, find_tests_of
+from reassure_conformance.answers.clause_mentions import find_mentions, find_tests_of
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
