@@ -6,7 +6,13 @@ from typing import Any, Final
 
 import click
 
-from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option, is_given
+from reassure_conformance.cli.options import (
+    ProgressLine,
+    choose_seed,
+    emit,
+    format_option,
+    is_given,
+)
 from reassure_lab.admin import PLACES, REQUESTS
 
 ACTIONS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -87,7 +93,7 @@ def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
         case "execute":
             answer = call.execute(file, options["throttle"], additional=options["additional"])
         case "verify":
-            with Progress() as progress:
+            with ProgressLine() as progress:
                 answer = call.verify(
                     file,
                     progress,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option
+from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, format_option
 
 
 @click.command()
@@ -45,7 +45,7 @@ def soak(
     from reassure_lab.answers.soaking import run_soak
 
     chosen = choose_seed(seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document, text = run_soak(
             chosen,
             seconds,
