@@ -13,6 +13,7 @@ from reassure_conformance.cli.options import (
     check_rules,
     emit,
     facts_option,
+    folder_option,
     format_option,
     is_given,
     judging_options,
@@ -108,11 +109,9 @@ def _check_there(
     help="Keep judging while a server writes them, and report each violation once; with --format "
     "json one line for each, and the document as the last line.",
 )
-@click.option(
+@folder_option(
     "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="With --follow: keep alerts here, each once, and the state from which to resume.",
+    "With --follow: keep alerts here, each once, and the state from which to resume.",
 )
 @click.option(
     "--for",
@@ -127,11 +126,8 @@ def _check_there(
     help="With --follow: stop once everything written so far is judged.",
 )
 @spark_option("Judge on Spark.")
-@click.option(
-    "--parquet",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="With --spark: write the results of the stages here, as tables for queries.",
+@folder_option(
+    "--parquet", "With --spark: write the results of the stages here, as tables for queries."
 )
 @click.option(
     "--jobs",
@@ -161,12 +157,7 @@ def _check_there(
     help="Stop, with a verdict on what was read, after this time (90s, 15min, 2h) or this many "
     "transactions (500k, 10M).",
 )
-@click.option(
-    "--resume",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Keep checkpoints in DIR, and resume from those that are there.",
-)
+@folder_option("--resume", "Keep checkpoints in DIR, and resume from those that are there.")
 @click.option(
     "--at-rest",
     is_flag=True,

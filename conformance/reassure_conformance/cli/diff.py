@@ -4,7 +4,13 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import complete, emit, format_option, refuse_given
+from reassure_conformance.cli.options import (
+    complete,
+    count_option,
+    emit,
+    format_option,
+    refuse_given,
+)
 
 
 @click.command()
@@ -23,13 +29,7 @@ from reassure_conformance.cli.options import complete, emit, format_option, refu
     help="For profiles: the scope whose states are compared; see `reassure explore --list`.",
     shell_complete=complete("scope"),
 )
-@click.option(
-    "--states",
-    type=click.IntRange(min=1),
-    default=5_000,
-    show_default=True,
-    help="For profiles: compare at most this many states.",
-)
+@count_option("--states", "For profiles: compare at most this many states.", 5_000)
 @click.option(
     "--story",
     "stories",

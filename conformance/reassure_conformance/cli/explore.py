@@ -10,12 +10,14 @@ from reassure_conformance.cli.options import (
     check_rules,
     choose_seed,
     complete,
+    count_option,
     emit,
     emit_table,
     format_option,
     is_given,
     parse_readings,
     rules_options,
+    seconds_option,
 )
 
 if TYPE_CHECKING:
@@ -55,27 +57,17 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Treat states as equal if only names of brokers or partitions differ.",
 )
-@click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many threads explore.",
-)
-@click.option("--states", type=click.IntRange(1), help="Stop after this many states.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after this time.")
-@click.option(
-    "--memory-mib", type=click.IntRange(1), help="Stop when states take this much memory."
-)
+@count_option("--threads", "How many threads explore.", 1)
+@count_option("--states", "Stop after this many states.")
+@seconds_option("--seconds", words="Stop after this time.")
+@count_option("--memory-mib", "Stop when states take this much memory.")
 @click.option(
     "--directory", type=click.Path(path_type=Path), help="Keep states here, and resume from them."
 )
 @click.option(
     "--learn-anew", is_flag=True, help="Do not use what earlier runs kept about this model."
 )
-@click.option(
-    "--walks", type=click.IntRange(1), help="Take this many random walks instead of exploring."
-)
+@count_option("--walks", "Take this many random walks instead of exploring.")
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of the walks.")
 @click.option("--page", type=click.Path(path_type=Path), help="Write a page to step through.")
 @click.option(

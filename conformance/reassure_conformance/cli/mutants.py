@@ -8,6 +8,7 @@ import click
 from reassure_conformance.cli.options import (
     ProgressLine,
     complete,
+    count_option,
     emit,
     format_option,
     make_settings,
@@ -20,32 +21,16 @@ from reassure_spec.profiles import DEFAULT_PROFILE
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[MUTANT]...", shell_complete=complete("fault"))
-@click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="Generate at most this many examples for each mutant.",
-)
+@count_option("--examples", "Generate at most this many examples for each mutant.", 200, least=0)
 @click.option(
     "--no-stories",
     is_flag=True,
     help="Leave out the test cases that come with reassure: only generate.",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="Try each mutant with this many seeds; it must be killed with every one.",
+@count_option(
+    "--seeds", "Try each mutant with this many seeds; it must be killed with every one.", 1
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many mutants to try at a time, each in its own process.",
-)
+@count_option("--workers", "How many mutants to try at a time, each in its own process.", 1)
 @rules_options(f"{DEFAULT_PROFILE}, or that of the mutant")
 @run_options()
 @verbose_option

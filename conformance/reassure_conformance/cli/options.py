@@ -30,6 +30,36 @@ def complete(*kinds: str) -> Callable[..., Any]:
     return find
 
 
+def count_option(
+    name: str, words: str, default: int | None = None, *, least: int = 1, most: int | None = None
+) -> Callable[[Command], Command]:
+    """Return what adds a number, of which the default is shown where there is one."""
+    kind = click.IntRange(least, most)
+    return click.option(
+        name, type=kind, default=default, show_default=default is not None, help=words
+    )
+
+
+def seconds_option(
+    *names: str, words: str, default: float | None = None, show: bool | str = True
+) -> Callable[[Command], Command]:
+    """Return what adds a time of more than nothing, of which the default is shown if so said."""
+    return click.option(
+        *names,
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=default is not None and show,
+        metavar="SECONDS",
+        help=words,
+    )
+
+
+def folder_option(name: str, words: str, *, exists: bool = False) -> Callable[[Command], Command]:
+    """Return what adds a folder."""
+    kind = click.Path(exists=exists, file_okay=False, path_type=Path)
+    return click.option(name, type=kind, metavar="DIR", help=words)
+
+
 def format_option(command: Command) -> Command:
     """Add how the result is printed."""
     return click.option(
@@ -139,10 +169,8 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
     options = (
         click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
         click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
-        click.option(
-            "--failures",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Folder of saved failures: run first, and new ones are added.",
+        folder_option(
+            "--failures", "Saved failures: run first, and new ones are added.", exists=True
         ),
         click.option(
             "--require",
@@ -152,14 +180,12 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
             help="Which clauses must be exercised: all, or those that the declared capabilities "
             "allow.",
         ),
-        click.option(
+        seconds_option(
             "--hang-after",
             "hang_s",
-            type=click.FloatRange(0, min_open=True),
+            words="How long one step may take before the implementation counts as dead.",
             default=120.0,
-            show_default=patience,
-            metavar="SECONDS",
-            help="How long one step may take before the implementation counts as dead.",
+            show=patience,
         ),
     )
 

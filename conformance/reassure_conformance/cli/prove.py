@@ -2,28 +2,23 @@
 
 import click
 
-from reassure_conformance.cli.options import ProgressLine, complete, emit, format_option
+from reassure_conformance.cli.options import (
+    ProgressLine,
+    complete,
+    count_option,
+    emit,
+    format_option,
+    seconds_option,
+)
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[THEOREM]...", shell_complete=complete("theorem"))
-@click.option(
-    "--replication-factor",
-    type=click.IntRange(1, 7),
-    default=4,
-    show_default=True,
-    help="The longest list of replicas to try; with --code at most 3.",
+@count_option(
+    "--replication-factor", "The longest list of replicas to try; with --code at most 3.", 4, most=7
 )
-@click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Processor time for one theorem.",
-)
+@seconds_option("--timeout", "timeout_s", words="Processor time for one theorem.", default=60.0)
 @click.option(
     "--thorough",
     is_flag=True,

@@ -8,6 +8,7 @@ from reassure_conformance.cli.options import (
     ProgressLine,
     complete,
     emit,
+    folder_option,
     format_option,
     refuse_given,
 )
@@ -23,12 +24,7 @@ from reassure_conformance.cli.options import (
 @click.option(
     "--export", is_flag=True, help="Write all scenarios as JSON lines, for use from any language."
 )
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="With --export: write scenarios.jsonl and manifest.json here.",
-)
+@folder_option("--out", "With --export: write scenarios.jsonl and manifest.json here.")
 @format_option
 def scenarios(
     names: tuple[str, ...],

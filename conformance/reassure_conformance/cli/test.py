@@ -10,6 +10,7 @@ from reassure_conformance.cli.options import (
     DECLARED,
     ProgressLine,
     complete,
+    count_option,
     emit,
     emit_run,
     format_option,
@@ -18,6 +19,7 @@ from reassure_conformance.cli.options import (
     refuse_given,
     rules_options,
     run_options,
+    seconds_option,
     strict_option,
     verbose_option,
 )
@@ -65,13 +67,7 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
     help="Apply a mutant to the bundled controller; see `reassure mutants`.",
     shell_complete=complete("fault"),
 )
-@click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    default=300,
-    show_default=True,
-    help="How many examples to generate, after the test cases.",
-)
+@count_option("--examples", "How many examples to generate, after the test cases.", 300, least=0)
 @click.option(
     "--steps",
     "steps_min",
@@ -85,20 +81,11 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
     help="Generate examples until every clause is exercised that can be, or until something "
     "fails, whatever --examples says; --seconds is the limit.",
 )
-@click.option(
-    "--seconds",
-    "seconds_max",
-    type=click.FloatRange(0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="Generate examples for at most this time.",
+@seconds_option(
+    "--seconds", "seconds_max", words="Generate examples for at most this time.", default=600.0
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many processes share the run, each with its own ZooKeeper and seed.",
+@count_option(
+    "--workers", "How many processes share the run, each with its own ZooKeeper and seed.", 1
 )
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option(
