@@ -34,10 +34,6 @@ OPTIONS: Final = {
 """What can be said on the command line, and in the configuration with `reassure_` before it."""
 
 
-class NotHeld(Exception):
-    """A story or a clause that does not hold; its text is the report."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("reassure", "conformance of partition reassignment")
@@ -157,12 +153,6 @@ class _Asked(pytest.Item):
         super().__init__(name, parent, **more)
         self.suite = parent
 
-    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """Return the report where something is broken, else what pytest says."""
-        if isinstance(excinfo.value, NotHeld):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
-
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return where this stands, for people."""
         return Path("reassure"), None, self.name
@@ -174,7 +164,7 @@ class StoryItem(_Asked):
     story: "Story"
 
     def runtest(self) -> None:
-        """Tell the story. Raises NotHeld; what could not be told at all is skipped."""
+        """Tell the story; what could not be told at all is skipped."""
         from reassure_conformance.adapter import AdapterDied
         from reassure_conformance.adapter.driver import ServerGone
         from reassure_conformance.answers.case_run import CaseRun, describe_telling, render_telling
@@ -192,7 +182,7 @@ class StoryItem(_Asked):
         if told["verdict"] == VACUOUS:
             pytest.skip("; ".join(sorted({each["why"] for each in told["told"] if each["why"]})))
         if told["verdict"] != HOLDS:
-            raise NotHeld(render_telling(told))
+            pytest.fail(render_telling(told), pytrace=False)
 
 
 class ClauseItem(_Asked):
@@ -201,7 +191,7 @@ class ClauseItem(_Asked):
     clause: str
 
     def runtest(self) -> None:
-        """Look up what the run says of the clause. Raises NotHeld; what is not asked is skipped."""
+        """Look up what the run says of the clause; what is not asked is skipped."""
         from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, describe_clause
 
         case = self.suite.cases[self.clause]
@@ -210,4 +200,4 @@ class ClauseItem(_Asked):
         if case.outcome in (FAILED, OPEN):
             again = f"seed {self.suite.settings.seed}"
             said = describe_clause(self.clause), case.message, *case.details, again
-            raise NotHeld("\n".join(said))
+            pytest.fail("\n".join(said), pytrace=False)

@@ -150,9 +150,13 @@ def test_damage_is_told_with_file_and_offset(
     [
         (ModuleNotFoundError("No module named 'z3'", name="z3"), 69, "reassure[prove]"),
         (ModuleNotFoundError("No module named 'reassure_x'", name="reassure_x"), 70, ""),
-        (OSError(errno.ENOSPC, "No space left on device", "/run/report.json"), 69, "make room"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/run/report.json"),
+            69,
+            "free some space",
+        ),
         (OSError(errno.EROFS, "Read-only file system", "/run"), 78, "use another directory"),
-        (PermissionError(errno.EACCES, "Permission denied", "/run"), 78, "allow it"),
+        (PermissionError(errno.EACCES, "Permission denied", "/run"), 78, "change the permissions"),
         (FileNotFoundError(errno.ENOENT, "No such file", "/run/log.1"), 65, "/run/log.1"),
         (IsADirectoryError(errno.EISDIR, "Is a directory", "/run"), 65, "/run"),
         (OSError(errno.EMFILE, "Too many open files"), 69, "Too many open files"),
@@ -244,7 +248,7 @@ def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 69
     assert str(tmp_path / "out") in error["message"]
-    assert "make room" in error["message"]
+    assert "free some space" in error["message"]
 
 
 def test_standard_output_that_is_full_is_told(tmp_path: Path) -> None:

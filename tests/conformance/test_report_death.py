@@ -79,7 +79,7 @@ def test_death_is_told_with_its_story_and_is_repeated(
         at = lines.index("Its last output:")
         assert lines[at + 1 : at + 5] == [
             "  Traceback of the implementation:",
-            f'    File "{tmp_path / "dying.py"}", line 10, in stop_broker',
+            f'    File "{tmp_path / "dying.py"}", line 9, in stop_broker',
             '      raise RuntimeError("out of cheese")',
             "  RuntimeError: out of cheese",
         ]

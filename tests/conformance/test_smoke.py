@@ -272,7 +272,7 @@ def test_smoke_says_the_verdict_first() -> None:
 
 def test_story_that_there_is_not_gets_the_nearest() -> None:
     """A name that no story has is bad data, and those that are like it are named."""
-    with pytest.raises(ScenarioError, match=r"no story 'a-mov'.*a-move"):
+    with pytest.raises(ScenarioError, match=r"no test case or file 'a-mov'.*a-move"):
         find_story("a-mov", "kip-236")
     assert find_story("a-move.txt", "kip-236").name == "a-move"
 

@@ -149,7 +149,7 @@ def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
         ({"model": (), "test": ()}, "none"),
         (
             {"model": ("a.f", "a.g"), "judge": (), "fault": ("x",)},
-            "model `a.f`, `a.g`; planted faults `x`",
+            "model `a.f`, `a.g`; mutants `x`",
         ),
         ({"scenario": ("d/a", "d/b", "d/c", "d/e")}, "scenarios 4, among them `d/a`"),
     ],

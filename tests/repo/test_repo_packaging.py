@@ -266,6 +266,7 @@ def test_missing_extra_is_named_in_one_line(bare: Path, verb: tuple[str, ...], e
     assert said[0].endswith(f"is not installed: pip install 'reassure[{extra}]'")
 
 
+@pytest.mark.slow
 def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
     """The extra `gate` drives the controller once ZooKeeper's jars are installed beside it.
 

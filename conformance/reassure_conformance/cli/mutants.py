@@ -46,10 +46,10 @@ def mutants(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Apply each mutant to the bundled controller or brokers, and show what kills it.
+    """Apply each mutant, and show what kills it.
 
-    A mutant is a known mistake. The mutants that you name are listed; without names, only those
-    whose result is not as expected.
+    A mutant is a known mistake in the bundled controller or brokers. The mutants that you name are
+    listed; without names, only those whose result is not as expected.
     """
     from dataclasses import replace
 
