@@ -18,15 +18,11 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
+from clause_checks import collect_checks, format_checks
 from pieces import make_anchor, make_page, make_table
 from reference import REFERENCE
 
-from reassure_conformance.answers.places import (
-    collect_sources,
-    describe_finding,
-    find_shown,
-    format_checks,
-)
+from reassure_conformance.answers.clause_matrix import describe_finding, find_shown
 from reassure_conformance.report.lifecycle import name_write
 from reassure_conformance.scenarios.scenario import (
     Scenario,
@@ -243,7 +239,7 @@ def _shorten(lines: Sequence[str]) -> str:
 
 @cache
 def _rows() -> tuple[Row, ...]:
-    return make_matrix(tuple(load_clauses().values()), collect_sources(HERE.parent / "tests"))
+    return make_matrix(tuple(load_clauses().values()), collect_checks(HERE.parent / "tests"))
 
 
 @cache

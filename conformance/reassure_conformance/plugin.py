@@ -34,15 +34,11 @@ OPTIONS: Final = {
 """What can be said on the command line, and in the configuration with `reassure_` before it."""
 
 
-class Broken(Exception):
-    """A story or a clause that does not hold; its text is the report."""
-
-
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options."""
     group = parser.getgroup("reassure", "conformance of partition reassignment")
     group.addoption(
-        "--reassure", action="store_true", help="Hold an implementation to the clauses."
+        "--reassure", action="store_true", help="Check an implementation against the clauses."
     )
     for name, what in OPTIONS.items():
         group.addoption(f"--reassure-{name}", help=what)
@@ -101,7 +97,7 @@ class Suite(pytest.Collector):
         profile = _get(self.config, "profile") or DEFAULT_PROFILE
         if not (examples.isdecimal() and seed.isdecimal()):
             raise pytest.UsageError(
-                f"reassure: {examples!r}, {seed!r}: examples and seed are counts"
+                f"reassure: examples {examples!r}, seed {seed!r}: give numbers of 0 or more"
             )
         try:
             check_driven(profile)
@@ -128,7 +124,7 @@ class Suite(pytest.Collector):
     @cached_property
     def harness(self) -> "Harness":
         """The implementation on a server on which stories are told. Raises BadConnectable."""
-        from reassure_conformance.answers.stories import open_bench
+        from reassure_conformance.answers.case_run import open_bench
 
         return self._stack.enter_context(open_bench(self.settings, self._directory / "told"))
 
@@ -157,12 +153,6 @@ class _Asked(pytest.Item):
         super().__init__(name, parent, **more)
         self.suite = parent
 
-    def repr_failure(self, excinfo: Any, style: Any = None) -> Any:
-        """Return the report where something is broken, else what pytest says."""
-        if isinstance(excinfo.value, Broken):
-            return str(excinfo.value)
-        return super().repr_failure(excinfo, style)
-
     def reportinfo(self) -> tuple[Path, None, str]:
         """Return where this stands, for people."""
         return Path("reassure"), None, self.name
@@ -174,14 +164,14 @@ class StoryItem(_Asked):
     story: "Story"
 
     def runtest(self) -> None:
-        """Tell the story. Raises Broken; what could not be told at all is skipped."""
+        """Tell the story; what could not be told at all is skipped."""
         from reassure_conformance.adapter import AdapterDied
         from reassure_conformance.adapter.driver import ServerGone
-        from reassure_conformance.answers.stories import Telling, describe_telling, render_telling
+        from reassure_conformance.answers.case_run import CaseRun, describe_telling, render_telling
         from reassure_conformance.report.document import HOLDS, VACUOUS
 
         start = time.monotonic()
-        telling, died, trace = Telling(self.suite.harness, self.story), "", ""
+        telling, died, trace = CaseRun(self.suite.harness, self.story), "", ""
         try:
             telling.tell()
         except (AdapterDied, ServerGone) as error:
@@ -192,7 +182,7 @@ class StoryItem(_Asked):
         if told["verdict"] == VACUOUS:
             pytest.skip("; ".join(sorted({each["why"] for each in told["told"] if each["why"]})))
         if told["verdict"] != HOLDS:
-            raise Broken(render_telling(told))
+            pytest.fail(render_telling(told), pytrace=False)
 
 
 class ClauseItem(_Asked):
@@ -201,7 +191,7 @@ class ClauseItem(_Asked):
     clause: str
 
     def runtest(self) -> None:
-        """Look up what the run says of the clause. Raises Broken; what is not asked is skipped."""
+        """Look up what the run says of the clause; what is not asked is skipped."""
         from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, describe_clause
 
         case = self.suite.cases[self.clause]
@@ -210,4 +200,4 @@ class ClauseItem(_Asked):
         if case.outcome in (FAILED, OPEN):
             again = f"seed {self.suite.settings.seed}"
             said = describe_clause(self.clause), case.message, *case.details, again
-            raise Broken("\n".join(said))
+            pytest.fail("\n".join(said), pytrace=False)

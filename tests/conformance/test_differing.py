@@ -141,7 +141,7 @@ def test_implementations_part_at_a_step_of_a_story(tmp_path: Path) -> None:
     code, document = diff(BUNDLED, str(tmp_path), "--story", "cancel", "--story", "a-move")
     (parted,) = document["differences"]
     assert (code, document["counts"]["looked"]) == (1, 2)
-    assert parted["instance"][0] == "story cancel"
+    assert parted["instance"][0] == "test case cancel"
     assert parted["instance"][-1] == "cancel orders-0"
     assert any("isr [1, 2] epoch" in line for line in parted["old"])
     assert not any("isr [1, 2] epoch" in line for line in parted["new"])

@@ -12,8 +12,8 @@ import pytest
 from kazoo.client import KazooClient
 
 from reassure_conformance.adapter import LOG, OLD_ZNODE, REQUESTS
+from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
-from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_zookeeper.server import Server
 

@@ -24,7 +24,7 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
-from reassure_conformance.answers.stories import find_story
+from reassure_conformance.answers.case_run import find_story
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run
@@ -135,8 +135,8 @@ def test_query_becomes_arguments(module: str) -> None:
         ("direct:module-only", "is not an implementation"),
         ("direct:no.such.module:Thing", "cannot be loaded"),
         ("direct:{module}:Absent", "cannot be loaded"),
-        ("direct:{module}:Idle?colour=red", "refuses its settings"),
-        ("direct:{module}:Nothing", "refuses its settings"),
+        ("direct:{module}:Idle?colour=red", "does not accept its settings"),
+        ("direct:{module}:Nothing", "does not accept its settings"),
     ],
 )
 def test_bad_connectable_is_refused(module: str, connectable: str, complaint: str) -> None:

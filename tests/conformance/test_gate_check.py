@@ -62,16 +62,16 @@ def theorem(outcome: str, verdict: str, **more: Any) -> dict[str, Any]:
         ([("a", "holds", ""), ("b", "finding", "")], []),
         (
             [("a", "unknown", "z3 gave up"), ("b", "holds", "")],
-            ["Theorems a: unknown: z3 gave up; `reassure prove a` asks again"],
+            ["Theorems a: unknown: z3 gave up; try `reassure prove a`"],
         ),
         (
             [("a", "unknown", "z3 gave up"), ("b", "unknown", "z3 gave up"), ("c", "stale", "")],
             [
                 "Theorems a, b: unknown: z3 gave up",
-                "Theorems c: stale; `reassure prove c` asks again",
+                "Theorems c: stale; try `reassure prove c`",
             ],
         ),
-        ([("a", "violated", "")], ["Theorems a: violated; `reassure prove a` asks again"]),
+        ([("a", "violated", "")], ["Theorems a: violated; try `reassure prove a`"]),
     ],
 )
 def test_theorems_that_keep_the_gate_from_holding_are_named(

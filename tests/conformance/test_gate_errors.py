@@ -60,7 +60,7 @@ def test_logs_of_another_protocol_need_a_profile(
     assert code == (3 if profile else 78)
     if not profile:
         assert document["error"]["class"] == "NoRules"
-        assert "speaks Apache Kafka's own protocol" in document["error"]["message"]
+        assert "uses Apache Kafka's own protocol" in document["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -72,9 +72,9 @@ def test_logs_of_another_protocol_need_a_profile(
         (["no-such-verb"], 64, "NoSuchCommand", "No such command"),
         (["test", "--examples", "many"], 64, "BadParameter", "valid integer"),
         (["audit", "{archive}", "--reading", "x=y"], 64, "UsageError", "there is no reading"),
-        (["audit", "{archive}", "--since", "yesterday"], 64, "BadParameter", "no time like 2026"),
-        (["audit", "{archive}", "--budget", "90 s"], 64, "BadParameter", "no number like 500k"),
-        (["audit", "{archive}", "--budget", "0"], 64, "BadParameter", "no time like 90s"),
+        (["audit", "{archive}", "--since", "yesterday"], 64, "BadParameter", "a time like 2026"),
+        (["audit", "{archive}", "--budget", "90 s"], 64, "BadParameter", "a number like 500k"),
+        (["audit", "{archive}", "--budget", "0"], 64, "BadParameter", "not a time like 90s"),
         (["audit", "{archive}", "--spark", "--budget", "5k"], 64, "UsageError", "give it a time"),
         (["audit", "{archive}", "--members", "two"], 64, "BadParameter", "'auto', 'one', 'apart'"),
         (["audit", "{archive}", "--resume", "{archive}/log.1"], 64, "BadParameter", "is a file"),
@@ -150,9 +150,13 @@ def test_damage_is_told_with_file_and_offset(
     [
         (ModuleNotFoundError("No module named 'z3'", name="z3"), 69, "reassure[prove]"),
         (ModuleNotFoundError("No module named 'reassure_x'", name="reassure_x"), 70, ""),
-        (OSError(errno.ENOSPC, "No space left on device", "/run/report.json"), 69, "make room"),
-        (OSError(errno.EROFS, "Read-only file system", "/run"), 78, "name another place"),
-        (PermissionError(errno.EACCES, "Permission denied", "/run"), 78, "allow it"),
+        (
+            OSError(errno.ENOSPC, "No space left on device", "/run/report.json"),
+            69,
+            "free some space",
+        ),
+        (OSError(errno.EROFS, "Read-only file system", "/run"), 78, "use another directory"),
+        (PermissionError(errno.EACCES, "Permission denied", "/run"), 78, "change the permissions"),
         (FileNotFoundError(errno.ENOENT, "No such file", "/run/log.1"), 65, "/run/log.1"),
         (IsADirectoryError(errno.EISDIR, "Is a directory", "/run"), 65, "/run"),
         (OSError(errno.EMFILE, "Too many open files"), 69, "Too many open files"),
@@ -244,7 +248,7 @@ def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
     error = json.loads(done.stdout)["error"]
     assert done.returncode == 69
     assert str(tmp_path / "out") in error["message"]
-    assert "make room" in error["message"]
+    assert "free some space" in error["message"]
 
 
 def test_standard_output_that_is_full_is_told(tmp_path: Path) -> None:

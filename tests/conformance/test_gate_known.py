@@ -29,7 +29,7 @@ def test_known_failure_does_not_count(tmp_path: Path) -> None:
     assert next(c for c in result.clauses if c.id == CLAUSE).verdict == "violated"
     assert CLAUSE not in result.missing()
     shown = render_run(result.as_document().as_dict(), "pretty")
-    assert f"but for what is known: {CLAUSE} (to be mended)" in shown
+    assert f"except known failures: {CLAUSE} (to be mended)" in shown
     (aside,) = result.as_body()["asides"]
     assert aside["known"]
     assert aside["violation"]["clause"] == CLAUSE

@@ -103,7 +103,7 @@ def test_every_call_is_a_message_of_the_schema(make_toy: Any, tmp_path: Path) ->
     [
         ("maybe", "no answer to elect: .*maybe"),
         ({"ok": True}, "no answer to elect"),
-        ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is no JSON"),
+        ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is not JSON"),
         (
             "!print(json.dumps({'id': 7, 'answer': 'ok'}), flush=True)",
             "answered 7 when 1 was asked",
@@ -141,7 +141,7 @@ def test_program_that_cannot_be_started_is_refused(command: str) -> None:
 
 def test_faults_are_not_planted_in_programs() -> None:
     """A fault of the bundled controller cannot be asked of a program."""
-    with pytest.raises(BadConnectable, match="own flags"):
+    with pytest.raises(BadConnectable, match="--fault is for the bundled controller"):
         open_adapter("exec:cat", profile="kip-236", readings={}, faults=("leader-dropped",))
 
 

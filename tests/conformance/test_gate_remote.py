@@ -16,8 +16,8 @@ from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Descripti
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import walk
 from reassure_conformance.adapter.remote import Place, Remote
+from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
-from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import Result, Settings, run
 from reassure_conformance.gate.story import shipped_stories
@@ -262,7 +262,7 @@ def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> N
     )
     said = done.stdout + done.stderr
     assert done.returncode == 69
-    assert "ZooKeeper at 127.0.0.1:1 does not answer for 10 s; expected a server there" in said
+    assert "ZooKeeper at 127.0.0.1:1 did not answer in 10 s; expected a server there" in said
     assert "Fatal Python error" not in said
 
 

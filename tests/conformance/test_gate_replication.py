@@ -201,9 +201,9 @@ def test_failed_run_of_brokers_names_files_that_are_there(tmp_path: Path) -> Non
 def test_failed_run_of_brokers_is_repeated_as_it_says(tmp_path: Path) -> None:
     """The tale that a run has kept breaks the same clause again, and none without the mistake."""
     assert tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure is not None
-    again = replay(tmp_path)
-    assert again.verdict() == "violated"
-    assert "same violation: epoch.replica.never-back" in next(iter(again.describe()))
+    document, lines = replay(tmp_path)
+    assert document.verdict == "violated"
+    assert lines[0] == "same violation: epoch.replica.never-back"
     run = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps({**run, "faults": []}))
-    assert replay(tmp_path).verdict() == "vacuous"
+    assert replay(tmp_path)[0].verdict == "vacuous"

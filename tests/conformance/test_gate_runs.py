@@ -263,10 +263,10 @@ def test_exit_codes(
 @pytest.mark.parametrize(
     ("verb", "told"),
     [
-        ("audit", "what the log tells"),
-        ("explore", "what the scope is about"),
-        ("test", "kip-236, or what an adapter declares"),
-        ("mutants", "kip-236, or the one that a fault is of"),
+        ("audit", "recognised from the log"),
+        ("explore", "that of the scope"),
+        ("test", "kip-236, or the one that the adapter declares"),
+        ("mutants", "kip-236, or that of the mutant"),
         ("check", "kip-236"),
     ],
 )
@@ -304,7 +304,7 @@ def test_our_own_mistakes_are_neither_pass_nor_violation(
     def fail(*_: object) -> None:
         raise mistake("oops")
 
-    monkeypatch.setattr("reassure_conformance.answers.places.make_matrix", fail)
+    monkeypatch.setattr("reassure_conformance.answers.clause_matrix.make_matrix", fail)
     code, _, err = _call(capsys, "spec", "matrix")
     assert code == 70
     assert "report it" in err

@@ -298,7 +298,7 @@ def test_implementation_that_hangs_is_shown(
     """A call that does not return ends the run as died, with the line at which it stands."""
     code, document, err = _finish(start("made", "hang", "--hang-after", "2"))
     assert code == 69
-    assert "did not go on for 2 s in Program(...)" in document["error"]["message"]
+    assert "made no progress for 2 s in Program(...)" in document["error"]["message"]
     assert "in misbehave" in document["error"]["traceback"]
     assert "in misbehave" in err
 
@@ -319,7 +319,7 @@ def test_implementation_that_never_rests_is_taught(
     process = start("", "restless", "--no-stories", "--examples", "3", "--format", "pretty")
     out, _ = process.communicate(timeout=120)
     assert process.returncode == 2
-    assert "settle() answered False. It has to answer True as soon as" in out
+    assert "settle() answered False. It must answer True as soon as" in out
     assert (tmp_path / "run" / "unsettled-1.txt").exists()
 
 
@@ -342,7 +342,7 @@ def test_worker_heeds_interrupts_in_a_background_job() -> None:
     """Where its keeper ignores interrupts, as a shell has its jobs do, a worker does not."""
     program = """
         import signal
-        from reassure_conformance.report.supervise import supervise
+        from reassure_conformance.supervise import supervise
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         def work(arguments, say):
             say(str(signal.getsignal(signal.SIGINT) is signal.default_int_handler))

@@ -51,7 +51,7 @@ def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
 
 
 def _no_documents(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.looking_up.find_seeds", lambda folder: None)
+    monkeypatch.setattr("reassure_conformance.answers.spec_tables.find_seeds", lambda folder: None)
     return ["spec", "coverage"]
 
 

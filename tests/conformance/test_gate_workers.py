@@ -1,12 +1,17 @@
 """One run in several processes: what each is asked, and one result of them all."""
 
 import json
+import subprocess
+import sys
 import textwrap
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
+from click import UsageError
 
 from reassure_conformance.answers import workers
 from reassure_conformance.answers.workers import (
@@ -186,7 +191,7 @@ def test_workers_end_as_soon_as_they_have_covered_all_together(
     """Neither of them alone has: each lacks what the other one has. Then somebody ends them."""
     pretend(("a", "b"), second)
     settings = Settings(seed=1, until=until, seconds_max=seconds)
-    with pytest.raises(WorkerEnded, match=f"ended with {ended} "):
+    with pytest.raises(WorkerEnded, match=f"ended with exit code {ended} "):
         run_together(settings, 2, tmp_path, lambda *_: None)
 
 
@@ -208,3 +213,35 @@ def test_time_that_is_up_before_everything_is_covered_is_no_pass(
     result = run(settings, tmp_path)
     assert result.verdict() == VACUOUS
     assert set(result.as_document().body["not_exercised"]) == set(result.missing()) != set()
+
+
+def test_workers_end_with_whoever_began_them(tmp_path: Path) -> None:
+    """Nothing of a run is left where the process that began its workers is killed."""
+    begin = (
+        "import sys; from pathlib import Path;"
+        "from reassure_conformance.answers.workers import run_together;"
+        "from reassure_conformance.gate.running import Settings;"
+        "run_together(Settings(seed=7), 1, Path(sys.argv[1]), lambda *_: None)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", begin, str(tmp_path)])
+    try:
+        until = time.monotonic() + 60.0
+        while not any(tmp_path.glob("worker-*/zookeeper/version-2/log.*")):
+            assert time.monotonic() < until
+            assert owner.poll() is None
+            time.sleep(0.02)
+        begun = psutil.Process(owner.pid).children(recursive=True)
+        assert {"java", "sh"} <= {each.name() for each in begun}
+    finally:
+        owner.kill()
+        owner.wait()
+    assert psutil.wait_procs(begun, timeout=20.0)[1] == []
+
+
+def test_workers_share_no_controller_that_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused before anything is begun."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="zk: names a running one"):
+        driving.main(["--workers", "2", "-i", "zk:127.0.0.1:1"], standalone_mode=False)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ PARTITION = {
     "requests": [],
 }
 BROKEN = "drop.before-expansion"
+CLAUSES = len(clauses_of_profile("kip-236"))
 GATED = ("kip-236", "kip-236-amended", "kip-236-legacy", "kip-46", "kafka-42", "kafka-4485")
 """The profiles that the gate runs."""
 
@@ -83,66 +85,96 @@ def make_result(steps: int, *, violated: bool = True) -> dict[str, Any]:
     return document.as_dict()
 
 
-def find_title(document: str) -> str:
-    """Return the title, where scripts leave what they found."""
-    found = re.search(r"<title>(.*?)</title>", document, re.DOTALL)
+def ask(open_page: OpenPage, folder: Path, result: dict[str, Any], script: str) -> list[str]:
+    """Return what a script says in the page of a result, after it has clicked around."""
+    script = f"const said = []; {script} document.title = said.join('|');"
+    page = open_page(render_page(result), folder, script)
+    found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
     assert found is not None
-    return unescape(found.group(1))
+    return unescape(found.group(1)).split("|")
 
 
-def test_filters_show_what_they_say(open_page: OpenPage, tmp_path: Any) -> None:
-    """A verdict and a word leave only the rows that have both; nothing found is said."""
-    script = """
-    const rows = () => [...document.querySelectorAll("#table tbody tr")].filter(r => !r.hidden);
-    const pick = o => document.querySelector(`.filters [data-o="${o}"]`).click();
-    const find = w => { document.getElementById("find").value = w;
-                        document.getElementById("find").dispatchEvent(new Event("input")); };
-    const said = [rows().length];
-    pick("failed"); said.push(rows().length, rows()[0].querySelector(".name").textContent);
-    find("no such word"); said.push(rows().length, document.getElementById("none").hidden);
-    pick(""); find("REQUEST.CONSUMED"); said.push(rows().length);
-    document.title = said.join("|");
+FILTERS = """
+const rows = () => [...document.querySelectorAll("#table tbody tr")].filter(r => !r.hidden);
+const pick = o => document.querySelector(`.filters [data-o="${o}"]`).click();
+const find = w => { document.getElementById("find").value = w;
+                    document.getElementById("find").dispatchEvent(new Event("input")); };
+said.push(rows().length);
+pick("failed"); said.push(rows().length, rows()[0].querySelector(".name").textContent);
+find("no such word"); said.push(rows().length, document.getElementById("none").hidden);
+pick(""); find("REQUEST.CONSUMED"); said.push(rows().length);
+"""
+CRASHES = """
+const count = q => document.querySelectorAll(".sheet svg " + q).length;
+said.push(count(".x"), count(".off"), count(".b.d"));
+"""
+FAR = """
+const film = document.querySelector("#story .film"), map = document.querySelector("#story .map");
+const high = () => film.querySelector(".rows button").offsetHeight;
+const middle = () => Math.round((film.scrollTop + film.clientHeight / 2) / high());
+map.onclick({ offsetX: map.clientWidth / 2 });
+const before = middle(), close = high();
+document.querySelector("#story .out").click();
+said.push(Math.abs(before - 500) < 10, Math.abs(middle() - before) < 10, high() < close);
+"""
+LONG = """
+const drawn = () => [...document.querySelectorAll("[data-r]")].map(b => +b.dataset.r);
+said.push(drawn().length < 200, Math.max(...drawn()));
+said.push(document.querySelector("#story .detail").textContent.includes("breaks"));
+document.querySelector("#story .film").scrollTop = 0;
+document.querySelector("#story .film").onscroll();
+said.push(Math.min(...drawn()), drawn().length < 200);
+"""
+
+
+@pytest.mark.parametrize(
+    ("steps", "script", "expected"),
+    [
+        pytest.param(1, FILTERS, f"{CLAUSES}|1|{BROKEN}|0|false|1", id="filters leave what fits"),
+        pytest.param(2, CRASHES, "1|1|1", id="a dead broker has a cross, its lane is dotted"),
+        pytest.param(500, FAR, "true|true|true", id="zoom keeps the place, the strip leads on"),
+        pytest.param(5_000, LONG, "true|10001|true|0|true", id="only what is looked at is drawn"),
+    ],
+)
+def test_page_answers_clicks(
+    open_page: OpenPage, tmp_path: Path, steps: int, script: str, expected: str
+) -> None:
+    """What somebody does on the page of a story has the effect that it should."""
+    assert ask(open_page, tmp_path, make_result(steps), script) == expected.split("|")
+
+
+def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Path) -> None:
+    """The broken row is selected first; the arrow key leads on; each shows model and reality.
+
+    A step that is selected shows the transactions that came before the next step.
     """
-    result = make_result(1)
-    title = find_title(open_page(render_page(result), tmp_path, script))
-    assert title == f"{len(result['clauses'])}|1|{BROKEN}|0|false|1"
-
-
-def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Any) -> None:
-    """The broken row is selected first; the arrow key leads on; each shows model and reality."""
     script = """
     const panel = document.querySelector("#story .detail");
-    const film = document.querySelector("#story .film");
-    const first = panel.textContent;
-    film.dispatchEvent(new KeyboardEvent("keydown", {key: "ArrowUp"}));
-    document.title = first + "|" + panel.textContent;
+    said.push(panel.textContent);
+    document.querySelector("#story .film").dispatchEvent(
+      new KeyboardEvent("keydown", {key: "ArrowUp"}));
+    said.push(panel.textContent);
+    document.querySelector("[data-r='0']").click();
+    said.push(panel.textContent);
     """
-    first, then = find_title(open_page(render_page(make_result(3)), tmp_path, script)).split("|")
+    first, then, step = ask(open_page, tmp_path, make_result(3), script)
     assert "model: next write" in first and "expand.carried-out" in first
     assert f"breaks {BROKEN}" in first and "<b>orders</b>" in first
     assert '"leader_epoch":7' in first, "what stood there before"
     assert "real: broker 2" in then and "breaks" not in then
+    assert "request orders-0 to 1" in step and "0x2 = orders-0/state" in step
+    assert "0x4" not in step
 
 
-def test_lanes_have_crash_marks(open_page: OpenPage, tmp_path: Any) -> None:
-    """A broker that dies has a cross in its lane, which is dotted from there on."""
-    script = """
-    const count = q => document.querySelectorAll(".sheet svg " + q).length;
-    document.title = [count(".x"), count(".off"), count(".b.d")].join();
-    """
-    assert find_title(open_page(render_page(make_result(2)), tmp_path, script)) == "1,1,1"
-
-
-def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Any) -> None:
-    """Nothing is wider than a window of 500 pixels, and nothing comes from elsewhere."""
-    script = """
-    document.title = document.documentElement.scrollWidth <= innerWidth;
-    """
+def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Path) -> None:
+    """Nothing is wider than a window of 500 pixels, nothing comes from elsewhere, none is large."""
+    script = "said.push(document.documentElement.scrollWidth <= innerWidth);"
+    assert ask(open_page, tmp_path, make_result(2), script) == ["true"]
     page = render_page(make_result(2))
-    assert find_title(open_page(page, tmp_path, script)) == "true"
     loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert [each for each in loaded if not each.startswith("data:")] == []
     assert "http" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert len(render_page(make_result(5_000)).encode()) < 5_000_000
 
 
 def test_what_is_missing_is_said() -> None:
@@ -152,52 +184,6 @@ def test_what_is_missing_is_said() -> None:
     assert "Needed:" not in render_page(result)
     page = render_page({**result, "needs": [need]})
     assert "up to 0x48 is not certain, &lt;so&gt; add a file</p>" in page
-
-
-def test_long_story_is_a_small_page(open_page: OpenPage, tmp_path: Any) -> None:
-    """Of 5,000 steps in less than 5 MB only what is looked at is drawn, and all can be reached."""
-    page = render_page(make_result(5_000))
-    assert len(page.encode()) < 5_000_000
-    script = """
-    const drawn = () => [...document.querySelectorAll("[data-r]")].map(b => +b.dataset.r);
-    const said = [drawn().length < 200, Math.max(...drawn()), "breaks"];
-    said[2] = document.querySelector("#story .detail").textContent.includes("breaks");
-    document.querySelector("#story .film").scrollTop = 0;
-    document.querySelector("#story .film").onscroll();
-    said.push(Math.min(...drawn()), drawn().length < 200);
-    document.title = said.join("|");
-    """
-    assert find_title(open_page(page, tmp_path, script)) == "true|10001|true|0|true"
-
-
-def test_zoom_keeps_the_place_and_the_strip_leads_anywhere(
-    open_page: OpenPage, tmp_path: Any
-) -> None:
-    """From further away there are more rows, the same in the middle; a click leads to its place."""
-    script = """
-    const film = document.querySelector("#story .film");
-    const map = document.querySelector("#story .map");
-    const high = () => film.querySelector(".rows button").offsetHeight;
-    const middle = () => Math.round((film.scrollTop + film.clientHeight / 2) / high());
-    map.onclick({ offsetX: map.clientWidth / 2 });
-    const before = middle(), close = high();
-    document.querySelector("#story .out").click();
-    const said = [Math.abs(before - 500) < 10, Math.abs(middle() - before) < 10, high() < close];
-    document.title = said.join("|");
-    """
-    page = render_page(make_result(500))
-    assert find_title(open_page(page, tmp_path, script)) == "true|true|true"
-
-
-def test_step_says_what_followed(open_page: OpenPage, tmp_path: Any) -> None:
-    """A step that is selected shows the transactions that came before the next step."""
-    script = """
-    document.querySelector("[data-r='0']").click();
-    document.title = document.querySelector("#story .detail").textContent;
-    """
-    shown = find_title(open_page(render_page(make_result(2)), tmp_path, script))
-    assert "request orders-0 to 1" in shown and "0x2 = orders-0/state" in shown
-    assert "0x4" not in shown
 
 
 RECORD = {
@@ -217,7 +203,7 @@ RECORD = {
 }
 
 
-def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_path: Any) -> None:
+def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_path: Path) -> None:
     """Each violation has its evidence once it is opened, 50 at a time, and its own diagram.
 
     There its row is selected; of what no story tells there is none.
@@ -225,7 +211,7 @@ def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_
     result = make_result(3)
     result["violations"] = [RECORD, *({**RECORD, "zxid": 1000 + n} for n in range(69))]
     script = """
-    const list = document.getElementById("list"), items = () => [...list.children], said = [];
+    const list = document.getElementById("list"), items = () => [...list.children];
     said.push(items().length, items()[0].children.length);
     document.getElementById("more").click();
     said.push(items().length, document.getElementById("more").hidden);
@@ -236,13 +222,11 @@ def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_
     said.push(own.querySelectorAll(".film .sheet svg .d").length > 3);
     said.push(own.querySelector(".detail").textContent.includes("breaks"));
     said.push(own.querySelector("[aria-current]").textContent.includes("<b>orders</b>"));
-    document.title = said.join("|");
     """
-    title = find_title(open_page(render_page(result), tmp_path, script))
-    assert title == "50|1|70|true|true|true|true|true|true"
+    assert ask(open_page, tmp_path, result, script) == ["50", "1", "70", *["true"] * 6]
 
 
-def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_path: Any) -> None:
+def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_path: Path) -> None:
     """What counts for no verdict is listed for what it is, each with the diagram of its own story.
 
     A run that holds has these alone, and no story of a failure.
@@ -259,7 +243,7 @@ def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_
         )
     ]
     script = """
-    const items = [...document.getElementById("list").children], said = [];
+    const items = [...document.getElementById("list").children];
     for (const item of items) {
       item.querySelector("summary").click();
       const film = item.querySelector(".film");
@@ -267,13 +251,12 @@ def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_
       said.push(item.querySelector("summary .pill").textContent, row);
     }
     said.push(document.getElementById("story") === null);
-    document.title = said.join("|");
     """
-    title = find_title(open_page(render_page(result), tmp_path, script))
-    assert title == "advice|0x4|advice||known|0x8|true"
+    said = ["advice", "0x4", "advice", "", "known", "0x8", "true"]
+    assert ask(open_page, tmp_path, result, script) == said
 
 
-def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Any) -> None:
+def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Path) -> None:
     """The states of an explored violation are a table of the fields that change."""
     states = [
         {"action": None, "state": {"isr": [1], "other": 1}},
@@ -283,21 +266,16 @@ def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Any)
     body = {"scope": "x", "violations": [broken], "coverage": {}}
     result = Document("explore", "violated", 1.0, {"distinct": 2}, body=body).as_dict()
     script = """
-    document.title =
-      [...document.querySelectorAll("#list th, #list .now")].map(e => e.textContent).join("|");
+    said.push(...[...document.querySelectorAll("#list th, #list .now")].map(e => e.textContent));
     """
-    assert find_title(open_page(render_page(result), tmp_path, script)) == "action|isr|[1, 2]"
+    assert ask(open_page, tmp_path, result, script) == ["action", "isr", "[1, 2]"]
 
 
 def test_page_says_the_verdict_first_and_how_to_repeat() -> None:
     """The verdict comes before anything else, then what is wrong, with the command; all escaped."""
     page = render_page(make_result(1))
     body = page[page.index("<body>") :]
-    places = [
-        body.index("<h1>violated</h1>"),
-        body.index('id="failing"'),
-        body.index('id="asked"'),
-    ]
+    places = [body.index(each) for each in ("<h1>violated", 'id="failing"', 'id="asked"')]
     assert places == sorted(places)
     assert "reassure test --replay runs/it&#39;s &lt;here&gt;" in body
     assert "<here>" not in body
@@ -359,18 +337,9 @@ def test_every_gated_profile_has_its_life_drawn(profile: str) -> None:
 
 def test_kill_matrix_has_a_spot_for_each_fault() -> None:
     """Each killed fault has one spot, in the column of its clause's area; survivors stand out."""
-    kill = {
-        "fault": "drop-skipped",
-        "outcome": "killed",
-        "clause": BROKEN,
-        "expected": True,
-        "steps": 3,
-        "story": ["create orders with 1"],
-        "examples": 0,
-        "repeats": True,
-        "seconds": 1.0,
-        "why": "",
-    }
+    kill = {"fault": "drop-skipped", "outcome": "killed", "clause": BROKEN, "expected": True}
+    kill |= {"steps": 3, "story": ["create orders with 1"], "examples": 0, "repeats": True}
+    kill |= {"seconds": 1.0, "why": ""}
     lived = {**kill, "fault": "other", "outcome": "survived", "clause": "", "steps": 0, "story": []}
     body = {"matrix": [kill, lived], "directory": "runs/x"}
     result = Document("faults", "violated", 1.0, {"faults": 2}, 1, "kip-236", body=body).as_dict()

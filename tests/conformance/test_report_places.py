@@ -26,7 +26,7 @@ def test_advice_not_followed_has_its_place_in_either_history(
     """A write is named by znode and transaction, an observation by file and line."""
     found = {"clause": "c", "reason": "late", **place}
     assert list(describe_warnings(list_warnings({"not_followed": [found, found]}))) == [
-        "Warning: c, which is advice, was not followed 2 times",
+        "Warning: c, a SHOULD or MAY, was not followed 2 times",
         f"  first at {shown}: late",
     ]
 
@@ -113,7 +113,7 @@ def test_green_says_its_verdict_once_and_warnings_last() -> None:
         "",
         "Clauses: 1 that hold, 1 with a warning; --verbose lists them.",
         "Counted: steps 2",
-        "Warning: leader.order-preferred, which is advice, was not followed 95 times",
+        "Warning: leader.order-preferred, a SHOULD or MAY, was not followed 95 times",
         "  first at /a at 0x3: 3 leads",
     ]
 
@@ -133,8 +133,8 @@ def test_only_what_wants_a_look_is_listed(verdict: str) -> None:
         "election.live": ["unknown", "0"],
     }
     calm = (
-        f"Besides: {2 - len(missing)} not exercised, 1 that hold, 1 with a warning, 1 skipped; "
-        "--verbose lists them."
+        f"Other clauses: {2 - len(missing)} not exercised, 1 that hold, 1 with a warning, "
+        "1 skipped; --verbose lists them."
     )
     assert calm in text
     every = render_run(make_report(verdict=verdict), "pretty", verbose=True)
@@ -149,8 +149,8 @@ def test_what_a_violation_cut_short_is_counted() -> None:
         render_run(make_report(verdict=verdict, situations=[never]), "pretty")
         for verdict in ("violated", "vacuous")
     ]
-    assert ["Never came up: handover" in text for text in shown] == [False, True]
-    assert "Required and not reached before the run ended: 1 clauses." in shown[0]
+    assert ["Coverage goal missed: handover" in text for text in shown] == [False, True]
+    assert "Required, but not exercised before the run ended: 1 clauses." in shown[0]
 
 
 def strip(text: str) -> str:

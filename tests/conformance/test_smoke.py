@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from reassure_conformance.answers.case_run import find_story, render_telling, tell_document
 from reassure_conformance.answers.smoking import render_smoke, smoke_document
-from reassure_conformance.answers.stories import find_story, render_telling, tell_document
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.running import BUNDLED, Settings
 from reassure_conformance.report.document import Document
@@ -94,12 +94,12 @@ def _is_diagnosis(line: str) -> bool:
     ("call", "code", "after", "complaint", "exit_code"),
     [
         ("describe", "sys.exit(3)", "", "ended with exit code 3 instead of answering describe", 69),
-        ("start", "sys.exit('no port')", "", "see what it said last: no port", 69),
+        ("start", "sys.exit('no port')", "", "its last line was: no port", 69),
         (
             "describe",
             "print('hello')",
             "",
-            "wrote 'hello' to standard output, which is no JSON",
+            "wrote 'hello' to standard output, which is not JSON",
             69,
         ),
         ("describe", "asked['id'] = 7", "", "answered 7 when 1 was asked", 69),
@@ -160,7 +160,7 @@ def test_program_that_cannot_be_started_is_diagnosed(
     [
         ("Nobody", "was answered, and there is no", 69),
         ("Restless", "settle answered false after `start` in start", 2),
-        ("Outside", "/controller_epoch was written, which is outside of the chroot", 69),
+        ("Outside", "/controller_epoch was written, which is outside the chroot", 69),
         ("Refuses", "message.leader-able is violated in a-move", 1),
     ],
 )
@@ -185,9 +185,11 @@ def test_what_declares_nothing_is_told_what_there_is(
     document = _smoke("direct:mistaken:Bare", tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
     assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
-    assert document.body["lacking"].startswith("1 story can be told to what declares no more; with")
+    assert document.body["lacking"].startswith(
+        "1 test case can run with the declared capabilities; declare"
+    )
     _, few, *_ = render_smoke(document.as_dict()).splitlines()
-    assert few.startswith("FEW 1 story")
+    assert few.startswith("NOTE 1 test case")
 
 
 def test_broken_clause_is_diagnosed(tmp_path: Path) -> None:
@@ -263,14 +265,14 @@ def test_smoke_says_the_verdict_first() -> None:
     }
     first, _, amiss, _, stage = render_smoke(report).splitlines()
     assert first == "UNKNOWN in 1.0 s: 0 clauses covered"
-    assert amiss.startswith("AMISS nobody is there")
+    assert amiss.startswith("PROBLEM nobody is there")
     assert stage.startswith("handshake    0.2 s  my controller")
     assert max(map(len, render_smoke(report, 50).splitlines())) <= 50
 
 
 def test_story_that_there_is_not_gets_the_nearest() -> None:
     """A name that no story has is bad data, and those that are like it are named."""
-    with pytest.raises(ScenarioError, match=r"no story 'a-mov'.*a-move"):
+    with pytest.raises(ScenarioError, match=r"no test case or file 'a-mov'.*a-move"):
         find_story("a-mov", "kip-236")
     assert find_story("a-move.txt", "kip-236").name == "a-move"
 

@@ -242,7 +242,7 @@ def test_calm_story_is_the_same_on_the_controller() -> None:
     assert outcomes["shipped"].skipped.startswith("world kafka-zk")
     words = render_outcomes(outcomes)
     assert f"{calm.finding}: does the same, line by line" in words
-    assert "shipped: not told, world kafka-zk" in words
+    assert "shipped: skipped, world kafka-zk" in words
 
 
 def test_shipped_leader_may_have_no_log() -> None:

@@ -109,8 +109,8 @@ def test_document_example_runs() -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--scope", "logs", "--liveness"], "scope restless is made for it"),
-        (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
+        (["--scope", "logs", "--liveness"], "use --scope restless"),
+        (["--out", "/nowhere/at/all"], "the directory /nowhere/at does not exist"),
         (["--seconds", "-1"], "not in the range"),
     ],
 )

@@ -369,7 +369,7 @@ def test_audit_names_the_facts_by_which_a_clause_may_be_kept(
     command = ["audit", str(tmp_path), "--profile", "kafka-zk", "--verbose"]
     assert cli.run_command(command) == UNKNOWN
     lines = capsys.readouterr().out.splitlines()
-    assert f"  kept if one of these is so: {CALLED}" in lines
+    assert f"  holds if one of these is true: {CALLED}" in lines
     stopped = f"{tmp_path}: {REMOVED} kept "
     assert any(line.startswith(stopped) and line.endswith(STOPPING) for line in lines)
 

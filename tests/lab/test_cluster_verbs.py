@@ -101,7 +101,7 @@ def test_without_a_terminal_changes_are_told_as_lines(tmp_path: Path) -> None:
             if line.startswith("broker-1: dead"):
                 process.send_signal(signal.SIGTERM)
         assert process.stderr is not None
-        assert "going down" in process.stderr.read()
+        assert "stopping the cluster" in process.stderr.read()
     assert process.returncode == 0
     assert "controller-101: alive" in "\n".join(lines)
     assert len(set(lines)) == len(lines), "what has not changed is told once"

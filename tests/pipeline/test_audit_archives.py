@@ -124,7 +124,7 @@ def test_damage_alone_makes_the_verdict_unknown(server: Server, audit: Audit) ->
     report = audit(folder)
     assert (report.verdict, report.violations) == ("unknown", ())
     (need,) = report.needs
-    assert "and nothing that is found behind them is certain: add the log file that holds" in need
+    assert "and violations after them are uncertain: add the log file that holds" in need
     assert "holds them, whole, or" in need
 
 

@@ -117,7 +117,7 @@ def test_certainty_comes_back_with_a_snapshot(
     }
     (need,) = report.needs
     span = f"from 0x{last + 1:x} up to 0x{story.snapshot:x} is not certain"
-    assert f"{span}, where judging begins anew from {name.name}" in need
+    assert f"{span}, where judging restarts from {name.name}" in need
     assert report.archives[0].partitions == 3
     assert report.archives[0].transactions == len(story.history) - (last - first + 1)
 
@@ -132,7 +132,7 @@ def test_without_a_later_snapshot_nothing_is_certain_to_the_end(
     assert settled == [story.before]
     assert {story.amid, story.behind} <= unsettled
     assert report.as_json_dict()["archives"][0]["holes"][0]["until"] == -1
-    assert "nothing that is found behind them is certain" in report.needs[0]
+    assert "violations after them are uncertain" in report.needs[0]
 
 
 def test_what_is_missing_alone_makes_the_verdict_unknown(
@@ -326,7 +326,7 @@ def test_snapshot_that_came_later_is_begun_from(
     late.write_bytes(content)
     report = audit(holed, resume=tmp_path / "kept", say=said.append)
     assert _show(report) == _show(audit(holed))
-    assert "snapshots have come or gone" in said[0]
+    assert "snapshots from which judging may restart" in said[0]
     assert _show(audit(holed, resume=tmp_path / "kept", say=said.append)) == _show(report)
     assert len(said) == 1
 

@@ -207,7 +207,7 @@ def test_contradictory_lines_end_with_65(tmp_path: Path, capsys: Any) -> None:
     path.write_bytes(encode_observation(told["broker-0"][0]) + encode_observation(other))
     code, document = audit(capsys, tmp_path)
     assert (code, document["error"]["line"]) == (65, 2)
-    assert "has come before, and said something else" in document["error"]["message"]
+    assert "came before, with other content" in document["error"]["message"]
 
 
 def test_files_in_the_wrong_order_end_with_65(tmp_path: Path, capsys: Any) -> None:

@@ -142,7 +142,7 @@ def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> No
     whole = _audit(made, resume=tmp_path / "kept")
     said: list[str] = []
     assert _show(_audit(made, jobs=2, resume=tmp_path / "kept", say=said.append)) == _show(whole)
-    assert said == ["all is judged anew: what was kept is of 1 processes instead of 2"]
+    assert said == ["all is judged again: the checkpoint is of 1 processes, not of 2"]
     said.clear()
     assert _show(_audit(made, jobs=None, resume=tmp_path / "kept", say=said.append)) == _show(whole)
     assert said == []
@@ -172,7 +172,7 @@ def test_what_is_not_the_same_is_judged_anew(
     said: list[str] = []
     report = _audit(made, resume=tmp_path / "kept", say=said.append, **options)
     assert said
-    assert f"{made} is judged anew: " in said[0]
+    assert f"{made} is judged again: " in said[0]
     assert _show(report) == _show(_audit(made, **options))
 
 

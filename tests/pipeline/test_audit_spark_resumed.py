@@ -36,7 +36,7 @@ PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
 SIZE = Size(4_000, 40, 20, 1)
 CORES = 2
-ANEW = "all is judged anew"
+ANEW = "all is judged again"
 
 
 @pytest.fixture
@@ -293,12 +293,12 @@ def test_what_is_kept_is_found_by_the_same_audit_alone(tmp_path: Path) -> None:
         whole = path.read_bytes()
         path.write_bytes(whole[:-1] + b"?")
     assert begin().load(["a"], 3) == {}
-    assert said.pop() == f"2 of 3 shares are judged anew: {path} is damaged"
+    assert said.pop() == f"2 of 3 shares are judged again: {path} is damaged"
     path.write_bytes(whole)
     path = next(tmp_path.glob("*-2.share"))
     last = begin()
     assert last.load(["a"], 3) == {0: [(0, b"zero")]}
-    assert said == [f"1 of 3 shares are judged anew: {path} is damaged"]
+    assert said == [f"1 of 3 shares are judged again: {path} is damaged"]
     last.load(["b"], 1)
     last.keep(0, [])
     last.clear_others()

@@ -171,4 +171,4 @@ def test_what_is_undecided_is_named_where_it_came_up_first(
     assert "2 times" in lines[at]
     path = znodes.state_path("events", 0)
     assert lines[at + 1] == f"  first at 0x{zxids[0]:x} of {folder}: {path}"
-    assert lines[at + 2] == f"  kept if one of these is so: {UNHEARD}"
+    assert lines[at + 2] == f"  holds if one of these is true: {UNHEARD}"

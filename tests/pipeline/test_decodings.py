@@ -142,5 +142,5 @@ def test_table_that_cannot_be_read_is_told(
 def test_what_is_only_called_parquet_is_told(tmp_path: Path) -> None:
     """A file of another format is named, with what to do."""
     (tmp_path / "odd.parquet").write_bytes(b"PAR1 is not enough")
-    with pytest.raises(BadTable, match=r"odd\.parquet is no Parquet file .*; name another"):
+    with pytest.raises(BadTable, match=r"odd\.parquet is not a Parquet file .*; name another"):
         list_logs(tmp_path / "odd.parquet")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
@@ -33,7 +33,7 @@ def _watch(path: Path) -> tuple[dict[str, object], list[str]]:
     kinds: list[str] = []
     outlet = Outlet(lambda alert, _: kinds.append(alert.kind), lambda _: None)
     ending = Ending(threading.Event(), when_caught_up=True)
-    return watch_document(Asked((path,), ending, PROFILE), outlet).as_dict(), kinds
+    return watch_document(WatchRequest((path,), ending, PROFILE), outlet).as_dict(), kinds
 
 
 def test_record_left_out_is_never_held_against_anybody(server: Server, audit: Audit) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
@@ -70,7 +70,7 @@ def watch(path: Path, *, profile: str = PROFILE, **asked: Any) -> tuple[Told, di
     """LogWatch a path until all is judged; return who was told, and the document."""
     told = Told()
     ending = Ending(threading.Event(), when_caught_up=True)
-    document = watch_document(Asked((path,), ending, profile, **asked), told.outlet)
+    document = watch_document(WatchRequest((path,), ending, profile, **asked), told.outlet)
     return told, document.as_dict()
 
 
@@ -107,7 +107,7 @@ def test_planted_faults_are_told_while_the_log_grows(folder: Path) -> None:
     """Whoever is told knows of each planted fault before the server writes the next one."""
     history, planted = make_history()
     told, stop = Told(), threading.Event()
-    asked = Asked((folder.parent,), Ending(stop, time.monotonic() + LIMIT_S), PROFILE)
+    asked = WatchRequest((folder.parent,), Ending(stop, time.monotonic() + LIMIT_S), PROFILE)
     watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
     watching.start()
     log, written = GrowingLog(folder), 0
@@ -250,7 +250,7 @@ def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: in
                 log.append(*history[ends[number] : ends[number] + 40])
                 ends[number] += 40
 
-    with closing(journal), pytest.raises(SameHistory, match="name one of them") as refused:
+    with closing(journal), pytest.raises(SameHistory, match="name only one of them") as refused:
         follow()
     assert all(str(path) in str(refused.value) for path in paths)
     # At the first look, or at the second, when one of them reads what the other one began with.
@@ -268,7 +268,7 @@ def test_clusters_beside_each_other_are_watched_apart(tmp_path: Path) -> None:
         archives.append(tmp_path / name)
     told = Told()
     ending = Ending(threading.Event(), when_caught_up=True)
-    watch_document(Asked(tuple(archives), ending, PROFILE), told.outlet)
+    watch_document(WatchRequest(tuple(archives), ending, PROFILE), told.outlet)
     assert len(told.list_broken()) == 8
 
 
@@ -438,7 +438,7 @@ def test_a_directory_may_come_later(tmp_path: Path) -> None:
     told, stop = Told(), threading.Event()
     data = tmp_path / "later"
     ending = Ending(stop, time.monotonic() + LIMIT_S)
-    asked = Asked((data,), ending, PROFILE, named=False)
+    asked = WatchRequest((data,), ending, PROFILE, named=False)
     watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
     watching.start()
     time.sleep(0.1)
@@ -574,10 +574,10 @@ def test_a_damaged_checkpoint_is_refused(folder: Path, kept: Path) -> None:
     with pytest.raises(BadCheckpoint, match="damaged"):
         watch(folder.parent, checkpoint=kept)
     state.write_bytes(b"nonsense\n")
-    with pytest.raises(BadCheckpoint, match="nothing that was kept"):
+    with pytest.raises(BadCheckpoint, match="not a checkpoint"):
         watch(folder.parent, checkpoint=kept)
     state.unlink()
-    with pytest.raises(CheckpointRefused, match="no state to go on from"):
+    with pytest.raises(CheckpointRefused, match="no state to resume from"):
         watch(folder.parent, checkpoint=kept)
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.answers import watching
-from reassure_conformance.answers.watching import Asked, Outlet, watch_document
+from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
@@ -42,7 +42,7 @@ def watch(
 
     outlet = Outlet(tell, lambda _: None, show)
     ending = Ending(threading.Event(), when_caught_up=True)
-    return told, watch_document(Asked(paths, ending, PROFILE, **asked), outlet).as_dict()
+    return told, watch_document(WatchRequest(paths, ending, PROFILE, **asked), outlet).as_dict()
 
 
 def describe_status(status: Status) -> tuple[Any, ...]:

@@ -113,7 +113,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
         (["{tmp}/absent", "--until-caught-up"], 65, "does not exist"),
         (["{tmp}/text", "--for", "9"], 65, "is it a transaction log?"),
         (["{tmp}/told.ndjson", "--for", "9"], 64, "reassure audit"),
-        (["{tmp}/one", "{tmp}/one/../one", "--for", "9"], 64, "name one of them"),
+        (["{tmp}/one", "{tmp}/one/../one", "--for", "9"], 64, "name only one of them"),
         (["{tmp}", "--profile", "kip-999"], 64, "there is no profile 'kip-999'"),
         (["{tmp}", "--checkpoint", "{tmp}/text"], 64, "is a file"),
         ([], 64, "Missing argument"),

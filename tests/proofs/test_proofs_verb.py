@@ -104,7 +104,7 @@ def test_group_tells_what_its_theorems_share_and_each_theorem_its_own(
         "  proved  drop-leader-kept (drop.leader-kept)",
         "    A drop never removes the leader from the assigned replicas.",
         "    assumes: top-positive",
-        "    to bound the paths: assigned-distinct, isr-distinct, isr-assigned, leader-in-sync",
+        "    bounds: assigned-distinct, isr-distinct, isr-assigned, leader-in-sync",
     ]
     assert "  proved  drop-leaves-top (drop.keep-top)" in head
     assert "profile kip-236 with drop.slice=exclusive" in second.replace("\n ", "")
@@ -259,7 +259,7 @@ def test_candidates_get_their_verdicts(capsys: pytest.CaptureFixture[str]) -> No
     small = ("--replication-factor", "2")
     code, out, _ = run(capsys, "--code", "reviewed_rules:drop", "--assume", "all", *small)
     assert code == 0
-    assert re.search(r"paths, tried on [1-9]\d* plain inputs", " ".join(out.split()))
+    assert re.search(r"paths, [1-9]\d* plain inputs tried", " ".join(out.split()))
     assert run(capsys, "--code", "reviewed_rules:selector", *small)[0] == 0
     code, out, _ = run(capsys, "--code", "reviewed_rules:members", *small)
     assert code == 1
@@ -272,12 +272,12 @@ def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -
     arguments = ("--code", "reviewed_rules:drop", "--replication-factor", "1")
     code, out, _ = run(capsys, *arguments)
     assert code == 1
-    assert ", nothing assumed of the inputs: theorems" in out.splitlines()[0]
+    assert ", with no assumption on inputs: theorems" in out.splitlines()[0]
     assert "not assumed: leader-in-sync (the leader is in the in-sync set)" in out
-    assert "accept it with --assume NAME" in out
+    assert "add --assume NAME" in out
     named = ("--assume", "leader-in-sync", "--assume", "top-positive")
     _, out, _ = run(capsys, *arguments, *named)
-    assert ", where every input has top-positive, leader-in-sync: theorems" in out.splitlines()[0]
+    assert ", assuming top-positive, leader-in-sync of every input: theorems" in out.splitlines()[0]
     assert "\nassumed: leader-in-sync (the leader is in the in-sync set)" in out
     _, out, _ = run(capsys, *arguments, *named, "--format", "json")
     told = {each["name"]: each["assumed"] for each in json.loads(out)["preconditions"]}
@@ -285,7 +285,7 @@ def test_what_is_assumed_of_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -
     _, out, _ = run(capsys, "--code", "reviewed_rules:members", "--replication-factor", "1")
     assert "\ngiven: leader-counted (" in out
     code, _, err = run(capsys, "drop-leader-kept", "--assume", "all")
-    assert (code, "name it with --code" in err) == (64, True)
+    assert (code, "add --code" in err) == (64, True)
 
 
 def test_second_time_is_told_to_be_cached(capsys: pytest.CaptureFixture[str]) -> None:
@@ -293,7 +293,7 @@ def test_second_time_is_told_to_be_cached(capsys: pytest.CaptureFixture[str]) ->
     arguments = ("drop-leader-kept", "--replication-factor", "1")
     assert "cached" not in run(capsys, *arguments)[1]
     told = run(capsys, *arguments)[1]
-    assert "(1 cached; --fresh proves anew)" in told.splitlines()[0]
+    assert "(1 cached; --fresh proves them again)" in told.splitlines()[0]
     assert "when it was proved (cached)" in " ".join(told.split())
     report = json.loads(run(capsys, *arguments, "--format", "json")[1])
     assert report["theorems"][0]["cached"]

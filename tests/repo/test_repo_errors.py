@@ -40,9 +40,12 @@ def list_errors() -> tuple[type[BaseException], ...]:
     return tuple(sorted(ours, key=lambda kind: (kind.__module__, kind.__name__)))
 
 
-def _walk_sources() -> Iterator[ast.AST]:
-    for path in sorted(ROOT.glob("*/reassure_*/**/*.py")):
-        yield from ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+@cache
+def _list_nodes() -> tuple[ast.ExceptHandler | ast.Call | ast.Raise, ...]:
+    """Return what our sources catch, call and raise."""
+    trees = (ast.parse(path.read_text("utf-8")) for path in ROOT.glob("*/reassure_*/**/*.py"))
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return tuple(n for n in nodes if isinstance(n, ast.ExceptHandler | ast.Call | ast.Raise))
 
 
 def _name_all(parts: Iterable[ast.expr | None]) -> Iterator[str]:
@@ -55,10 +58,10 @@ def _name_all(parts: Iterable[ast.expr | None]) -> Iterator[str]:
 def list_caught() -> frozenset[str]:
     """Return the names of classes that our code catches or suppresses somewhere."""
     found: set[str] = set()
-    for node in _walk_sources():
+    for node in _list_nodes():
         if isinstance(node, ast.ExceptHandler):
             found |= set(_name_all([node.type]))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("suppress"):
+        elif isinstance(node, ast.Call) and "suppress" in _name_all([node.func]):
             found |= set(_name_all(node.args))
     return frozenset(found)
 
@@ -66,8 +69,8 @@ def list_caught() -> frozenset[str]:
 @cache
 def list_raised() -> frozenset[str]:
     """Return the names of classes that our code makes errors of."""
-    calls = (node.func for node in _walk_sources() if isinstance(node, ast.Call))
-    raised = (node.exc for node in _walk_sources() if isinstance(node, ast.Raise))
+    calls = (node.func for node in _list_nodes() if isinstance(node, ast.Call))
+    raised = (node.exc for node in _list_nodes() if isinstance(node, ast.Raise))
     return frozenset(
         name.id if isinstance(name, ast.Name) else name.attr
         for name in (*calls, *raised)

@@ -1,14 +1,15 @@
 """Every clause is checked somewhere, and nothing checks a clause that there is not."""
 
 import ast
+import importlib
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
-from reassure_conformance.answers import places as where
-from reassure_conformance.answers.mentions import find_tests_of
+from reassure_conformance.answers.clause_matrix import find_judged
 from reassure_spec.clauses import Clause, load_clauses
 from reassure_spec.matrix import Places, Row, make_matrix
 
@@ -16,9 +17,18 @@ ROOT = Path(__file__).parents[2]
 
 
 @cache
+def load_checks() -> ModuleType:
+    """Return the script by which pages say what checks a clause."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return importlib.import_module("clause_checks")
+
+
+@cache
 def collect_sources() -> Mapping[str, Places]:
     """Return everything that names clauses, by column, tests included."""
-    return where.collect_sources(ROOT / "tests")
+    found: Mapping[str, Places] = load_checks().collect_checks(ROOT / "tests")
+    return found
 
 
 CHECKS = ("proof", "exploration", "scenario", "fault", "test")
@@ -157,7 +167,7 @@ def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
     """Marks and tables of cases say what a test is about, unknown ids included; a body does not."""
     path = tmp_path / "test_x.py"
     path.write_text(TESTS, encoding="utf-8")
-    assert list(find_tests_of(path, {"a.b", "a.c"})) == [
+    assert list(load_checks().find_tests_of(path, {"a.b", "a.c"})) == [
         ("a.b", "test_x::test_table"),
         ("a.c", "test_x::test_constant"),
         ("a.typo", "test_x::test_typo"),
@@ -170,17 +180,17 @@ def test_tests_are_found_by_their_decorators(tmp_path: Path) -> None:
         ({"model": (), "test": ()}, "none"),
         (
             {"model": ("a.f", "a.g"), "judge": (), "fault": ("x",)},
-            "model `a.f`, `a.g`; planted faults `x`",
+            "model `a.f`, `a.g`; mutants `x`",
         ),
         ({"scenario": ("d/a", "d/b", "d/c", "d/e")}, "scenarios 4, among them `d/a`"),
     ],
 )
 def test_checks_fit_on_one_line(places: dict[str, tuple[str, ...]], line: str) -> None:
     """Places are listed column by column, counted where they are many, and absent ones left out."""
-    assert where.format_checks(places) == line
+    assert load_checks().format_checks(places) == line
 
 
 def test_package_is_called_by_its_folder() -> None:
     """No place of a clause is called by the file name that every package has."""
-    places = {place for found in where.find_judged().values() for place in found}
+    places = {place for found in find_judged().values() for place in found}
     assert not [place for place in places if place.startswith("__init__")]

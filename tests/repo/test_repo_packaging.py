@@ -239,11 +239,7 @@ def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> N
         ("explain", "drop.isr-at-least-min"),
         ("scenarios", "--export", "--out", tmp_path / "vectors"),
         ("init", "python", tmp_path / "adapter"),
-        *(
-            ("report", tmp_path / "result.json", "--format", form)
-            for form in FORMS
-            if form != "itf"
-        ),
+        *(("report", tmp_path / "result.json", "--format", form) for form in FORMS),
     ):
         done = run_bare(bare, *arguments)
         assert done.returncode == 0, (arguments, done.stderr)
@@ -270,6 +266,7 @@ def test_missing_extra_is_named_in_one_line(bare: Path, verb: tuple[str, ...], e
     assert said[0].endswith(f"is not installed: pip install 'reassure[{extra}]'")
 
 
+@pytest.mark.slow
 def test_gate_runs_without_pyspark(wheel_file: Path, tmp_path: Path) -> None:
     """The extra `gate` drives the controller once ZooKeeper's jars are installed beside it.
 
@@ -343,14 +340,13 @@ def test_extra_of_each_package_is_known() -> None:
         assert any(said.endswith(f"[{e}]'") and name in names for e, names in brought.items()), said
 
 
-def test_page_installs_what_can_be_built(tmp_path: Path) -> None:
+def test_page_installs_what_can_be_built(wheel_file: Path) -> None:
     """The page names the wheel as it is built, every extra, and no package of an index."""
     page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
-    built = build(ROOT, tmp_path / "dist", "wheel")
     commands = re.findall(r"^pip install (.*?)(?: +#.*)?$", page, re.MULTILINE)
     named = [word for command in commands for word in shlex.split(command)]
-    assert f"./reassure/dist/{built.name}" in commands
-    assert f"./reassure/jars './reassure/dist/{built.name}[gate]'" in commands
+    assert f"./reassure/dist/{wheel_file.name}" in commands
+    assert f"./reassure/jars './reassure/dist/{wheel_file.name}[gate]'" in commands
     assert "./reassure" in commands
     others = [each for each in named if not each.startswith("./reassure")]
     assert others == ["build"], "what is on no index cannot be named alone"

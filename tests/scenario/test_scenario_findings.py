@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import pytest
 
+from reassure_conformance.answers.clause_matrix import find_shown
 from reassure_conformance.answers.findings_table import (
     check_finding,
     findings_document,
     render_findings,
 )
 from reassure_conformance.answers.guarantees import Guarantee, compute_guarantees, find_stories
-from reassure_conformance.answers.places import find_shown
 from reassure_explorer.engine.search import Sketch
 from reassure_spec.clauses import load_clauses
 from reassure_spec.findings import FINDINGS

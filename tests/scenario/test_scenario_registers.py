@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from reassure_conformance.answers.places import find_shown
+from reassure_conformance.answers.clause_matrix import find_shown
 from reassure_conformance.scenarios.scenario import (
     Scenario,
     find_scenarios,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from reassure_conformance.answers.looking_up import vectors_document
+from reassure_conformance.answers.spec_tables import vectors_document
 from reassure_conformance.scenarios.json_lines import export_vectors
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
 from reassure_spec.words import ScenarioError

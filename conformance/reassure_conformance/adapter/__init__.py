@@ -21,7 +21,7 @@ from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import parse_qsl
 
-from reassure_conformance.report.supervise import HANG_S, note_call
+from reassure_conformance.supervise import HANG_S, note_call
 from reassure_judge.messages import Told
 from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
@@ -120,9 +120,9 @@ class Description:
         if self.adapter_version == ADAPTER_VERSION:
             return ""
         return (
-            f"it speaks version {self.adapter_version} of the interface, which still runs; answer "
-            f"adapter_version {ADAPTER_VERSION} to describe, with lifetime and routes where they "
-            "differ from one example and both znodes (docs/adapter.md)"
+            f"it speaks version {self.adapter_version} of the interface, which still works; to "
+            f"update it, answer describe with adapter_version {ADAPTER_VERSION}, and with lifetime "
+            "and routes if they are not one example and both znodes (docs/adapter.md)"
         )
 
 
@@ -284,7 +284,7 @@ def _bury(call: str, error: BaseException) -> AdapterDied:
     said = "".join(traceback.format_exception_only(error)).strip()
     if isinstance(error, ProgramFault):
         said = error.said or "(nothing)\n"
-        trace = f"The last that the program wrote to standard error:\n{said}"
+        trace = f"The last lines that the program wrote to standard error:\n{said}"
         return AdapterDied(f"the adapter died in {call}: {error}", call, trace)
     where = f" ({frames[-1].filename}:{frames[-1].lineno})" if frames else ""
     if isinstance(error, SystemExit):
@@ -331,14 +331,16 @@ def open_adapter(
         from reassure_conformance.adapter.program import open_program
 
         if faults:
-            raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
+            raise BadConnectable(
+                f"{connectable!r}: --fault is for the bundled controller; use flags of the program"
+            )
         return open_program(rest, profile=profile, readings=readings, answer_s=answer_s)
     if scheme == "zk":
         from reassure_conformance.adapter.remote import Place, Remote
 
         if faults:
             raise BadConnectable(
-                f"{connectable!r}: faults are planted by the controller's own flags"
+                f"{connectable!r}: --fault is for the bundled controller; use flags of yours"
             )
         return Remote(Place(connectable), profile=profile, readings=readings)
     return _make_adapter(connectable, profile, readings, faults)
@@ -375,9 +377,9 @@ def _make_adapter(
         else:
             missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]
     if why is not None:
-        raise BadConnectable(f"{connectable!r} refuses its settings: {why}") from why
+        raise BadConnectable(f"{connectable!r} does not accept its settings: {why}") from why
     if missing:
-        raise BadConnectable(f"{connectable!r} is no adapter: it lacks {', '.join(missing)}")
+        raise BadConnectable(f"{connectable!r} is not an adapter: add {', '.join(missing)}")
     return cast("Adapter", adapter)
 
 
@@ -401,7 +403,7 @@ def check_description(adapter: Adapter, description: Description) -> None:
     if description.adapter_version not in SPOKEN:
         raise BadConnectable(
             f"{description.name} speaks adapter version {description.adapter_version}; "
-            f"this gate speaks {' and '.join(map(str, SPOKEN))}"
+            f"answer describe with one of {', '.join(map(str, SPOKEN))}"
         )
     kinds: dict[str, type[Any]] = {"name": str, "version": str, "language": str, "profile": str}
     kinds |= {"readings": Mapping, "capabilities": Set, "lifetime": str, "routes": Set}
@@ -416,28 +418,28 @@ def check_description(adapter: Adapter, description: Description) -> None:
         override_readings(get_profile(description.profile), description.readings)
     except UnknownReading as error:
         raise BadConnectable(
-            f"{description.name} describes itself wrongly: {error}; expected a profile and "
-            "readings that `reassure spec` lists; mend the answer to describe"
+            f"{description.name} answers describe with a mistake: {error}; expected a profile and "
+            "readings that `reassure spec` lists; correct the answer to describe"
         ) from error
     if description.settle_ms < 0:
         raise BadConnectable(
             f"{description.name} declares settle_ms {description.settle_ms}; expected "
-            "milliseconds, or 0 for as long as everybody is given; mend the answer to describe"
+            "milliseconds, or 0 for the default; correct the answer to describe"
         )
     _check_words(description, "capabilities", description.capabilities, CAPABILITIES)
     _check_words(description, "routes", description.routes, ROUTES)
     _check_words(description, "lifetime", {description.lifetime}, LIFETIMES)
     if not description.routes:
         raise BadConnectable(
-            f"{description.name} declares no routes; expected one of {', '.join(ROUTES)}, or "
-            "nothing could be asked for; mend the answer to describe"
+            f"{description.name} declares no routes; expected at least one of "
+            f"{', '.join(ROUTES)}, to request reassignments; correct the answer to describe"
         )
     early = description.capabilities & OF_EXAMPLES
     if description.lifetime == RUN and early:
         raise BadConnectable(
-            f"{description.name} lives for the whole run and declares {', '.join(sorted(early))}; "
-            "expected a lifetime of one example for these, which are judged from a cluster's "
-            "beginning; declare the one or the other"
+            f"{description.name} declares lifetime {RUN} and {', '.join(sorted(early))}, which are "
+            "judged from the start of a cluster and need a lifetime of one example; declare one "
+            "or the other"
         )
     for ability in sorted(description.abilities & OPTIONAL.keys()):
         if not isinstance(adapter, OPTIONAL[ability]):

@@ -32,7 +32,7 @@ from reassure_conformance.adapter.wire import (
     read_answer,
     request_schema,
 )
-from reassure_conformance.report.supervise import HANG_S, note_alive
+from reassure_conformance.supervise import HANG_S, note_alive
 
 _LAST_LINES: Final = 1000
 """How many lines of what a program said last are told when it has died."""
@@ -157,29 +157,29 @@ class Program:
             answer = json.loads(line)
         except json.JSONDecodeError as error:
             raise self._fault(
-                f"it wrote {shown!r} to standard output, which is no JSON ({error}); expected the "
-                f"answer to {call}, on one line; write what people are to read to standard error"
+                f"it wrote {shown!r} to standard output, which is not JSON ({error}); expected "
+                f"the answer to {call}, on one line; write log messages to standard error"
             ) from error
         problem = jsonschema.Draft202012Validator(self._schemas[call])
         worst = jsonschema.exceptions.best_match(problem.iter_errors(answer))
         if worst is not None:
             place = "".join(f".{part}" for part in worst.absolute_path)
             raise self._fault(
-                f"it answered {shown}, which is no answer to {call}: {worst.message}"
+                f"it answered {shown}, which is not a valid answer to {call}: {worst.message}"
                 f"{f' at {place[1:]}' if place else ''}; expected what `reassure spec schema "
-                f"answers` says of {call}; mend the answer"
+                f"answers` says of {call}; correct the answer"
             )
         if answer["id"] != self._asked:
             raise self._fault(
                 f"it answered {answer['id']} when {self._asked} was asked; expected the id of the "
-                "question; answer each question once, in turn"
+                "question; answer each question once, in order"
             )
         return cast("dict[str, Any]", answer)
 
     def _point_at_last_words(self) -> str:
         if not self._said:
-            return "it wrote nothing to standard error: have it say there why it ends"
-        return f"see what it said last: {self._said[-1].strip()}"
+            return "it wrote nothing to standard error: let it write there why it ends"
+        return f"its last line was: {self._said[-1].strip()}"
 
     def _wait(self) -> str:
         """Give the program time to end; return in words how it did, or that it did not."""
@@ -206,8 +206,8 @@ class Program:
             process.kill()
             process.wait()
             raise self._fault(
-                f"it did not end {_END_S:g} s after its input had; expected the end of the program "
-                "with the end of standard input; leave the loop that reads, and end what you began"
+                f"it still ran {_END_S:g} s after the end of its input; expected it to end with "
+                "that input; leave the loop that reads, and stop what you started"
             ) from None
         finally:
             self._reader.join(_END_S)

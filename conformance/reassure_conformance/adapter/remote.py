@@ -28,7 +28,7 @@ from reassure_conformance.adapter import (
     Reply,
 )
 from reassure_conformance.adapter.driver import ServerGone, walk
-from reassure_conformance.report.supervise import note_alive
+from reassure_conformance.supervise import note_alive
 from reassure_controller.client import Client
 from reassure_spec.profiles import reads
 from reassure_spec.znodes import (
@@ -77,10 +77,10 @@ class Place:
         try:
             self.quiet_s: Final = float(options.pop("quiet", _QUIET_S))
         except ValueError as error:
-            raise BadConnectable(f"{connectable!r}: quiet is no number; write {FORM}") from error
+            raise BadConnectable(f"{connectable!r}: quiet is not a number; write {FORM}") from error
         scheme, port = connectable.partition(":")[0], self.hosts.rpartition(":")[2]
         if scheme != "zk" or not port.isdigit() or options:
-            raise BadConnectable(f"{connectable!r} is no place in ZooKeeper; write {FORM}")
+            raise BadConnectable(f"{connectable!r} is not a place in ZooKeeper; write {FORM}")
 
 
 def _find_log(folder: Path) -> Path:
@@ -90,7 +90,7 @@ def _find_log(folder: Path) -> Path:
             return each
     raise BadConnectable(
         f"{folder} holds no transaction log of ZooKeeper; expected files log.ZXID in it or in its "
-        "version-2; name the server's dataLogDir, or leave ?log= out"
+        "version-2; name the dataLogDir of the server, or leave out ?log="
     )
 
 
@@ -132,8 +132,8 @@ class Remote:
             client.stop()
             client.close()
             raise ServerGone(
-                f"ZooKeeper at {self._place.hosts} does not answer for {_CONNECT_S:g} s; expected "
-                f"a server there; start it, or write {FORM}"
+                f"ZooKeeper at {self._place.hosts} did not answer in {_CONNECT_S:g} s; expected a "
+                f"server there; start it, or write {FORM}"
             )
         return client
 
@@ -145,7 +145,7 @@ class Remote:
         if absent:
             raise BadConnectable(
                 f"there is no {', '.join(absent)} at {where}; expected a controller that has been "
-                "elected there; start it before, with this chroot"
+                "elected there; start it first, with this chroot"
             )
         if self._client.exists(MARK) is not None and not self._list(BROKER_IDS):
             self._say(f"removing what an earlier run has left at {where}")
@@ -156,8 +156,8 @@ class Remote:
         if taken:
             raise BadConnectable(
                 f"{where} is in use: there is {', '.join(taken[:3])}; expected a chroot with a "
-                "controller and nothing else; give the controller one of its own (what a run of "
-                "the suite has left is removed by the next one, when its sessions have ended)"
+                "controller and nothing else; use an empty chroot (the next run removes what an "
+                "earlier run left, once its sessions have ended)"
             )
 
     def _list(self, path: str) -> list[str]:

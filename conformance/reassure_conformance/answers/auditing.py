@@ -124,7 +124,7 @@ def _judge(
 def refuse_several(found: "Recognised | str | None") -> "Recognised | None":
     """Return what logs were recognised as. Raises NoRules for the reason why they were not."""
     if isinstance(found, str):
-        raise NoRules(f"{found}; name one with --profile, or the logs one by one")
+        raise NoRules(f"{found}; choose one with --profile, or audit the logs one by one")
     return found
 
 
@@ -133,8 +133,8 @@ def refuse_foreign(report: "AuditReport", profile: str) -> None:
     foreign = next((words for each in report.archives for words in each.find_foreign()), None)
     if foreign is not None:
         raise NoRules(
-            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; "
-            f"--profile {profile} holds the logs against that all the same"
+            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; to judge "
+            f"the logs by {profile} anyway, add --profile {profile}"
         )
 
 
@@ -201,7 +201,7 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
         beyond = left_out.get(name, {})
         more = len(report[name]) - SHOWN
         if more > 0 or beyond:
-            counted = f", and counts {sum(beyond.values()):,} besides" if beyond else ""
+            counted = f"; {sum(beyond.values()):,} more are only counted" if beyond else ""
             yield f"... and {max(0, more)} more; --format json lists them{counted}"
 
 
@@ -210,8 +210,8 @@ def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:
     found = report["recognised"]
     if found is not None:
         settled = ", ".join(f"{name}={value}" for name, value in found["readings"].items())
-        also = f"; the log settles {settled}" if settled else ""
-        yield f"Profile {found['profile']}: {found['why']}{also}. --profile chooses another one."
+        also = f"; readings from the log: {settled}" if settled else ""
+        yield f"Profile {found['profile']}: {found['why']}{also}. Choose another with --profile."
         yield ""
 
 
@@ -220,36 +220,36 @@ def _describe_undecided(report: Mapping[str, Any]) -> Iterator[str]:
     for clause in report["clauses"]:
         if clause["verdict"] == UNKNOWN and clause["undecided"]:
             yield (
-                f"UNKNOWN {clause['id']}: {clause['undecided']} times broken in some of the states "
-                "that the history leaves possible, and not in others"
+                f"UNKNOWN {clause['id']}: {clause['undecided']} times violated in some of the "
+                "states that the history allows, and not in others"
             )
             for first in report["observed"]["undecided"] if report["observed"] else ():
                 if first["clause"] == clause["id"]:
                     place = f"{first['topic']}-{first['partition']}"
-                    yield f"  first at {show_text(first['at'])}, of {show_text(place)}"
+                    yield f"  first at {show_text(first['at'])}, partition {show_text(place)}"
             for archive in report["archives"]:
                 for first in archive["undecided"]:
                     if first["clause"] == clause["id"]:
                         yield (
-                            f"  first at {show_zxid(first['zxid'])} of {archive['path']}: "
+                            f"  first at {show_zxid(first['zxid'])} in {archive['path']}: "
                             f"{show_text(first['path'] or _name(first))}"
                         )
                         if first["unless"]:
-                            yield f"  kept if one of these is so: {'; '.join(first['unless'])}"
+                            yield f"  holds if one of these is true: {'; '.join(first['unless'])}"
 
 
 def _describe_explained(report: Mapping[str, Any]) -> Iterator[str]:
     """Yield what no znode announces, and makes writes right that would break a clause without."""
     for archive in report["archives"]:
         for each in archive["explained"]:
-            yield f"{archive['path']}: {each['clause']} kept {each['times']} times: {each['by']}"
+            yield f"{archive['path']}: {each['clause']} holds {each['times']} times: {each['by']}"
 
 
 def _name(place: Mapping[str, Any]) -> str:
     """Return the partition, or the cluster, where nothing was written."""
     if place["partition"] < 0:
-        return "what the controller still owed"
-    return f"what was owed to {place['topic']}-{place['partition']}"
+        return "pending writes of the controller"
+    return f"pending writes for {place['topic']}-{place['partition']}"
 
 
 def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
@@ -258,7 +258,7 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
     if several:
         yield f"{name}: {archive['verdict']}"
     if archive["since"] is not None:
-        yield f"{name}: judged from {show_zxid(archive['since'])} on"
+        yield f"{name}: judged from {show_zxid(archive['since'])}"
     if archive["members"]:
         yield f"{name}: one history with {', '.join(archive['members'][1:])}"
     for damage in archive["damages"]:
@@ -276,12 +276,12 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
     if archive["torn_tail"]:
         tail = archive["torn_tail"]
         yield (
-            f"{name}: the last record was not finished ({tail['reason']}): {tail['file']}, "
+            f"{name}: the last record is incomplete ({tail['reason']}): {tail['file']}, "
             f"offset {tail['offset']}"
         )
     for seen in archive["seen_not_judged"]:
         what = f" ({seen['what']})" if seen["what"] else ""
-        yield f"{name}: seen, not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
+        yield f"{name}: not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
 
 
 def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:
@@ -293,7 +293,7 @@ def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:
     ended = ", ".join(f"{moves[name]:,} {name.replace('_', ' ')}" for name in _ENDS if moves[name])
     longest = moves["durations"]["longest_ms"]
     yield ""
-    yield f"Reassignments    {moves['started']:,} begun: {ended or 'none ended'}" + (
+    yield f"Reassignments    {moves['started']:,} started: {ended or 'none ended'}" + (
         f"; longest {show_duration(longest)}" if longest else ""
     )
     behind = (f"{words} {show_duration(lag[name])}" for name, words in _LAGS.items())
@@ -305,7 +305,7 @@ def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:
     without = show_duration(terms["without_ms"])
     yield f"Controllers      {terms['terms']:,} terms, {without} without one"
     yield from describe_present(facts["at_end"], moves["under_way"], moves["oldest_under_way"])
-    yield "The document (--format json) has more, of which `reassure report` makes a page."
+    yield "The document (--format json) has more; `reassure report` makes a page of it."
     yield ""
 
 
@@ -322,11 +322,11 @@ def _describe_observed(report: Mapping[str, Any]) -> Iterator[str]:
     observed = report["observed"]
     for torn in observed["torn"] if observed else ():
         yield (
-            f"{torn['file']}: line {torn['line']} was not finished ({show_text(torn['writer'])} "
-            "was killed): it counts as missing"
+            f"{torn['file']}: line {torn['line']} is incomplete ({show_text(torn['writer'])} was "
+            "killed): it counts as missing"
         )
     if observed and observed["twice"]:
-        yield f"{observed['twice']} lines came twice, and count once"
+        yield f"{observed['twice']} lines are duplicates, and count once"
     reasons: dict[str, list[str]] = {}
     for unjudged in report["unjudged"]:
         reasons.setdefault(unjudged["reason"], []).append(unjudged["clause"])

@@ -5,10 +5,9 @@ show, they observe. Proofs and exploration have processes of their own as well; 
 shared, so none waits for another.
 """
 
-import threading
 import time
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from multiprocessing import get_context
 from pathlib import Path
@@ -47,8 +46,6 @@ class Proofs:
     theorems: list[dict[str, Any]] = field(default_factory=list)
     counts: Mapping[str, int] = field(default_factory=dict)
     verdict: str = VACUOUS
-    error: BaseException | None = None
-    seconds: float = 0.0
 
     def by_clause(self, profile: str, changes: Mapping[str, str] = NO_CHANGES) -> dict[str, str]:
         """Return what the proofs that were run under a profile, with changes, say of each clause.
@@ -81,30 +78,14 @@ def _worst_word(said: Mapping[str, list[str]]) -> str:
     return word or f"refuted without it ({', '.join(sorted(set(said['finding'])))})"
 
 
-class ProofThread(threading.Thread):
-    """Runs the proofs in the background; their workers are processes of their own."""
+def prove(replication_factor: int) -> Proofs:
+    """Prove everything; the workers that do so are processes of their own."""
+    from reassure_proofs.engine.cache import Cache, find_folder
+    from reassure_proofs.engine.runner import prove_all, to_json
 
-    def __init__(self, replication_factor: int) -> None:
-        super().__init__(daemon=True)
-        self.proofs = Proofs()
-        self._replication_factor = replication_factor
-
-    def run(self) -> None:
-        """Prove everything; an error is kept for whoever joins."""
-        from reassure_proofs.engine.cache import Cache, find_folder
-        from reassure_proofs.engine.runner import prove_all, to_json
-
-        start = time.monotonic()
-        try:
-            cache = Cache(find_folder())
-            results = prove_all(replication_factor=self._replication_factor, cache=cache)
-            body = to_json(results)
-            self.proofs.theorems = list(body["theorems"])
-            self.proofs.counts = dict(body["counts"])
-            self.proofs.verdict = str(body["verdict"])
-        except Exception as error:
-            self.proofs.error = error
-        self.proofs.seconds = time.monotonic() - start
+    results = prove_all(replication_factor=replication_factor, cache=Cache(find_folder()))
+    body = to_json(results)
+    return Proofs(list(body["theorems"]), dict(body["counts"]), str(body["verdict"]))
 
 
 def explore_gate_scope(profile: str) -> dict[str, Any]:
@@ -229,11 +210,13 @@ def check(
 ) -> CheckResult:
     """Run the gate. Raises what `run` raises, and the proofs' own error where they failed."""
     start = time.monotonic()
-    thread = ProofThread(replication_factor)
-    thread.start()
     below = directory / BROKERS
     below.mkdir()
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as beside:
+    with (
+        ThreadPoolExecutor(1) as aside,
+        ProcessPoolExecutor(2, mp_context=get_context("spawn")) as beside,
+    ):
+        proving = aside.submit(prove, replication_factor)
         driving = beside.submit(drive_brokers, settle_brokers(settings), below)
         exploring = beside.submit(explore_gate_scope, settings.profile)
         result = run(settings, directory, progress)
@@ -242,11 +225,9 @@ def check(
         exploration = exploring.result()
         progress(BROKERS, 0, 0)
         brokers = driving.result()
-    progress("proofs", 0, 0)
-    thread.join()
-    if thread.proofs.error is not None:
-        raise thread.proofs.error
-    return CheckResult(result, brokers, thread.proofs, exploration, time.monotonic() - start)
+        progress("proofs", 0, 0)
+        proofs = proving.result()
+    return CheckResult(result, brokers, proofs, exploration, time.monotonic() - start)
 
 
 def make_quick(settings: Settings) -> Settings:

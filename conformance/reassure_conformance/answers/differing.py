@@ -10,7 +10,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,7 +33,7 @@ class NothingToCompare(BadUsage):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class Disagreement:
     """An instance on which the two go apart."""
 
     instance: Sequence[str]
@@ -56,7 +56,7 @@ class Found:
     """What was looked at, in words."""
     looked: int
     """How many instances that was."""
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Disagreement] = field(default_factory=list)
     open: str = ""
     """Why not everything was looked at, "" where it was."""
 
@@ -68,7 +68,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DiffOptions:
     """How far to look."""
 
     factor: int
@@ -81,7 +81,7 @@ class Asked:
     """Implementations: which stories are told; none for all."""
 
 
-def diff_document(old: str, new: str, asked: Asked, directory: Path) -> Document:
+def diff_document(old: str, new: str, asked: DiffOptions, directory: Path) -> Document:
     """Compare two things of one kind; `directory` is for servers.
 
     Raises NothingToCompare, and what is wrong with a rule, a reading or a connectable.
@@ -92,7 +92,9 @@ def diff_document(old: str, new: str, asked: Asked, directory: Path) -> Document
     if kinds == {"rule", "profile"}:
         kinds = {"rule"}
     if len(kinds) != 1:
-        raise NothingToCompare(f"{old!r} and {new!r} are of two kinds: {' and '.join(kinds)}")
+        raise NothingToCompare(
+            f"{old!r} and {new!r} cannot be compared: they are {' and '.join(sorted(kinds))}"
+        )
     found = compare[kinds.pop()](old, new, asked, directory)
     counts = {"looked": found.looked, "differences": len(found.differences)}
     body = {
@@ -115,18 +117,18 @@ def _recognise(what: str) -> str:
     if re.fullmatch(r"[\w.]+:\w+", what):
         return "rule"
     raise NothingToCompare(
-        f"{what!r} is neither a rule (module:function), nor a profile with readings "
-        "(PROFILE,READING=VALUE), nor a connectable (direct:..., exec:..., zk:...), nor the "
-        "directory of a run; two results are two directories of runs, or files, that are there"
+        f"{what!r} is nothing that can be compared; name a rule (module:function), a profile with "
+        "readings (PROFILE,READING=VALUE), an implementation (direct:..., exec:..., zk:...), the "
+        "directory of a run, or a file with a result"
     )
 
 
-def _diff_rules(old: str, new: str, asked: Asked, _: Path) -> Found:
+def _diff_rules(old: str, new: str, asked: DiffOptions, _: Path) -> Found:
     from reassure_proofs.engine.compare import compare_rules, spell
 
     found = compare_rules(old, new, asked.factor)
     differences = [
-        Difference(
+        Disagreement(
             [f"{name} {spell(value)}" for name, value in each.arguments.items()],
             [each.old],
             [each.new],
@@ -138,7 +140,7 @@ def _diff_rules(old: str, new: str, asked: Asked, _: Path) -> Found:
     return Found("rules", bound, found.asked, differences, left)
 
 
-def _diff_models(old: str, new: str, asked: Asked, _: Path) -> Found:
+def _diff_models(old: str, new: str, asked: DiffOptions, _: Path) -> Found:
     from reassure_explorer.engine.compare import compare_models
     from reassure_explorer.scopes.catalogue import get_model
 
@@ -147,7 +149,7 @@ def _diff_models(old: str, new: str, asked: Asked, _: Path) -> Found:
     models = [get_model(scope, *each)[1] for each in rules]
     found = compare_models(models[0], models[1], asked.states)
     differences = [
-        Difference([*each.story, f"then {each.action}"], each.old, each.new)
+        Disagreement([*each.story, f"then {each.action}"], each.old, each.new)
         for each in found.partings
     ]
     left = "" if found.whole else f"stopped after {found.states:,} states"
@@ -175,10 +177,10 @@ def _read_profile(text: str) -> tuple[str, dict[str, str]]:
     return profile, {name: value for name, _, value in pairs}
 
 
-def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
+def _diff_driven(old: str, new: str, asked: DiffOptions, directory: Path) -> Found:
     from reassure_conformance.adapter import AdapterDied
     from reassure_conformance.adapter.driver import ServerGone
-    from reassure_conformance.answers.stories import Passage, Telling, list_possible, open_bench
+    from reassure_conformance.answers.case_run import CaseRun, Passage, list_possible, open_bench
     from reassure_conformance.gate.story import Story
 
     sides: list[dict[str, tuple[Story, list[Passage]]]] = []
@@ -190,7 +192,7 @@ def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
             with open_bench(_settle(what), directory / name) as harness:
                 for story in list_possible(harness):
                     if not asked.stories or story.name in asked.stories:
-                        telling = Telling(harness, story)
+                        telling = CaseRun(harness, story)
                         told[story.name] = (story, telling.passages)
                         telling.tell()
         except (AdapterDied, ServerGone) as error:
@@ -199,29 +201,27 @@ def _diff_driven(old: str, new: str, asked: Asked, directory: Path) -> Found:
     parted = [_part(sides[0][name][0], *(side[name][1] for side in sides)) for name in both]
     found = sorted(filter(None, parted), key=lambda each: len(each.instance))
     only = sum(len(side) for side in sides) - 2 * len(both)
-    bound = f"{len(both)} stories" + (f"; {only} that only one of them can be told" if only else "")
+    bound = f"{len(both)} test cases" + (f"; {only} that only one of them can run" if only else "")
     return Found("implementations", bound, len(both), found, died)
 
 
 def _settle(what: str) -> Any:
     """Return the settings of an implementation, or of what was driven in a run."""
-    from reassure_conformance.answers.replaying import read_run
+    from reassure_conformance.answers.replaying import read_settings
     from reassure_conformance.gate.running import Settings
 
     if what.startswith(_CONNECTABLES):
         return Settings(seed=0, connectable=what)
-    run = read_run(Path(what))
-    settings = Settings(seed=0, connectable=run["connectable"], profile=run["profile"])
-    return replace(settings, readings=run["readings"], faults=tuple(run["faults"]))
+    return read_settings(Path(what))
 
 
-def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Difference | None:
+def _part(story: Any, old: Sequence[Any], new: Sequence[Any]) -> Disagreement | None:
     """Return the first step of a story at which two did otherwise, None where there is none."""
     for number, (one, other) in enumerate(zip(old, new, strict=False)):
         left, right = Counter(_list_acts(one)), Counter(_list_acts(other))
         if left != right:
-            steps = [f"story {story.name}", *(each.step for each in old[: number + 1])]
-            return Difference(
+            steps = [f"test case {story.name}", *(each.step for each in old[: number + 1])]
+            return Disagreement(
                 steps, sorted((left - right).elements()), sorted((right - left).elements())
             )
     return None
@@ -243,10 +243,10 @@ def render_diff(document: Document, form: str) -> str:
     body, counts = document.body, document.counts
     count = counts["differences"]
     word = "DIFFERENT" if count else "ALIKE" if document.verdict == HOLDS else document.verdict
-    looked = f"{body['bound']}; {counts['looked']:,} looked at"
+    looked = f"{body['bound']}; {counts['looked']:,} compared"
     lines = [f"{word.upper()} in {document.seconds:.1f} s: {looked}"]
     if body["open"]:
-        lines.append(f"Not everything was looked at: {body['open']}")
+        lines.append(f"Not everything was compared: {body['open']}")
     shown: list[str] = []
     for number, each in enumerate(body["differences"][:SHOWN], start=1):
         shown += ["", f"{number}. {'; '.join(each['instance'])}"]

@@ -19,7 +19,11 @@ from reassure_conformance.report.document import HOLDS, RESULT, Document, read_r
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spelling import spell_verb
 from reassure_conformance.report.terminal import describe_violation
+from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import BadUsage
+from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
+from reassure_spec.readings import READINGS, get_profile
+from reassure_spec.rooms import ROOMS
 
 _INDENT: Final = 14
 _WIDTH: Final = 110
@@ -30,7 +34,7 @@ class UnknownName(BadUsage):
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class NamedKind:
     """A kind of things that reports name."""
 
     get_names: Callable[[], Iterable[str]]
@@ -63,7 +67,9 @@ def explain_document(what: str, width: int | None = None) -> Document:
     elif (Path(what) / RESULT).exists():
         kinds, lines = ("run",), list(_describe_run(Path(what), width))
     else:
-        raise UnknownName(f"nothing is called {what!r}, and it is no run's directory.{_hint(what)}")
+        raise UnknownName(
+            f"{what!r} is neither a known name nor the directory of a run.{_hint(what)}"
+        )
     body = {"text": lines, "kinds": list(kinds)}
     return Document("explain", HOLDS, None, {"lines": len(lines)}, body=body)
 
@@ -73,7 +79,7 @@ def _hint(what: str) -> str:
     near = get_close_matches(what, names, n=3)
     if near:
         return f" Did you mean {' or '.join(f'{name} ({names[name]})' for name in near)}?"
-    return f" There are names of each {', '.join(KINDS)}; `reassure spec list` has the clauses."
+    return f" Names are those of {', '.join(KINDS)}; `reassure spec list` lists the clauses."
 
 
 def _tell(facts: Mapping[str, Any]) -> Iterator[str]:
@@ -88,18 +94,16 @@ def _tell(facts: Mapping[str, Any]) -> Iterator[str]:
             )
 
 
+def _tell_paragraph(text: str) -> Iterator[str]:
+    yield from wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")
+    yield ""
+
+
 # Of the spec ------------------------------------------------------------------------------------
 
 
-def _list_clauses() -> Iterable[str]:
-    from reassure_spec.clauses import load_clauses
-
-    return load_clauses()
-
-
 def _describe_clause(name: str) -> Iterator[str]:
-    from reassure_conformance.answers.places import find_places
-    from reassure_spec.clauses import load_clauses
+    from reassure_conformance.answers.clause_matrix import find_places
 
     clause = load_clauses()[name]
     yield f"  {clause.sentence}"
@@ -112,7 +116,7 @@ def _describe_clause(name: str) -> Iterator[str]:
             "Profiles": clause.profiles,
             "Why": clause.why,
             "Unseen": clause.unseen or "",
-            "In code": find_places(name) or "(nowhere)",
+            "In code": find_places(name) or "(none)",
         }
     )
 
@@ -124,28 +128,17 @@ def _list_findings() -> Iterable[str]:
 
 
 def _describe_finding(name: str) -> Iterator[str]:
-    from reassure_conformance.answers.places import describe_finding, find_shown
+    from reassure_conformance.answers.clause_matrix import describe_finding, find_shown
     from reassure_spec.findings import FINDINGS
 
     (finding,) = (each for each in FINDINGS if each.id == name)
     yield f"  {finding.title}"
-    yield from wrap(finding.statement, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(finding.statement)
     yield from _tell(describe_finding(finding, find_shown().get(name, ())))
 
 
-def _list_readings() -> Iterable[str]:
-    from reassure_spec.readings import READINGS
-
-    return [reading.name for reading in READINGS]
-
-
 def _describe_reading(name: str) -> Iterator[str]:
-    from reassure_spec.clauses import load_clauses
     from reassure_spec.findings import FINDINGS
-    from reassure_spec.profiles import PROTOCOLS
-    from reassure_spec.readings import READINGS, get_profile
-    from reassure_spec.rooms import ROOMS
 
     (reading,) = (each for each in READINGS if each.name == name)
     chosen: dict[str, list[str]] = {value: [] for value in reading.values}
@@ -170,17 +163,8 @@ def _describe_reading(name: str) -> Iterator[str]:
     )
 
 
-def _list_profiles() -> Iterable[str]:
-    from reassure_spec.profiles import PROTOCOLS
-
-    return PROTOCOLS
-
-
 def _describe_profile(name: str) -> Iterator[str]:
     from reassure_model.machine import find_machines
-    from reassure_spec.clauses import clauses_of_profile
-    from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
-    from reassure_spec.readings import get_profile
 
     machines, usual = find_machines(), get_profile(DEFAULT_PROFILE).as_dict()
     readings = get_profile(name).as_dict().items()
@@ -192,7 +176,7 @@ def _describe_profile(name: str) -> Iterator[str]:
             "Protocols": "; ".join(protocols) or PROTOCOLS[name],
             "Clauses": f"{len(clauses_of_profile(name))}; `reassure spec list --profile {name}`",
             "Readings": [f"{reading}={v}" for reading, v in readings if v != usual[reading]]
-            or f"those that {DEFAULT_PROFILE} has",
+            or f"those of {DEFAULT_PROFILE}",
             "Compare": f"reassure spec diff {DEFAULT_PROFILE} {name}",
         }
     )
@@ -211,8 +195,7 @@ def _describe_theorem(name: str) -> Iterator[str]:
     from reassure_proofs.engine.register import get_theorems
 
     (theorem,) = get_theorems([name])
-    yield from wrap(theorem.statement, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(theorem.statement)
     expected = f"{theorem.expected}, which shows finding {theorem.finding}"
     yield from _tell(
         {
@@ -223,7 +206,7 @@ def _describe_theorem(name: str) -> Iterator[str]:
             "Readings": theorem.subject.changes,
             "Assumes": [each.name for each in theorem.hypotheses],
             "Scenario": theorem.scenario,
-            "Prove it": f"reassure prove {name}; with --explain: what it rests on",
+            "Prove it": f"reassure prove {name}; add --explain for its assumptions",
         }
     )
 
@@ -242,11 +225,11 @@ def _describe_fault(name: str) -> Iterator[str]:
     yield ""
     yield from _tell(
         {
-            "Planted in": "brokers" if mutant.of_brokers else "the controller",
+            "Changes": "brokers" if mutant.of_brokers else "the controller",
             "Caught by": sorted(mutant.clauses),
             "Profile": mutant.profile,
             "Readings": [f"{reading}={value}" for reading, value in mutant.readings.items()],
-            "Plant it": f"reassure mutants {name}",
+            "Run it": f"reassure mutants {name}",
         }
     )
 
@@ -261,15 +244,13 @@ def _describe_scope(name: str) -> Iterator[str]:
     from reassure_conformance.answers.exploring import format_counts
     from reassure_explorer.counterexamples import list_counterexamples
     from reassure_explorer.scopes.catalogue import get_scope
-    from reassure_spec.readings import get_profile
 
     scope = get_scope(name)
     model = scope.make_model(get_profile(scope.profile))
     tale = next((each for each in list_counterexamples() if each.name == name), None)
     states, steps, depth = format_counts(name, scope.profile)
     counted = f"{states} states, {steps} steps, depth {depth}"
-    yield from wrap(scope.summary, _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(scope.summary)
     yield from _tell(
         {
             "Profile": scope.profile,
@@ -292,8 +273,7 @@ def _describe_story(name: str) -> Iterator[str]:
     from reassure_conformance.gate.story import shipped_stories
 
     (story,) = (each for each in shipped_stories() if each.name == name)
-    yield from wrap(" ".join(story.why), _WIDTH, initial_indent="  ", subsequent_indent="  ")
-    yield ""
+    yield from _tell_paragraph(" ".join(story.why))
     yield from (f"  {n}. {format_step(step)}" for n, step in enumerate(story.steps, start=1))
     yield ""
     yield from _tell(
@@ -302,7 +282,7 @@ def _describe_story(name: str) -> Iterator[str]:
             "Profiles": story.profiles or "all",
             "Needs": sorted({NEEDS[type(step)] for step in story.steps if type(step) in NEEDS}),
             "Violates": story.violates,
-            "Tell it": f"reassure test --case {name}",
+            "Run it": f"reassure test --case {name}",
         }
     )
 
@@ -321,7 +301,7 @@ def _describe_scenario(name: str) -> Iterator[str]:
     yield from (f"  {line}".rstrip() for line in path.read_text("utf-8").splitlines())
     yield ""
     facts = {"Clauses": scenario.clauses, "Findings": scenario.findings}
-    yield from _tell({**facts, "Tell it": f"reassure scenarios {name}"})
+    yield from _tell({**facts, "Run it": f"reassure scenarios {name}"})
 
 
 def _list_capabilities() -> Iterable[str]:
@@ -343,7 +323,7 @@ def _describe_capability(name: str) -> Iterator[str]:
         if callable(made) and not method.startswith("_"):
             asked[method] = made.__doc__ or ""
     steps = [_spell(step.__name__) for step, need in NEEDS.items() if need == name]
-    yield "  What an implementation may declare that it can be asked to do."
+    yield "  A capability that an implementation may declare."
     yield ""
     yield from _tell(
         {
@@ -377,22 +357,22 @@ def _describe_run(directory: Path, width: int | None) -> Iterator[str]:
     cases = [case for case in report.cases if case.outcome in (FAILED, OPEN, ADVISED)]
     yield from (f"  {case.name}: {case.message}" for case in cases)
     if not cases:
-        yield "  nothing was violated, and nothing is open"
+        yield "  no violation, and nothing is unknown"
     yield f"  {display.say_counts(result['counts'])}"
 
 
-KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+KINDS: Final[Mapping[str, NamedKind]] = MappingProxyType(
     {
-        "clause": Kind(_list_clauses, _describe_clause),
-        "finding": Kind(_list_findings, _describe_finding),
-        "theorem": Kind(_list_theorems, _describe_theorem),
-        "reading": Kind(_list_readings, _describe_reading),
-        "fault": Kind(_list_faults, _describe_fault),
-        "profile": Kind(_list_profiles, _describe_profile),
-        "scope": Kind(_list_scopes, _describe_scope),
-        "story": Kind(_list_stories, _describe_story),
-        "scenario": Kind(_list_scenarios, _describe_scenario),
-        "capability": Kind(_list_capabilities, _describe_capability),
+        "clause": NamedKind(load_clauses, _describe_clause),
+        "finding": NamedKind(_list_findings, _describe_finding),
+        "theorem": NamedKind(_list_theorems, _describe_theorem),
+        "reading": NamedKind(lambda: [each.name for each in READINGS], _describe_reading),
+        "fault": NamedKind(_list_faults, _describe_fault),
+        "profile": NamedKind(lambda: PROTOCOLS, _describe_profile),
+        "scope": NamedKind(_list_scopes, _describe_scope),
+        "story": NamedKind(_list_stories, _describe_story),
+        "scenario": NamedKind(_list_scenarios, _describe_scenario),
+        "capability": NamedKind(_list_capabilities, _describe_capability),
     }
 )
 """By kind, what has a name; the directory of a run is explained as well."""

@@ -53,7 +53,7 @@ def format_counts(scope: str, profile: str) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class Explored:
     """What is explored: a standard scope under its rules, or a model from elsewhere."""
 
     model: Model
@@ -83,13 +83,13 @@ def choose_profile(scope: str) -> str:
     return get_scope(scope).profile
 
 
-def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Subject:
+def choose_scope(scope: str, profile: str, readings: Mapping[str, str]) -> Explored:
     """Return a standard scope under a profile.
 
     Raises UnknownScope, UnknownReading, RefusedReading.
     """
     found, model = get_model(scope, profile, readings)
-    return Subject(model, profile, found.as_dict())
+    return Explored(model, profile, found.as_dict())
 
 
 class BadRequest(BadUsage):
@@ -100,7 +100,7 @@ OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
 """Options that say something of a standard scope only."""
 
 
-def choose_model(reference: str, given: Iterable[str]) -> Subject:
+def choose_model(reference: str, given: Iterable[str]) -> Explored:
     """Return a model from elsewhere; `given` are the options that somebody chose.
 
     Raises BadRequest, BadReference, NoModel, BadModel.
@@ -108,26 +108,26 @@ def choose_model(reference: str, given: Iterable[str]) -> Subject:
     idle = [name for name in given if name in OF_SCOPES]
     if idle:
         flag = "--reading" if idle[0] == "readings" else f"--{idle[0]}"
-        raise BadRequest(f"{flag} is about our own scopes; leave it or --model away")
-    return Subject(load_model(reference), reference=reference)
+        raise BadRequest(f"{flag} is for the scopes of reassure: leave out {flag} or --model")
+    return Explored(load_model(reference), reference=reference)
 
 
-def check_options(options: Mapping[str, Any], subject: Subject, out: Path | None) -> None:
+def check_options(options: Mapping[str, Any], subject: Explored, out: Path | None) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
     `out` is the directory that is to be written. Raises BadRequest.
     """
     if out is not None and not out.absolute().parent.is_dir():
-        raise BadRequest(f"{out}: there is no directory {out.parent}; make it first")
+        raise BadRequest(f"{out}: the directory {out.parent} does not exist; create it first")
     if options["liveness"] and subject.model.settled is None:
-        advice = "give it `settled`" if subject.reference else "scope restless is made for it"
+        advice = "define `settled` in it" if subject.reference else "use --scope restless"
         raise BadRequest(
-            f"{subject.model.name} says nothing of fair runs, so --liveness has nothing to check; "
+            f"{subject.model.name} does not define when a run is settled, which --liveness needs; "
             f"{advice}"
         )
 
 
-def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress) -> Exploration:
+def run_explore(options: Mapping[str, Any], subject: Explored, progress: Progress) -> Exploration:
     """Explore as the options of the command line say."""
 
     def tell(at: Any) -> None:
@@ -156,7 +156,7 @@ def run_explore(options: Mapping[str, Any], subject: Subject, progress: Progress
         return found if subject.reference else pin(found)
 
 
-def run_sweep(subject: Subject) -> Listed:
+def run_sweep(subject: Explored) -> Listed:
     """Settle every reading otherwise, one at a time; answer what that changes."""
     from reassure_explorer.scopes.sweep import sweep
 
@@ -165,7 +165,7 @@ def run_sweep(subject: Subject) -> Listed:
             f"{found.reading}={found.value}",
             ", ".join(f"{name} ({steps} steps)" for name, steps in found.broken.items()) or "-",
             ", ".join(found.mended) or "-",
-            ", ".join(found.findings) or ("none, which is news" if found.broken else "-"),
+            ", ".join(found.findings) or ("none: this is new" if found.broken else "-"),
         ]
         for found in sweep(subject.model.name, subject.profile or "")
     ]
@@ -227,15 +227,15 @@ def describe_outcome(outcome: Outcome) -> dict[str, Any]:
 def render_outcomes(outcomes: Mapping[str, Outcome]) -> str:
     """Return in words what the controller made of each story."""
     if not outcomes:
-        return "\nNothing was found, so that there is nothing to tell the controller."
-    lines = ["\nOn the real controller:"]
+        return "\nThere is no violation, so nothing to run on the controller."
+    lines = ["\nOn the bundled controller:"]
     for name, outcome in outcomes.items():
         if outcome.skipped:
-            lines.append(f"  {name}: not told, {outcome.skipped}")
+            lines.append(f"  {name}: skipped, {outcome.skipped}")
             continue
         judged = ", ".join(sorted({v.clause for v in outcome.violations})) or "nothing"
-        same = "does otherwise" if outcome.difference else "does the same, line by line"
-        lines.append(f"  {name}: {same}; the judge finds broken: {judged}")
+        same = "differs" if outcome.difference else "does the same, line by line"
+        lines.append(f"  {name}: {same}; the judge finds violated: {judged}")
         lines += [f"    {line}" for line in outcome.difference.splitlines()]
     return "\n".join(lines)
 

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+from reassure_conformance.answers.clause_matrix import find_shown
 from reassure_conformance.answers.guarantees import COLUMNS, compute_guarantees
-from reassure_conformance.answers.places import find_shown
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, VIOLATED, Document
 from reassure_conformance.scenarios.scenario import (
@@ -24,7 +24,7 @@ from reassure_spec.findings import FINDINGS
 
 
 def check_finding(shown: Sequence[str]) -> str:
-    """Say what becomes of a finding that these show (`places.find_shown`).
+    """Say what becomes of a finding that these show (`clause_matrix.find_shown`).
 
     `shown` where every scenario among them runs as written, `differs` where one does not; where
     there is none, what else shows it, `words` where nothing does.

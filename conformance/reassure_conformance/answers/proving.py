@@ -67,7 +67,7 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     profile, readings = _spell(first)
     yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
     tried = sum(each["tried"] for each in first["certificate"])
-    cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
+    cost = f"{first['paths']} paths, {tried} plain inputs tried, {first['seconds']:.1f} s"
     if first["cached"]:
         cost = f"{cost} when it was proved (cached)"
     yield from _wrap(f"{first['bound']}; {cost}", "  ")
@@ -88,7 +88,7 @@ def _theorem_lines(theorem: Mapping[str, Any]) -> Iterator[str]:
         verdict = f"{verdict} (finding {theorem['finding']})"
     yield f"  {verdict}  {theorem['name']} ({theorem['clause'] or A_LEMMA})"
     yield from _wrap(theorem["statement"], "    ")
-    for title, items in (("assumes", "hypotheses"), ("to bound the paths", "shape")):
+    for title, items in (("assumes", "hypotheses"), ("bounds", "shape")):
         if theorem[items]:
             yield from _wrap(f"{title}: {', '.join(_names(theorem[items]))}", "    ")
     for line in _outcome_of(theorem):
@@ -228,7 +228,7 @@ def prove_document(asked: Question, progress: Say, form: str) -> tuple[Document,
     said = f"{verdict.upper()} in {seconds:.1f} s{told_of}: {display.say_counts(counts)}"
     cached = sum(theorem["cached"] for theorem in body["theorems"])
     if cached:
-        said = f"{said} ({cached} cached; --fresh proves anew)"
+        said = f"{said} ({cached} cached; --fresh proves them again)"
     return document, "\n".join([display.paint(said), "", *lines]).rstrip("\n")
 
 
@@ -236,7 +236,7 @@ def _say_preconditions(preconditions: Sequence[Mapping[str, Any]]) -> tuple[str,
     """Return what is assumed of every input, for the verdict, and in lines what it says."""
     taken = [each for each in preconditions if each["assumed"]]
     names = ", ".join(each["name"] for each in taken)
-    told = f", where every input has {names}" if names else ", nothing assumed of the inputs"
+    told = f", assuming {names} of every input" if names else ", with no assumption on inputs"
     lines = []
     for each in preconditions:
         why = {"accepted": "assumed", "given": "given", "": "not assumed"}[each["assumed"]]
@@ -244,8 +244,8 @@ def _say_preconditions(preconditions: Sequence[Mapping[str, Any]]) -> tuple[str,
     left = [each["name"] for each in preconditions if not each["assumed"]]
     if left:
         lines += _wrap(
-            "The documents' own rule needs what is not assumed; accept it with --assume NAME, or "
-            "--assume all, where your rule is never called otherwise.",
+            "The rule of the documents needs what is not assumed. If your rule is never called "
+            "without it, add --assume NAME, or --assume all.",
             "",
         )
     return told, lines

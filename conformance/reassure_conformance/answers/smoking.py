@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.stories import Telling, list_possible, open_bench
+from reassure_conformance.answers.case_run import CaseRun, list_possible, open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.harness import Example, Harness
 from reassure_conformance.gate.running import Settings
@@ -32,32 +32,21 @@ SETTLE_S: Final = 3.0
 """How long a cluster of three brokers and one partition may take to come to rest."""
 _BROKERS: Final = (1, 2, 3)
 _PATIENCE: Final = (
-    "let settle answer true as soon as a controller acts and all that was written before the call "
-    "has been dealt with (docs/protocol.md, Rest)"
+    "answer settle with true as soon as a controller is active and has handled everything that was "
+    "written before the call (docs/protocol.md, Rest)"
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Amiss:
-    """The first thing that is amiss."""
+class Amiss(Exception):
+    """The first thing that is amiss; nothing more is tried."""
 
-    verdict: str
-    seen: str
-    expected: str
-    advice: str
-    exit_code: int | None = None
-    """None: the one that goes with the verdict."""
-
-    def __str__(self) -> str:
-        return f"{self.seen}; expected {self.expected}; {self.advice}"
-
-
-class _Stop(Exception):
-    """Something is amiss; nothing more is tried."""
-
-    def __init__(self, amiss: Amiss) -> None:
-        super().__init__(str(amiss))
-        self.amiss = amiss
+    def __init__(
+        self, verdict: str, seen: str, expected: str, advice: str, exit_code: int | None = None
+    ) -> None:
+        super().__init__(f"{seen}; expected {expected}; {advice}")
+        self.verdict = verdict
+        self.exit_code = exit_code
+        """None: the one that goes with the verdict."""
 
 
 @dataclass(slots=True)
@@ -98,10 +87,9 @@ def smoke_document(settings: Settings, directory: Path) -> Document:
                 _tell(smoke, harness, story)
             smoke.lacking = find_lacking(harness)
         if not smoke.exercised:
-            smoke.verdict, smoke.amiss = VACUOUS, f"nothing was put to the test; {smoke.lacking}"
-    except _Stop as stop:
-        smoke.verdict, smoke.exit_code = stop.amiss.verdict, stop.amiss.exit_code
-        smoke.amiss = str(stop.amiss)
+            smoke.verdict, smoke.amiss = VACUOUS, f"no clause was exercised; {smoke.lacking}"
+    except Amiss as amiss:
+        smoke.verdict, smoke.exit_code, smoke.amiss = amiss.verdict, amiss.exit_code, str(amiss)
     except (AdapterDied, ServerGone, BadConnectable) as error:
         smoke.verdict, smoke.exit_code, smoke.amiss = UNKNOWN, error.exit_code, str(error)
         smoke.trace = getattr(error, "trace", "")
@@ -149,22 +137,20 @@ def _start(smoke: Smoke, harness: Harness) -> None:
         if not view.controller_epoch:
             absent.append(CONTROLLER)
         if absent:
-            raise _Stop(
-                Amiss(
-                    UNKNOWN,
-                    f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
-                    f"and there is no {', '.join(example.chroot + path for path in absent)}",
-                    "each broker registered and a controller elected before start is answered",
-                    "start them there, wait until they are, and answer then (docs/protocol.md, "
-                    "The election)",
-                    AdapterDied.exit_code,
-                )
+            raise Amiss(
+                UNKNOWN,
+                f"start({harness.driver.hosts}, {example.chroot}, {_BROKERS}) was answered, "
+                f"and there is no {', '.join(example.chroot + path for path in absent)}",
+                "every broker registered and a controller elected before start is answered",
+                "start them in that chroot, wait until they are ready, and then answer "
+                "(docs/protocol.md, The election)",
+                AdapterDied.exit_code,
             )
         if example.unsettled:
             raise _restless(harness, "start", example.story.name)
     finally:
         harness.end(example)
-    smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, at rest")
+    smoke.pass_stage("start", f"{len(_BROKERS)} brokers and a controller, quiescent")
 
 
 def choose_stories(harness: Harness) -> list[Story]:
@@ -197,15 +183,15 @@ def find_lacking(harness: Harness) -> str:
     ]
     alone = Counter(need for each in needs if len(each) == 1 for need in each)
     (best, more), *_ = alone.most_common(1) or [("more", len(needs))]
-    told = "1 story can" if count == 1 else f"{count} stories can"
+    told = "1 test case can" if count == 1 else f"{count} test cases can"
     return (
-        f"{told} be told to what declares no more; with {best} there are {more} more "
+        f"{told} run with the declared capabilities; declare {best} for {more} more "
         "(docs/adapter.md, What an adapter does)"
     )
 
 
 def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
-    telling = Telling(harness, story)
+    telling = CaseRun(harness, story)
     example = telling.tell()
     smoke.steps += example.effective_steps()
     smoke.exercised |= telling.exercised()
@@ -213,42 +199,36 @@ def _tell(smoke: Smoke, harness: Harness, story: Story) -> None:
     last = telling.passages[-1]
     for violation in example.violations[:1]:
         place = f" ({violation.path})" if violation.path else ""
-        raise _Stop(
-            Amiss(
-                VIOLATED,
-                f"{violation.clause} is violated in {story.name} by what followed "
-                f"`{last.step}`{place}: {violation.reason}",
-                violation.expected,
-                f"`reassure test --case {story.name} -i ...` shows each step, and "
-                f"`reassure explain {violation.clause}` the clause",
-            )
+        raise Amiss(
+            VIOLATED,
+            f"{violation.clause} is violated in {story.name} after "
+            f"`{last.step}`{place}: {violation.reason}",
+            violation.expected,
+            f"`reassure test --case {story.name} -i ...` shows each step, and "
+            f"`reassure explain {violation.clause}` the clause",
         )
     for each in telling.passages:
         if each.result == "refused":
             need = s.NEEDS.get(type(s.parse_step(each.step)))
             by = f"declares {need} and " if need else ""
-            raise _Stop(
-                Amiss(
-                    UNKNOWN,
-                    f"the adapter {by}refused `{each.step}` in {story.name}",
-                    "it to be done, as everything in that story can be",
-                    f"carry it out, or do not declare {need}" if need else "accept it",
-                    AdapterDied.exit_code,
-                )
+            raise Amiss(
+                UNKNOWN,
+                f"the adapter {by}refused `{each.step}` in {story.name}",
+                "it to be done: every step of that test case is possible",
+                f"carry it out, or do not declare {need}" if need else "accept it",
+                AdapterDied.exit_code,
             )
         if not each.rested:
             raise _restless(harness, each.step, story.name)
     smoke.pass_stage(story.name, f"holds: {len(telling.exercised())} clauses covered")
 
 
-def _restless(harness: Harness, step: str, story: str) -> _Stop:
-    return _Stop(
-        Amiss(
-            UNKNOWN,
-            f"settle answered false after `{step}` in {story}, though nothing is held",
-            f"the cluster at rest within the {harness.settle_s:g} s that settle was given",
-            f"{_PATIENCE}; where it takes longer declare settle_ms",
-        )
+def _restless(harness: Harness, step: str, story: str) -> Amiss:
+    return Amiss(
+        UNKNOWN,
+        f"settle answered false after `{step}` in {story}, though no process is held",
+        f"a quiescent cluster within the {harness.settle_s:g} s that settle was given",
+        f"{_PATIENCE}; if it needs longer, declare settle_ms",
     )
 
 
@@ -256,15 +236,13 @@ def _check_places(harness: Harness, example: Example) -> None:
     """See that nothing was written but in the chroots that were given."""
     outside = find_outside(example.transactions, harness.driver.owns)
     if outside:
-        raise _Stop(
-            Amiss(
-                UNKNOWN,
-                f"{outside} was written, which is outside of the chroot {example.chroot}",
-                f"every path below {example.chroot}, as start said",
-                f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
-                "chroot before every path",
-                AdapterDied.exit_code,
-            )
+        raise Amiss(
+            UNKNOWN,
+            f"{outside} was written, which is outside the chroot {example.chroot}",
+            f"every path below {example.chroot}, which start names",
+            f"connect to HOSTS/CHROOT ({harness.driver.hosts}{example.chroot}), or put the "
+            "chroot before every path",
+            AdapterDied.exit_code,
         )
 
 
@@ -287,9 +265,9 @@ def render_smoke(report: Mapping[str, Any], width: int | None = None) -> str:
     lines = [display.paint(f"{said}: {tested} clauses covered")]
     if report["amiss"]:
         lines += ["", *report["traceback"].splitlines()]
-        lines += display.hang("AMISS ", report["amiss"], width, "  ")
+        lines += display.hang("PROBLEM ", report["amiss"], width, "  ")
     elif report["lacking"]:
-        lines += display.hang("FEW ", report["lacking"], width, "  ")
+        lines += display.hang("NOTE ", report["lacking"], width, "  ")
     lines += [""] if report["stages"] else []
     for stage in report["stages"]:
         start = f"{stage['stage']:<{name_width}}  {stage['seconds']:5.1f} s  "

@@ -40,7 +40,7 @@ from reassure_spec.rooms import choose_readings, judge_of
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class WatchRequest:
     """What is to be watched, and how."""
 
     paths: tuple[Path, ...]
@@ -67,8 +67,8 @@ class Outlet:
     show: Callable[[Status], None] | None = None
 
 
-def watch_document(asked: Asked, outlet: Outlet) -> Document:
-    """LogWatch until it is to end, and return the document of what it came to.
+def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
+    """Watch until it is to end, and return the document of what it came to.
 
     Raises BadUsage for files that are judged by an audit only, NoRules, KeptElsewhere,
     CheckpointRefused, and what reading logs raises.
@@ -109,13 +109,13 @@ def _refuse_observations(places: Sequence[Path]) -> None:
     named = [str(file) for file in files if file in places]
     if named:
         raise BadUsage(
-            f"{', '.join(named)}: observations are not watched, for what they come to is known at "
-            "their end: judge them with reassure audit"
+            f"{', '.join(named)}: --follow cannot judge observations, whose verdict is known only "
+            "at their end: judge them with `reassure audit` without --follow"
         )
 
 
 def _choose_rules(
-    asked: Asked, places: Sequence[Path], checkpoint: WatchCheckpoint, outlet: Outlet
+    asked: WatchRequest, places: Sequence[Path], checkpoint: WatchCheckpoint, outlet: Outlet
 ) -> tuple[str, Readings, Recognised | None]:
     """Return profile and readings: those named, those gone on with, or those that the logs tell."""
     profile, readings, found = asked.profile, asked.readings, None
@@ -144,8 +144,8 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
             return None
         if not has_said:
             missing = [str(place) for place in places if not place.exists()]
-            what = f"{', '.join(missing)} to be there" if missing else "a sign of the protocol"
-            outlet.say(f"waiting for {what}; --profile begins without")
+            what = f"{', '.join(missing)}" if missing else "a write that shows the protocol"
+            outlet.say(f"waiting for {what}; with --profile judging starts at once")
             has_said = True
         ending.wait(LONGEST_PAUSE_S)
 
@@ -155,7 +155,7 @@ class _Engine:
 
     def __init__(
         self,
-        asked: Asked,
+        asked: WatchRequest,
         places: Sequence[Path],
         rules: Rules[Any, Any],
         checkpoint: WatchCheckpoint,
@@ -197,7 +197,7 @@ class _Engine:
 
 
 def _make_body(
-    asked: Asked, profile: str, engine: _Engine, found: Recognised | None
+    asked: WatchRequest, profile: str, engine: _Engine, found: Recognised | None
 ) -> dict[str, Any]:
     """Return the body of the document, with its verdict and its counts."""
     found_there = [each for each in (a.report() for a in engine.archives) if each is not None]
@@ -235,11 +235,11 @@ def _make_body(
 def _list_needs(archives: Sequence[ArchiveWatch]) -> Iterator[str]:
     for each in archives:
         if each.state == "waiting":
-            yield f"{each.name}: no transaction so far"
+            yield f"{each.name}: no transaction yet"
         if each.lost:
-            yield f"{each.lost}; what follows is another history: watch it with a new checkpoint"
+            yield f"{each.lost}; what follows is another history: follow it with a new checkpoint"
         elif each.damaged:
-            yield f"{each.name}: {each.damaged} files could not be read to their end"
+            yield f"{each.name}: {each.damaged} files cannot be read to the end"
 
 
 def alert_line(alert: Alert, *, repeated: bool) -> str:
@@ -251,7 +251,7 @@ def describe_alert(alert: Alert, *, repeated: bool) -> Iterator[str]:
     """Yield an alert for people: what, where and when, and what is wrong."""
     from reassure_conformance.report.display import describe_record
 
-    again = ", told before" if repeated else ""
+    again = ", reported before" if repeated else ""
     if "clause" not in alert.body:
         body, place = alert.body, ""
         if "file" in body:

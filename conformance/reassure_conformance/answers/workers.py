@@ -1,10 +1,10 @@
 """One run as several: processes with servers and seeds of their own, and one result of them all.
 
 Each worker is a `reassure test` in a directory of its own below that of the run, `worker-N`, so
-that it is watched over, kept and repeated like any other. The first tells the stories, all
-generate. The file `stop` ends all of them in good order: a worker that found a violation makes it,
-and where the run goes on until everything is covered, who waits for them, as soon as each clause
-was put to the test by one of them.
+that it is watched over, kept and repeated like any other, and ends with whoever began it. The first
+runs the test cases, all generate. The file `stop` ends all of them in good order: a worker that
+found a violation makes it, and where the run goes on until everything is covered, who waits for
+them, as soon as each clause was exercised by one of them.
 """
 
 import json
@@ -35,6 +35,18 @@ STOP: Final = "stop"
 """The file that ends every worker."""
 PROGRAM: Final = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
 """What carries out a command line of ours, wherever its packages lie."""
+# Ends the command that follows when the pipe at its input ends: who began it is gone then.
+_GUARD: Final = """
+exec 3<&0 </dev/null
+"$@" 3<&- &
+run=$!
+{ read -r word; kill "$run"; } <&3 3<&- &
+lifeline=$!
+exec 3<&-
+wait "$run"; code=$?
+kill "$lifeline" 2>/dev/null
+exit "$code"
+"""
 _LOOK_S: Final = 0.2
 _SUMMED: Final = frozenset(
     {
@@ -95,9 +107,13 @@ def run_together(
         for number, one in enumerate(share(settings, workers, directory), start=1):
             places.append(directory / f"worker-{number}")
             with (directory / f"worker-{number}.txt").open("w", encoding="utf-8") as said:
+                command = *PROGRAM, *spell_run(one, places[-1])
                 running.append(
                     subprocess.Popen(
-                        [*PROGRAM, *spell_run(one, places[-1])], stdout=said, stderr=said
+                        ["/bin/sh", "-c", _GUARD, "guard", *command],
+                        stdin=subprocess.PIPE,
+                        stdout=said,
+                        stderr=said,
                     )
                 )
         while any(process.poll() is None for process in running):
@@ -108,8 +124,7 @@ def run_together(
             time.sleep(_LOOK_S)
     finally:
         for process in running:
-            process.terminate()
-            process.wait()
+            process.communicate()  # closes the pipe, and waits
     results = [
         read_result(place, process.returncode)
         for place, process in zip(places, running, strict=True)
@@ -128,7 +143,9 @@ def read_result(place: Path, code: int) -> Mapping[str, Any]:
     """Return the document of a worker. Raises WorkerEnded with what it said where there is none."""
     if not (place / RESULT).is_file():
         said = place.with_suffix(".txt").read_text(encoding="utf-8").strip()
-        raise WorkerEnded(f"{place.name} ended with {code} and no result; it said:\n{said}")
+        raise WorkerEnded(
+            f"{place.name} ended with exit code {code} and no result; its output:\n{said}"
+        )
     found: Mapping[str, Any] = json.loads((place / RESULT).read_text(encoding="utf-8"))
     return found
 

@@ -11,7 +11,6 @@ run is never 0 and never 1.
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from copy import copy
 from functools import partial
 from typing import Final, NoReturn
 
@@ -33,7 +32,6 @@ from reassure_conformance.cli import (
     test,
 )
 from reassure_conformance.report.document import INTERRUPTED
-from reassure_conformance.report.spelling import NOW
 from reassure_spec.errors import BadUsage, Unavailable
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help"})
@@ -74,11 +72,9 @@ class Verbs(click.Group):
         return [*self.commands, *sorted(entry_points(group=ADDED).names)]
 
     def get_command(self, context: click.Context, name: str) -> click.Command | None:
-        """Return a verb by its name, or by a former one; raises NoLab."""
+        """Return a verb by its name; raises NoLab."""
         if name in self.commands:
             return self.commands[name]
-        if name in NOW and not NOW[name].startswith(LAB):
-            return self._make_former(name)
         from importlib.metadata import entry_points
 
         for found in entry_points(group=ADDED, name=name):
@@ -87,34 +83,6 @@ class Verbs(click.Group):
         if name == LAB:
             raise NoLab("the lab is not installed: pip install 'reassure[lab]'")
         return None
-
-    def _make_former(self, name: str) -> click.Command:
-        """Return a verb as it was: what is an option of another verb now is its argument, or on."""
-        verb, _, option = NOW[name].rpartition(" ")
-        command = self.commands.get(verb or option, self)
-        own = next((each for each in command.params if option in each.opts), None)
-        if not isinstance(own, click.Option):
-            return command
-        if own.is_flag:
-            was: click.Parameter = copy(own)
-            was.default = True
-        else:
-            was = click.Argument(
-                [str(own.name)], metavar=own.metavar, type=own.type, callback=own.callback
-            )
-        params = [was if each is own else each for each in command.params]
-        return click.Command(name, params=params, callback=command.callback, help=command.help)
-
-    def resolve_command(
-        self, context: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the verb of a command line; of a former name it is said what to type now."""
-        now = NOW.get(args[0], "")
-        if now and not context.resilient_parsing:  # who completes a line has not typed it yet
-            click.echo(f"reassure: `{args[0]}` is now `reassure {now}`", err=True)
-        if now.startswith(LAB):
-            args = [LAB, *args]
-        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs by groups, those that others add at last, each in a line."""
@@ -152,11 +120,11 @@ def _show_completion(context: click.Context, _: click.Parameter, shell: str | No
     expose_value=False,
     is_eager=True,
     callback=_show_completion,
-    help="Print the script by which a shell completes verbs, options and names, and exit.",
+    help="Print the script that makes a shell complete verbs, options and names, and exit.",
 )
 @click.version_option(package_name="reassure", prog_name="reassure")
 def cli() -> None:
-    """Hold a partition reassignment implementation to an executable reference model."""
+    """Check an implementation of partition reassignment against an executable model."""
 
 
 for _verb in (each for commands in GROUPS.values() for each in commands):
@@ -197,7 +165,7 @@ def main() -> NoReturn:
     asks_top = not arguments or arguments[0].startswith("-")
     if asks_top or _TELLS_ONLY & set(arguments) or verb in _RUNS_ITSELF:
         sys.exit(run_command(arguments))
-    from reassure_conformance.report.supervise import supervise
+    from reassure_conformance.supervise import supervise
 
     text, code = supervise(arguments, run_command, partial(failing.explain_end, arguments))
     sys.exit(failing.print_last(text, code))

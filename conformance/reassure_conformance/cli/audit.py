@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     check_rules,
     emit,
     facts_option,
+    folder_option,
     format_option,
     is_given,
     judging_options,
@@ -47,7 +48,7 @@ class Begin(click.ParamType["Since"]):
             time = datetime.fromisoformat(value)
         except ValueError:
             self.fail(
-                f"{value!r} is no zxid like 0x1000000a3 and no time like 2026-01-31T12:00",
+                f"{value!r} is not a zxid like 0x1000000a3 or a time like 2026-01-31T12:00",
                 param,
                 ctx,
             )
@@ -69,7 +70,7 @@ class Spending(click.ParamType["AuditBudget"]):
         match = re.fullmatch(r"([0-9]{1,12})(s|min|h|k|M)?", value)
         if match is None or not int(match[1]):
             self.fail(
-                f"{value!r} is no time like 90s, 15min, 2h and no number like 500k", param, ctx
+                f"{value!r} is not a time like 90s, 15min, 2h or a number like 500k", param, ctx
             )
         number, unit = int(match[1]), match[2] or ""
         if unit in _SECONDS:
@@ -105,39 +106,34 @@ def _check_there(
     "--follow",
     is_flag=True,
     is_eager=True,
-    help="Go on while a server writes them, and tell each violation once; with --format json a "
-    "line for each, and the document as the last line.",
+    help="Keep judging while a server writes them, and report each violation once; with --format "
+    "json one line for each, and the document as the last line.",
 )
-@click.option(
+@folder_option(
     "--checkpoint",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="With --follow: where alerts are kept, each once, and what it takes to go on.",
+    "With --follow: keep alerts here, each once, and the state from which to resume.",
 )
 @click.option(
     "--for",
     "for_s",
     type=click.FloatRange(min=0),
     metavar="SECONDS",
-    help="With --follow: end after so long (goes on until it is interrupted).",
+    help="With --follow: stop after this time (by default: when interrupted).",
 )
 @click.option(
     "--until-caught-up",
     is_flag=True,
-    help="With --follow: end once all that is there is judged.",
+    help="With --follow: stop once everything written so far is judged.",
 )
 @spark_option("Judge on Spark.")
-@click.option(
-    "--parquet",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Where Spark leaves what its stages came to, as tables to be queried.",
+@folder_option(
+    "--parquet", "With --spark: write the results of the stages here, as tables for queries."
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1),
     metavar="N",
-    help="How many processes judge, without Spark (one for each core, for large logs).",
+    help="How many processes judge, without Spark (default for large logs: one for each core).",
 )
 @facts_option
 @click.option(
@@ -145,28 +141,28 @@ def _check_there(
     type=click.Choice(["auto", "one", "apart"]),
     default="auto",
     show_default=True,
-    help="Which paths are members of one ensemble, whose logs are one history: those that have "
-    "logged the same, all, or none.",
+    help="Which paths are members of one ensemble and so have one history: auto, those that "
+    "logged the same transactions; one, all; apart, none.",
 )
 @click.option(
     "--since",
     type=Begin(),
     metavar="ZXID|TIME",
-    help="Judge from this transaction on, or from this time of the server's clock (UTC).",
+    help="Start at this transaction, or at this time of the server's clock (UTC).",
 )
 @click.option(
     "--budget",
     type=Spending(),
     metavar="SECONDS|TRANSACTIONS",
-    help="End in good order after so long (90s, 15min, 2h), or so many transactions (500k, 10M).",
+    help="Stop, with a verdict on what was read, after this time (90s, 15min, 2h) or this many "
+    "transactions (500k, 10M).",
 )
+@folder_option("--resume", "Keep checkpoints in DIR, and resume from those that are there.")
 @click.option(
-    "--resume",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="Keep in DIR what was judged, and go on from what is kept there.",
+    "--at-rest",
+    is_flag=True,
+    help="The cluster was quiescent where the logs end: judge obligations there.",
 )
-@click.option("--at-rest", is_flag=True, help="Take the end of the logs for a moment of rest.")
 @judging_options
 @verbose_option
 @format_option
@@ -181,16 +177,16 @@ def audit(
 ) -> int:
     """Judge transaction logs, of a run or of any cluster.
 
-    PATH is a file, or a directory of them. With --follow it may come to be later.
+    PATH is a file, or a directory of files. With --follow it may appear later.
     """
     from reassure_conformance.answers.auditing import audit_document, render_audit
     from reassure_pipeline.audit.jobs import NO_BUDGET
     from reassure_spec.rooms import judge_of
 
     if follow:
-        refuse_given(_ONCE, "does not fit --follow: leave out one of the two")
+        refuse_given(_ONCE, "cannot be used with --follow: leave out one of the two")
         if form == "markdown":
-            raise click.UsageError("--follow tells as it goes: --format is pretty or json")
+            raise click.UsageError("--follow prints while it runs: use --format pretty or json")
     else:
         refuse_given(_FOLLOWING, "is for --follow: add it")
         _check_spark(**options)
@@ -203,7 +199,7 @@ def audit(
     for name in _FOLLOWING:
         del options[name]
     options["budget"] = options["budget"] or NO_BUDGET
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = audit_document(
             paths,
             profile,
@@ -226,7 +222,7 @@ def _check_spark(
 ) -> None:
     """Refuse what does not go with Spark, or not without it. Raises UsageError."""
     if parquet is not None and spark is None:
-        raise click.UsageError("--parquet says what Spark leaves: add --spark")
+        raise click.UsageError("--parquet needs --spark: add it")
     if spark is not None and budget is not None and budget.transactions is not None:
         raise click.UsageError(
             "--budget counts transactions only without --spark, which judges topics side by side: "

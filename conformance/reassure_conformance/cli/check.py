@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     emit_run,
     format_option,
     make_settings,
@@ -43,6 +43,6 @@ def check(
     if examples is not None:
         settings = replace(settings, examples=examples, steps_min=0)
     directory = make_directory(out, settings.seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         result = gate.check(settings, directory, progress)
     return emit_run(result.as_document(), form, directory, verbose=verbose)

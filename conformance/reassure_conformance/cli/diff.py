@@ -4,7 +4,13 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import complete, emit, format_option, refuse_given
+from reassure_conformance.cli.options import (
+    complete,
+    count_option,
+    emit,
+    format_option,
+    refuse_given,
+)
 
 
 @click.command()
@@ -16,26 +22,20 @@ from reassure_conformance.cli.options import complete, emit, format_option, refu
     type=click.IntRange(1, 5),
     default=3,
     show_default=True,
-    help="Of rules: the longest list of replicas that is tried.",
+    help="For rules: the longest list of replicas to try.",
 )
 @click.option(
     "--scope",
-    help="Of profiles: whose states are looked at; see `reassure explore --list`.",
+    help="For profiles: the scope whose states are compared; see `reassure explore --list`.",
     shell_complete=complete("scope"),
 )
-@click.option(
-    "--states",
-    type=click.IntRange(min=1),
-    default=5_000,
-    show_default=True,
-    help="Of profiles: how many states, at most.",
-)
+@count_option("--states", "For profiles: compare at most this many states.", 5_000)
 @click.option(
     "--story",
     "stories",
     multiple=True,
     metavar="NAME",
-    help="Of implementations: tell only this story; may be repeated.",
+    help="For implementations: run only this test case; may be repeated.",
     shell_complete=complete("story"),
 )
 @format_option
@@ -51,23 +51,23 @@ def diff(
     """Show how two results, implementations, models or rules differ.
 
     OLD and NEW are two results, each the directory of a run or what a verb printed as JSON: only
-    what changed is shown. Exits with 1 where something is violated that was not, 2 where it became
-    uncertain, 3 where it is no longer put to the test, and else with 0.
+    what changed is shown. Exits with 1 if something is violated now that was not before, 2 if
+    something became uncertain, 3 if something is no longer exercised, and otherwise with 0.
 
-    Or they are two rules of your own (module:function) or one and a profile; two profiles, with
-    readings (kip-236,drop.slice=exclusive); or two implementations, as connectables or as
-    directories of runs in which they were driven (of two runs: with --story). The smallest
-    instance comes first. Exits with 1 where they differ.
+    Or they are two rules of your own (module:function), or one rule and a profile; two profiles,
+    with readings (PROFILE,READING=VALUE); or two implementations, each as an argument of
+    `test -i` or as the directory of a run that drove it (for two runs: add --story). The smallest
+    difference comes first. Exits with 1 if they differ.
     """
     from tempfile import TemporaryDirectory
 
     from reassure_conformance.answers import differing
 
     if not stories and differing.are_results(old, new):
-        refuse_given(("factor", "scope", "states"), "is not about results: leave it out")
+        refuse_given(("factor", "scope", "states"), "has no meaning for two results: leave it out")
         compared = differing.compare_document(Path(old), Path(new))
         return emit(compared, form, lambda: differing.render_comparison(compared, form))
-    asked = differing.Asked(factor, scope, states, stories)
+    asked = differing.DiffOptions(factor, scope, states, stories)
     with TemporaryDirectory(prefix="reassure-diff-") as folder:
         document = differing.diff_document(old, new, asked, Path(folder))
     return emit(document, form, lambda: differing.render_diff(document, form))

@@ -6,19 +6,21 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     check_rules,
     complete,
+    count_option,
     emit,
     emit_table,
     format_option,
     is_given,
     parse_readings,
     rules_options,
+    seconds_option,
 )
 
 if TYPE_CHECKING:
-    from reassure_conformance.answers.exploring import Subject
+    from reassure_conformance.answers.exploring import Explored
 
 
 @click.command()
@@ -27,39 +29,45 @@ if TYPE_CHECKING:
     default="small",
     show_default=True,
     metavar="NAME",
-    help="See --list.",
+    help="The scope to explore; see --list.",
     shell_complete=complete("scope"),
 )
 @click.option(
     "--model", metavar="MODULE:FUNCTION", help="A model of your own; or ./FILE.py:FUNCTION."
 )
 @click.option("--list", "listed", is_flag=True, help="List the scopes.")
-@click.option("--sweep", is_flag=True, help="Settle each reading otherwise: what does it change?")
+@click.option(
+    "--sweep", is_flag=True, help="Try every other value of each reading, and show what it changes."
+)
 @click.option(
     "--engine",
     default="derived",
     show_default=True,
     metavar="derived|plain",
-    help="The fast one, or the model as it stands.",
+    help="The fast engine, or the model executed as it is written.",
 )
-@click.option("--keep-going", is_flag=True, help="Go on after the first violation.")
-@click.option("--minimise-faults", is_flag=True, help="Prefer stories with fewer faults.")
-@click.option("--liveness", is_flag=True, help="Check as well that fair runs settle.")
-@click.option("--symmetry", is_flag=True, help="Let brokers and partitions change places.")
+@click.option("--keep-going", is_flag=True, help="Continue after the first violation.")
 @click.option(
-    "--threads",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many work on one exploration.",
+    "--minimise-faults", is_flag=True, help="Prefer traces with fewer crashes and other faults."
 )
-@click.option("--states", type=click.IntRange(1), help="Stop after so many states.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop after so long.")
-@click.option("--memory-mib", type=click.IntRange(1), help="Stop at so much memory for states.")
-@click.option("--learn-anew", is_flag=True, help="Use nothing that earlier runs have learned.")
-@click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
-@click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
-@rules_options("what the scope is about")
+@click.option("--liveness", is_flag=True, help="Also check that every fair run becomes quiescent.")
+@click.option(
+    "--symmetry",
+    is_flag=True,
+    help="Treat states as equal if only names of brokers or partitions differ.",
+)
+@count_option("--threads", "How many threads explore.", 1)
+@count_option("--states", "Stop after this many states.")
+@seconds_option("--seconds", words="Stop after this time.")
+@count_option("--memory-mib", "Stop when states take this much memory.")
+@click.option(
+    "--learn-anew", is_flag=True, help="Do not use what earlier runs kept about this model."
+)
+@click.option(
+    "--out", type=click.Path(path_type=Path), help="Directory for the report and the traces."
+)
+@click.option("--controller", is_flag=True, help="Also run each trace on the bundled controller.")
+@rules_options("that of the scope")
 @format_option
 def explore(
     listed: bool,
@@ -71,8 +79,7 @@ def explore(
 ) -> int:
     """Visit every state that a model can reach, and check each.
 
-    A scope of ours, without --profile under the one that it is about (see --list), or a model of
-    your own.
+    The model is a scope that comes with reassure (--scope), or one of your own (--model).
     """
     from reassure_conformance.answers import exploring
 
@@ -82,21 +89,21 @@ def explore(
     exploring.check_options(options, subject, out)
     if sweep:
         return emit_table("explore", *exploring.run_sweep(subject), form)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         exploration = exploring.run_explore(options, subject, progress)
     if out is not None:
         exploring.write_stories(exploration, out)
         click.echo(f"wrote {out}", err=True)
     if not controller:
         return emit(exploring.make_document(exploration), form, exploration.render)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         outcomes = exploring.run_on_controller(exploring.make_scenarios(exploration), progress)
     document = exploring.make_document(exploration, outcomes)
     words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
     return emit(document, form, lambda: words)
 
 
-def _choose_subject(options: dict[str, Any]) -> "Subject":
+def _choose_subject(options: dict[str, Any]) -> "Explored":
     """Return the scope, or the model from elsewhere, that the options name."""
     from reassure_conformance.answers import exploring
 

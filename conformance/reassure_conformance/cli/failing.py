@@ -23,7 +23,7 @@ from reassure_conformance.report.spelling import name_kind
 from reassure_spec.errors import BadConfiguration, BadData, ReassureError, Unavailable
 
 if TYPE_CHECKING:
-    from reassure_conformance.report.supervise import Lost
+    from reassure_conformance.supervise import Lost
 
 NOBODY_READS: Final = 141
 """The exit code where nobody takes what there is to say: that of a broken pipe in a shell."""
@@ -75,7 +75,7 @@ def describe_error(error: BaseException) -> str:
             return f"{missing} is not installed: pip install 'reassure[{_EXTRAS[missing]}]'"
         return f"a package cannot be imported ({error}): install it where reassure is installed"
     if isinstance(error, SystemExit):
-        return f"something that was run called sys.exit({error.code!r}), and no verdict was reached"
+        return f"no verdict was reached: code that was run called sys.exit({error.code!r})"
     if isinstance(error, MemoryError):
         return "there is not enough memory"
     if isinstance(error, OSError) and error.errno is not None and error.strerror:
@@ -86,9 +86,9 @@ def describe_error(error: BaseException) -> str:
 
 def _advise(error: OSError) -> str:
     if error.errno in _FULL:
-        return "; make room, or name another directory"
+        return "; free some space, or use another directory"
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return "; allow it, or name another place"
+        return "; change the permissions, or use another directory"
     return ""
 
 
@@ -103,8 +103,8 @@ def report_error(arguments: Sequence[str], error: BaseException, say: Callable[[
             traceback.print_exception(error)
         click.echo(
             f"reassure: internal error: {type(error).__name__}: {error}\n"
-            "This is a mistake in reassure, not in what it looked at. Please report it with the "
-            "command line, the seed and what REASSURE_TRACEBACK=1 prints.",
+            "This is a bug in reassure, not in what it checked. Please report it with the command "
+            "line, the seed, and what is printed with REASSURE_TRACEBACK=1 in the environment.",
             err=True,
         )
     say_error(arguments, code, error, say)

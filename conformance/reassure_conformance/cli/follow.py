@@ -29,14 +29,14 @@ def follow(
     `chosen` are the readings, `options` those of the verb.
     """
     from reassure_conformance.answers.auditing import render_audit
-    from reassure_conformance.answers.watching import Asked, watch_document
+    from reassure_conformance.answers.watching import WatchRequest, watch_document
     from reassure_pipeline.audit.passes import Options
     from reassure_pipeline.watch.loop import Ending
 
     for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s
     names = "min_insync_replicas", "grace_ms", "facts", "strict"
-    asked = Asked(
+    asked = WatchRequest(
         paths,
         Ending(Event(), until, options["until_caught_up"]),
         options["profile"],

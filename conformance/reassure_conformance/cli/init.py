@@ -14,8 +14,8 @@ from reassure_conformance.cli.options import emit, format_option
 def init(language: str, folder: Path, form: str) -> int:
     """Write the skeleton of an adapter: a program that runs.
 
-    Into a new folder DIR. It answers the handshake, declares that it can do little, and says where
-    to go on.
+    It is written into a new folder DIR. It answers the handshake, declares few capabilities, and
+    has comments that say what to add.
     """
     from reassure_conformance.adapter.skeletons import LANGUAGES, write_skeleton
     from reassure_conformance.report.document import HOLDS, Document
@@ -25,5 +25,5 @@ def init(language: str, folder: Path, form: str) -> int:
     body = {"language": language, "files": paths, "next": following}
     document = Document("new-adapter", HOLDS, None, {"files": len(paths)}, body=body)
     lines = [f"wrote {path}" for path in paths]
-    lines += ["It runs; what it does not do yet, this says:", *(f"  {each}" for each in following)]
+    lines += ["It runs. To see what is still missing:", *(f"  {each}" for each in following)]
     return emit(document, form, lambda: "\n".join(lines))

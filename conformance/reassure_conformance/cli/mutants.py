@@ -1,4 +1,4 @@
-"""The verb `mutants`: planted faults, and what catches them."""
+"""The verb `mutants`: known mistakes, and what catches them."""
 
 from pathlib import Path
 from typing import Any
@@ -6,9 +6,9 @@ from typing import Any
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
-    check_planted,
+    ProgressLine,
     complete,
+    count_option,
     emit,
     format_option,
     make_settings,
@@ -20,32 +20,18 @@ from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
-@click.argument("names", nargs=-1, metavar="[FAULT]...", shell_complete=complete("fault"))
+@click.argument("names", nargs=-1, metavar="[MUTANT]...", shell_complete=complete("fault"))
+@count_option("--examples", "Generate at most this many examples for each mutant.", 200, least=0)
 @click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    default=200,
-    show_default=True,
-    help="How many examples to generate for each fault, at most.",
+    "--no-stories",
+    is_flag=True,
+    help="Leave out the test cases that come with reassure: only generate.",
 )
-@click.option(
-    "--no-stories", is_flag=True, help="Leave out the stories that come with it: draw alone."
+@count_option(
+    "--seeds", "Try each mutant with this many seeds; it must be killed with every one.", 1
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="At how many seeds, one after another, each fault is planted; it must be killed at each.",
-)
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many are planted at a time, each in a process of its own.",
-)
-@rules_options(f"{DEFAULT_PROFILE}, or the one that a fault is of")
+@count_option("--workers", "How many mutants to try at a time, each in its own process.", 1)
+@rules_options(f"{DEFAULT_PROFILE}, or that of the mutant")
 @run_options()
 @verbose_option
 @format_option
@@ -60,18 +46,18 @@ def mutants(
     out: Path | None,
     **options: Any,
 ) -> int:
-    """Plant each known fault, and show what catches it.
+    """Apply each mutant, and show what kills it.
 
-    It is planted in the bundled controller or brokers. Listed are those that are named, or else
-    what is not as expected.
+    A mutant is a known mistake in the bundled controller or brokers. The mutants that you name are
+    listed; without names, only those whose result is not as expected.
     """
     from dataclasses import replace
 
     from reassure_conformance.gate.faultmatrix import matrix_document, render_matrix
     from reassure_conformance.gate.running import make_directory
-    from reassure_conformance.mutants import load_mutants
+    from reassure_conformance.mutants import check_faults, load_mutants
 
-    check_planted(None, names)
+    check_faults(names)
     settings = replace(
         make_settings(options),
         examples=examples,
@@ -80,7 +66,7 @@ def mutants(
         seconds_max=60.0,
     )
     directory = make_directory(out, settings.seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = matrix_document(
             names or tuple(load_mutants()),
             settings,

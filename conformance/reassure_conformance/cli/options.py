@@ -30,6 +30,36 @@ def complete(*kinds: str) -> Callable[..., Any]:
     return find
 
 
+def count_option(
+    name: str, words: str, default: int | None = None, *, least: int = 1, most: int | None = None
+) -> Callable[[Command], Command]:
+    """Return what adds a number, of which the default is shown where there is one."""
+    kind = click.IntRange(least, most)
+    return click.option(
+        name, type=kind, default=default, show_default=default is not None, help=words
+    )
+
+
+def seconds_option(
+    *names: str, words: str, default: float | None = None, show: bool | str = True
+) -> Callable[[Command], Command]:
+    """Return what adds a time of more than nothing, of which the default is shown if so said."""
+    return click.option(
+        *names,
+        type=click.FloatRange(0, min_open=True),
+        default=default,
+        show_default=default is not None and show,
+        metavar="SECONDS",
+        help=words,
+    )
+
+
+def folder_option(name: str, words: str, *, exists: bool = False) -> Callable[[Command], Command]:
+    """Return what adds a folder."""
+    kind = click.Path(exists=exists, file_okay=False, path_type=Path)
+    return click.option(name, type=kind, metavar="DIR", help=words)
+
+
 def format_option(command: Command) -> Command:
     """Add how the result is printed."""
     return click.option(
@@ -45,7 +75,7 @@ def format_option(command: Command) -> Command:
 def verbose_option(command: Command) -> Command:
     """Add whether what holds is listed as well."""
     return click.option(
-        "-v", "--verbose", is_flag=True, help="List everything, not only what wants a look."
+        "-v", "--verbose", is_flag=True, help="List everything, not only what needs attention."
     )(command)
 
 
@@ -62,7 +92,7 @@ def rules_options(usual: str = DEFAULT_PROFILE) -> Callable[[Command], Command]:
             multiple=True,
             metavar="NAME=VALUE",
             shell_complete=complete("reading"),
-            help="Settle a disputed point otherwise than the profile does; may be repeated.",
+            help="Choose another reading of a disputed sentence than the profile; may be repeated.",
         )(command)
         return click.option(
             "--profile",
@@ -76,14 +106,14 @@ def rules_options(usual: str = DEFAULT_PROFILE) -> Callable[[Command], Command]:
     return add
 
 
-DECLARED: Final = f"{DEFAULT_PROFILE}, or what an adapter declares"
+DECLARED: Final = f"{DEFAULT_PROFILE}, or the one that the adapter declares"
 """Which profile counts where an implementation is driven and none is named."""
 
 
 def strict_option(command: Command) -> Command:
     """Add whether a SHOULD binds."""
     return click.option(
-        "--strict", is_flag=True, help="Let a SHOULD bind like a MUST: not followed is violated."
+        "--strict", is_flag=True, help="Treat a SHOULD like a MUST: a warning becomes a violation."
     )(command)
 
 
@@ -92,7 +122,7 @@ def facts_option(command: Command) -> Command:
     return click.option(
         "--facts",
         is_flag=True,
-        help="Tell besides of reassignments, replication, elections and controllers, over time.",
+        help="Also report reassignments, replication, elections and controllers over time.",
     )(command)
 
 
@@ -105,15 +135,15 @@ def spark_option(words: str) -> Callable[[Command], Command]:
 
 def judging_options(command: Command) -> Command:
     """Add how logs are judged: what may be news, what is not in ZooKeeper, level and rules."""
-    command = rules_options("what the log tells")(command)
+    command = rules_options("recognised from the log")(command)
     command = strict_option(command)
     command = click.option(
         "--min-insync-replicas",
         type=click.IntRange(min=1),
         default=1,
         show_default=True,
-        help="What the brokers' own files say, which are not in ZooKeeper; settings there come "
-        "first.",
+        help="The value in the brokers' own configuration files, which ZooKeeper does not hold; "
+        "settings in ZooKeeper come first.",
     )(command)
     return click.option(
         "--grace",
@@ -121,7 +151,7 @@ def judging_options(command: Command) -> Command:
         type=click.FloatRange(min=0),
         metavar="SECONDS",
         callback=_choose_grace_ms,
-        help="How long a change may be news to a controller (30).",
+        help="How long a controller may take to notice a change (30).",
     )(command)
 
 
@@ -139,27 +169,23 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
     options = (
         click.option("--out", type=click.Path(path_type=Path), help="Directory of the run."),
         click.option("--seed", type=click.IntRange(min=0), help="Repeat the run with this seed."),
-        click.option(
-            "--failures",
-            type=click.Path(exists=True, file_okay=False, path_type=Path),
-            help="Folder of saved failures: told first, and new ones are added.",
+        folder_option(
+            "--failures", "Saved failures: run first, and new ones are added.", exists=True
         ),
         click.option(
             "--require",
             type=click.Choice(["declared", "all"]),
             default="declared",
             show_default=True,
-            help="Which clauses must be put to the test: all, or those that what the "
-            "implementation declares allows.",
+            help="Which clauses must be exercised: all, or those that the declared capabilities "
+            "allow.",
         ),
-        click.option(
+        seconds_option(
             "--hang-after",
             "hang_s",
-            type=click.FloatRange(0, min_open=True),
+            words="How long one step may take before the implementation counts as dead.",
             default=120.0,
-            show_default=patience,
-            metavar="SECONDS",
-            help="How long one step may take before the implementation counts as dead.",
+            show=patience,
         ),
     )
 
@@ -169,18 +195,6 @@ def run_options(patience: bool | str = True) -> Callable[[Command], Command]:
         return command
 
     return add
-
-
-def check_planted(connectable: str | None, names: Sequence[str]) -> None:
-    """Raise UnknownFault for a fault that the bundled implementation does not have.
-
-    Another implementation has names of its own.
-    """
-    from reassure_conformance.gate.running import BUNDLED
-    from reassure_conformance.mutants import check_faults
-
-    if connectable in (None, BUNDLED):
-        check_faults(names)
 
 
 def parse_readings(readings: Sequence[str]) -> dict[str, str]:
@@ -229,51 +243,40 @@ def choose_seed(seed: int | None) -> int:
 
 
 def make_settings(
-    options: Mapping[str, Any], connectable: str | None = None, *, replicates: bool = False
+    options: Mapping[str, Any], *, drawn: bool = True, replicates: bool = False
 ) -> Any:
     """Return the `Settings` of a run, checked against what is judged and driven.
 
-    `replicates` says whether the verb drives the bundled brokers as well.
+    Nothing is drawn for single test cases; `replicates` says whether the verb drives the bundled
+    brokers as well. Raises UnknownFault for a mutant that the bundled implementation does not have.
     """
     from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
+    from reassure_conformance.mutants import check_faults
     from reassure_spec.rooms import judge_of
 
     readings, profile = parse_readings(options["readings"]), options["profile"]
-    if profile == REPLICATION and connectable in (None, BUNDLED) and replicates:
+    connectable, faults = options.get("connectable") or BUNDLED, options.get("faults", ())
+    if profile == REPLICATION and connectable == BUNDLED and replicates:
         check_rules(profile, readings)
         check_rules(profile, readings, judge_of(profile))
     else:
         _check_driven(profile, readings, connectable)
+    if connectable == BUNDLED:
+        check_faults(faults)
     return Settings(
-        seed=choose_seed(options["seed"]),
+        seed=choose_seed(options["seed"]) if drawn else 0,
+        connectable=connectable,
         profile=profile,
         readings=readings,
-        failures=str(options["failures"] or ""),
+        faults=faults,
+        failures=str(options["failures"] or "") if drawn else "",
         strict=options.get("strict", False),
-        require_all=options["require"] == "all",
+        require_all=drawn and options["require"] == "all",
         hang_s=options["hang_s"],
     )
 
 
-def make_driving(options: Mapping[str, Any]) -> Any:
-    """Return the `Settings` of one story, or of a few: nothing in it is drawn."""
-    from reassure_conformance.gate.running import BUNDLED, Settings
-
-    readings, connectable = parse_readings(options["readings"]), options["connectable"]
-    _check_driven(options["profile"], readings, connectable)
-    check_planted(connectable, options["faults"])
-    return Settings(
-        seed=0,
-        connectable=connectable or BUNDLED,
-        profile=options["profile"],
-        readings=readings,
-        faults=options["faults"],
-        strict=options["strict"],
-        hang_s=options["hang_s"],
-    )
-
-
-def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | None) -> None:
+def _check_driven(profile: str, readings: Mapping[str, str], connectable: str) -> None:
     """Complain of rules that nobody drives or judges by, or the bundled controller does not do."""
     from reassure_conformance.gate.running import BUNDLED
     from reassure_judge.protocols import check_driven
@@ -281,7 +284,7 @@ def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | 
 
     check_rules(profile, readings)
     check_driven(profile)
-    acting = [controller_of(profile)] if connectable in (None, BUNDLED) else []
+    acting = [controller_of(profile)] if connectable == BUNDLED else []
     check_rules(profile, readings, gate_of(profile), *acting)
 
 
@@ -327,7 +330,7 @@ def get_say() -> Callable[[str], None]:
     return found
 
 
-class Progress:
+class ProgressLine:
     """A line on a terminal that says what is going on while it is entered; nothing elsewhere."""
 
     def __init__(self) -> None:

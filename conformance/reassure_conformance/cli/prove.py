@@ -2,46 +2,58 @@
 
 import click
 
-from reassure_conformance.cli.options import Progress, complete, emit, format_option
+from reassure_conformance.cli.options import (
+    ProgressLine,
+    complete,
+    count_option,
+    emit,
+    format_option,
+    seconds_option,
+)
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 
 @click.command()
 @click.argument("names", nargs=-1, metavar="[THEOREM]...", shell_complete=complete("theorem"))
-@click.option(
-    "--replication-factor",
-    type=click.IntRange(1, 7),
-    default=4,
-    show_default=True,
-    help="The longest list of replicas that is tried, with --code 3 at most.",
+@count_option(
+    "--replication-factor", "The longest list of replicas to try; with --code at most 3.", 4, most=7
 )
+@seconds_option("--timeout", "timeout_s", words="Processor time for one theorem.", default=60.0)
 @click.option(
-    "--timeout",
-    "timeout_s",
-    type=click.FloatRange(0, min_open=True),
-    default=60.0,
-    show_default=True,
-    metavar="SECONDS",
-    help="Processor time for one theorem.",
+    "--thorough",
+    is_flag=True,
+    help="Try the largest replication factor that is feasible; takes minutes.",
 )
-@click.option("--thorough", is_flag=True, help="Go as far as is bearable; takes minutes.")
 @click.option("--list", "listed", is_flag=True, help="List the theorems; prove nothing.")
-@click.option("--explain", "explained", is_flag=True, help="Say in words what a theorem needs.")
-@click.option("--code", metavar="MODULE:FUNCTION", help="Hold your own rule against the theorems.")
 @click.option(
-    "--profile", default="kip-236", show_default=True, help="With --code: whose theorems."
+    "--explain", "explained", is_flag=True, help="Say in words what a theorem assumes and claims."
+)
+@click.option(
+    "--code", metavar="MODULE:FUNCTION", help="Check a rule of your own against the theorems."
+)
+@click.option(
+    "--profile",
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    help="With --code: use the theorems of this profile.",
 )
 @click.option(
     "--assume",
     "assume",
     multiple=True,
     metavar="NAME",
-    help="With --code: a precondition that you accept, or all; repeat it for more.",
+    help="With --code: assume this precondition, or all of them; may be repeated.",
 )
-@click.option("--fresh", is_flag=True, help="Prove anew what was proved of the same code before.")
-@click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
-@click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
+@click.option("--fresh", is_flag=True, help="Do not use cached proofs of the same code.")
+@click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions.")
 @click.option(
-    "--replay", "replayed", is_flag=True, help="Replay what each hypothesis is needed for."
+    "--sweep", "swept", is_flag=True, help="Prove again with every other value of each reading."
+)
+@click.option(
+    "--replay",
+    "replayed",
+    is_flag=True,
+    help="Replay the counterexample that each hypothesis excludes.",
 )
 @format_option
 def prove(
@@ -69,8 +81,8 @@ def prove(
     if explained and not names:
         raise click.UsageError("--explain needs the name of a theorem; see `reassure prove --list`")
     if assume and code is None:
-        raise click.UsageError("--assume is about a rule of your own; name it with --code")
-    with Progress() as progress:
+        raise click.UsageError("--assume is for a rule of your own: add --code")
+    with ProgressLine() as progress:
         if listed:
             document, text = proving.list_document()
         elif explained:

@@ -11,8 +11,6 @@ FORMS: Final = {
     "junit": "junit.render_junit",
     "markdown": "summary.render_summary",
     "sarif": "sarif.render_sarif",
-    "badge": "badge.render_badge",
-    "itf": "itf.render_itf",
 }
 """By form, the module of the report folder and the function in it that makes the text."""
 
@@ -25,16 +23,16 @@ FORMS: Final = {
     type=click.Choice(list(FORMS)),
     default="html",
     show_default=True,
-    help="A page; or for CI, job summaries, code scanning, a README, and trace viewers.",
+    help="A page; or for CI: test results, a job summary, code scanning.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write into."
 )
 def report(source: Path, form: str, output: Path | None) -> int:
-    """Make a page, or a report for CI, of a result.
+    """Make a page, or a report for CI, from a result.
 
-    That of a run, by its directory, or what a verb printed as JSON. The exit code says whether the
-    report was made: the verdict is in it.
+    The result is the directory of a run, or a file of what a verb printed as JSON. The exit code
+    says only whether the report was made; the verdict is in the report.
     """
     from reassure_conformance.report.document import read_result, write_text
 

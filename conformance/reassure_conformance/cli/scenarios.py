@@ -5,9 +5,10 @@ from pathlib import Path
 import click
 
 from reassure_conformance.cli.options import (
-    Progress,
+    ProgressLine,
     complete,
     emit,
+    folder_option,
     format_option,
     refuse_given,
 )
@@ -17,16 +18,13 @@ from reassure_conformance.cli.options import (
 @click.argument(
     "names", nargs=-1, metavar="[AREA|AREA/NAME|PATH]...", shell_complete=complete("scenario")
 )
-@click.option("--check", "checked", is_flag=True, help="Check the form of files; tell nothing.")
+@click.option("--check", "checked", is_flag=True, help="Check the syntax of files; run nothing.")
 @click.option("--live", is_flag=True, help="Tell them to the bundled controller on ZooKeeper.")
 @click.option("--fault", "faults", multiple=True, help="With --live: plant a fault in it.")
-@click.option("--export", is_flag=True, help="Write all as JSON lines, for any language.")
 @click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    metavar="DIR",
-    help="With --export: where scenarios.jsonl and manifest.json go.",
+    "--export", is_flag=True, help="Write all scenarios as JSON lines, for use from any language."
 )
+@folder_option("--out", "With --export: write scenarios.jsonl and manifest.json here.")
 @format_option
 def scenarios(
     names: tuple[str, ...],
@@ -49,15 +47,15 @@ def scenarios(
     )
 
     if export:
-        from reassure_conformance.answers.looking_up import render_vectors, vectors_document
+        from reassure_conformance.answers.spec_tables import render_vectors, vectors_document
 
         refuse_given(
-            ("checked", "live", "faults"), "does not fit --export: leave out one of the two"
+            ("checked", "live", "faults"), "cannot be used with --export: leave out one of the two"
         )
         if names:
             raise click.UsageError("--export writes all scenarios: leave out the names")
         if out is None:
-            raise click.UsageError("--export writes files: say with --out DIR where")
+            raise click.UsageError("--export needs a place to write to: add --out DIR")
         document = vectors_document(out)
         return emit(document, form, lambda: render_vectors(document, form))
     if out is not None:
@@ -70,6 +68,6 @@ def scenarios(
 
     if faults and not live:
         raise click.UsageError("--fault is planted in the controller: give --live as well")
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document = scenarios_document(names, progress, live=live, faults=faults)
     return emit(document, form, lambda: render_scenarios(document, form))

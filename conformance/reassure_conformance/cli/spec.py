@@ -38,7 +38,7 @@ def spec_list(profile: str | None, form: str) -> int:
 @spec.command("readings")
 @format_option
 def spec_readings(form: str) -> int:
-    """List the readings: the disputed points and how each can be settled."""
+    """List the readings: disputed sentences, and the values that each can be read as."""
     from reassure_spec.readings import READINGS
 
     rows: list[list[Any]] = [[r.name, ", ".join(r.values), r.why, r.source] for r in READINGS]
@@ -49,7 +49,7 @@ def spec_readings(form: str) -> int:
 @spec.command("machines")
 @format_option
 def spec_machines(form: str) -> int:
-    """List the protocols: what may happen in each, and what must never be."""
+    """List the protocols: the actions and the invariants of each."""
     from reassure_model.machine import find_machines
     from reassure_spec.profiles import list_profiles
 
@@ -71,7 +71,7 @@ def spec_machines(form: str) -> int:
 @spec.command("findings")
 @format_option
 def spec_findings(form: str) -> int:
-    """Show what holds under which reading, and the findings: where a document does not hold."""
+    """Show what holds under which reading, and the findings: problems of the documents."""
     from reassure_conformance.answers.findings_table import findings_document, render_findings
 
     document = findings_document()
@@ -81,8 +81,8 @@ def spec_findings(form: str) -> int:
 @spec.command("matrix")
 @format_option
 def spec_matrix(form: str) -> int:
-    """Show where each clause is carried out, judged, proved, told and planted against."""
-    from reassure_conformance.answers.places import COLUMNS, MANY, make_matrix
+    """Show which code, proofs, scenarios and mutants belong to each clause."""
+    from reassure_conformance.answers.clause_matrix import COLUMNS, MANY, make_matrix
 
     rows = make_matrix(None if form == "json" else MANY)
     return _spec_verb("matrix", "Matrix", list(COLUMNS), rows, form, clauses=len(rows))
@@ -92,12 +92,12 @@ def spec_matrix(form: str) -> int:
 @click.option(
     "--seeds",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Folder of the documents; without it, REASSURE_SEEDS or ../shared/seeds.",
+    help="Folder of the documents (default: REASSURE_SEEDS, or ../shared/seeds).",
 )
 @format_option
 def spec_coverage(seeds: Path | None, form: str) -> int:
-    """Show which clauses say what each sentence of the documents says."""
-    from reassure_conformance.answers.looking_up import coverage_document, render_coverage
+    """Show which clauses cover each sentence of the documents."""
+    from reassure_conformance.answers.spec_tables import coverage_document, render_coverage
 
     document = coverage_document(seeds)
     return emit(document, form, lambda: render_coverage(document, form))
@@ -109,7 +109,7 @@ def spec_coverage(seeds: Path | None, form: str) -> int:
 @format_option
 def spec_diff(first: str, second: str, form: str) -> int:
     """Show in which readings and clauses two profiles differ."""
-    from reassure_conformance.answers.looking_up import diff_document, render_diff
+    from reassure_conformance.answers.spec_tables import diff_document, render_diff
 
     document = diff_document(first, second)
     return emit(document, form, lambda: render_diff(document, form))
@@ -121,8 +121,8 @@ def spec_schema(name: str) -> int:
     """Print a JSON Schema: of a znode or an observation, of a program's messages, of a result.
 
     NAME is that of a znode's content (docs/protocol.md), `observation`, `questions` or `answers`
-    for what the gate asks of a program and what it answers, `alert` for what `audit --follow`
-    tells, or `result` for the document that every verb prints with --format json.
+    for the messages between the gate and a program, `alert` for what `audit --follow` reports, or
+    `result` for the document that every verb prints with --format json.
     """
     import json
 
@@ -137,6 +137,6 @@ def spec_schema(name: str) -> int:
         "result": result_schema,
     }
     if name not in (*own, *SCHEMAS):
-        raise BadUsage(f"there is no schema {name!r}; there are: {', '.join((*own, *SCHEMAS))}")
+        raise BadUsage(f"no schema {name!r}; choose one of: {', '.join((*own, *SCHEMAS))}")
     click.echo(json.dumps(own[name]() if name in own else load_schema(name), indent=2))
     return 0

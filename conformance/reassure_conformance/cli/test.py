@@ -2,31 +2,27 @@
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import click
 
 from reassure_conformance.cli.options import (
     DECLARED,
-    Progress,
-    check_planted,
+    ProgressLine,
     complete,
+    count_option,
     emit,
     emit_run,
     format_option,
     is_given,
-    make_driving,
     make_settings,
     refuse_given,
     rules_options,
     run_options,
+    seconds_option,
     strict_option,
     verbose_option,
 )
-
-if TYPE_CHECKING:
-    from reassure_conformance.gate.running import Settings
-    from reassure_conformance.report.document import Document
 
 _DRIVING: Final = frozenset(
     {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form"}
@@ -39,92 +35,67 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
 
 @click.command()
 @click.argument("stray", nargs=-1, metavar="")
-@click.option("--smoke", is_flag=True, help="Say in seconds what keeps it from being driven.")
+@click.option(
+    "--smoke",
+    is_flag=True,
+    help="Check in seconds that it can be driven, and show the first problem.",
+)
 @click.option(
     "--case",
     metavar="NAME|FILE",
-    help="Tell one story, of ours or of a file, and show what the judge says at each step.",
+    help="Run one test case, by name or from a file, and show the verdicts at each step.",
     shell_complete=complete("story"),
 )
 @click.option(
     "--replay",
     metavar="RUN",
     type=click.Path(exists=True, path_type=Path),
-    help="Repeat the failure of a run: tell its story again, and judge its log again.",
+    help="Repeat the failure of a run: run its test case again, and judge its log again.",
 )
 @click.option(
     "-i",
     "--implementation",
     "connectable",
-    metavar="CONNECTABLE",
-    help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot; without it, the "
-    "bundled controller.",
+    metavar="TARGET",
+    help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot (default: the "
+    "bundled controller).",
 )
 @click.option(
     "--fault",
     "faults",
     multiple=True,
-    help="Plant a fault in the bundled controller.",
+    help="Apply a mutant to the bundled controller; see `reassure mutants`.",
     shell_complete=complete("fault"),
 )
-@click.option(
-    "--examples",
-    type=click.IntRange(min=0),
-    default=300,
-    show_default=True,
-    help="How many examples to generate, after the stories.",
-)
+@count_option("--examples", "How many examples to generate, after the test cases.", 300, least=0)
 @click.option(
     "--steps",
     "steps_min",
     type=click.IntRange(min=0),
     default=0,
-    help="Go on until there are so many.",
+    help="Generate examples until they have this many steps.",
 )
 @click.option(
     "--until",
     type=click.Choice(["covered", "failed"]),
-    help="Go on, whatever number of examples that takes, until every clause that can be put to "
-    "the test was, or until something fails; --seconds bounds it.",
+    help="Generate examples until every clause is exercised that can be, or until something "
+    "fails, whatever --examples says; --seconds is the limit.",
 )
-@click.option(
-    "--seconds",
-    "seconds_max",
-    type=click.FloatRange(0, min_open=True),
-    default=600.0,
-    show_default=True,
-    help="How long examples are generated at most.",
+@seconds_option(
+    "--seconds", "seconds_max", words="Generate examples for at most this time.", default=600.0
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(1),
-    default=1,
-    show_default=True,
-    help="How many processes share the run, each with a ZooKeeper and a seed of its own.",
-)
-@click.option(
-    "--campaign",
-    type=click.IntRange(1),
-    metavar="RUNS",
-    help="Carry out so many whole runs, each with a seed of its own, --workers at a time; one "
-    "result of all.",
-)
-@click.option(
-    "--within",
-    "within_s",
-    type=click.FloatRange(0, min_open=True),
-    metavar="SECONDS",
-    default=3600.0,
-    show_default=True,
-    help="When no more runs of a campaign are begun.",
+@count_option(
+    "--workers", "How many processes share the run, each with its own ZooKeeper and seed.", 1
 )
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
-@click.option("--no-stories", is_flag=True, help="Leave out the stories that come with it.")
+@click.option(
+    "--no-stories", is_flag=True, help="Leave out the test cases that come with reassure."
+)
 @click.option(
     "--known",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File of known failures: lines of failing or flaky, a clause or story, and why. They do "
-    "not count; one that was to fail and did not ends with 3.",
+    help="File of known failures, one a line: failing or flaky, a clause or test case, and why. "
+    "They do not count; if a failing one passes, the exit code is 3.",
 )
 @strict_option
 @rules_options(DECLARED)
@@ -136,20 +107,19 @@ def test(
 ) -> int:
     """Drive an implementation and judge what it wrote.
 
-    CONNECTABLE names it: direct:package.module:Class?option=value. The default is the bundled
-    controller. With --profile kafka-4485 the bundled brokers are driven, with their logs, and
-    judged by what they observe.
+    TARGET may have settings: direct:package.module:Class?option=value. The default is the bundled
+    controller; under the profile of replication (see `reassure spec machines`) it is the bundled
+    brokers with their logs, which are judged by what they observe.
 
-    --smoke, --case and --replay do less, and keep nothing. docs/stories.md says how to write a
-    story.
+    --smoke, --case and --replay do less, and write no directory. docs/stories.md says how to write
+    a test case.
 
-    With --workers each process has a directory worker-N below that of the run, with --campaign
-    each run has one, and what one of them finds is repeated from there. With --failures what fails
-    is kept, and told first next time.
+    With --workers each process has a directory worker-N below that of the run; a failure is
+    repeated from there. With --failures each failure is saved, and run first next time.
     """
     for word in stray:
         raise click.UsageError(
-            f"{word!r}: a story is told by --case {word}, an implementation driven by -i {word}"
+            f"{word!r} needs an option: --case {word} (test case) or -i {word} (implementation)"
         )
     given = {"smoke": smoke or None, "case": case, "replay": replay}
     modes = [name for name, value in given.items() if value is not None]
@@ -157,14 +127,14 @@ def test(
         return _run(**options)
     mode = modes[0]
     if len(modes) > 1:
-        raise click.UsageError(f"--{mode} and --{modes[1]} are two things to do: choose one")
+        raise click.UsageError(f"--{mode} and --{modes[1]} cannot be used together: choose one")
     unfit = click.get_current_context().params.keys() - {mode} - _MODES[mode]
-    refuse_given(unfit, f"does not fit --{mode}: leave out one of the two")
+    refuse_given(unfit, f"cannot be used with --{mode}: leave out one of the two")
     if replay is not None:
         from reassure_conformance.answers.replaying import replay as repeat
 
-        outcome = repeat(replay)
-        return emit(outcome.as_document(), options["form"], lambda: "\n".join(outcome.describe()))
+        document, lines = repeat(replay)
+        return emit(document, options["form"], lambda: "\n".join(lines))
     if not is_given("hang_s"):
         options["hang_s"] = _PATIENCE_S[mode]
     return _tell(case, **options)
@@ -172,11 +142,11 @@ def test(
 
 def _tell(case: str | None, form: str, **options: Any) -> int:
     """Tell one story, or without one what shows whether an implementation is ready."""
+    from reassure_conformance.answers.case_run import render_telling, tell_document
     from reassure_conformance.answers.smoking import render_smoke, smoke_document
-    from reassure_conformance.answers.stories import render_telling, tell_document
     from reassure_conformance.report.display import get_width
 
-    settings = make_driving(options)
+    settings = make_settings(options, drawn=False)
     with TemporaryDirectory(prefix="reassure-test-") as folder:
         document = (
             smoke_document(settings, Path(folder))
@@ -189,8 +159,6 @@ def _tell(case: str | None, form: str, **options: Any) -> int:
 
 
 def _run(
-    connectable: str | None,
-    faults: tuple[str, ...],
     no_stories: bool,
     known: Path | None,
     workers: int,
@@ -206,12 +174,9 @@ def _run(
     from reassure_conformance.gate.known import read_known
 
     if known is not None and options["profile"] == conformance.REPLICATION:
-        raise click.UsageError("--known is for controllers; brokers with logs have no such list")
-    check_planted(connectable, faults)
+        raise click.UsageError("--known is for controllers: leave it out for brokers with logs")
     settings = replace(
-        make_settings(options, connectable, replicates=True),
-        connectable=connectable or conformance.BUNDLED,
-        faults=faults,
+        make_settings(options, replicates=True),
         examples=options["examples"],
         steps_min=options["steps_min"],
         with_stories=not no_stories,
@@ -220,13 +185,14 @@ def _run(
         seconds_max=options["seconds_max"],
         stop_at=options["stop_at"],
     )
-    sharing = workers > 1 or options["campaign"] is not None
-    _check_sharing(settings, options, sharing=sharing)
+    if workers > 1 and settings.connectable.startswith("zk:"):
+        raise click.UsageError(
+            "--workers starts controllers; zk: names a running one: leave it out"
+        )
+    if workers > 1 and settings.known:
+        raise click.UsageError("--known is for one process: leave out --workers")
     directory = conformance.make_directory(out, settings.seed)
-    if options["campaign"] is not None:
-        document = _run_campaign(settings, directory, workers, options)
-        return emit_run(document, form, directory, verbose=verbose)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         if workers > 1:
             from reassure_conformance.answers.workers import run_together
 
@@ -234,28 +200,3 @@ def _run(
         else:
             document = conformance.run(settings, directory, progress).as_document()
     return emit_run(document, form, directory, verbose=verbose)
-
-
-def _check_sharing(settings: "Settings", options: dict[str, Any], *, sharing: bool) -> None:
-    """Refuse what cannot be shared, or makes no sense without a campaign. Raises UsageError."""
-    if sharing and settings.connectable.startswith("zk:"):
-        raise click.UsageError(
-            "--workers and --campaign need a controller each; zk: names one that runs"
-        )
-    if sharing and settings.known:
-        raise click.UsageError("--known is for one process: leave out --workers and --campaign")
-    if options["campaign"] is None and is_given("within_s"):
-        raise click.UsageError("--within is for a campaign: say with --campaign how many")
-
-
-def _run_campaign(
-    settings: "Settings", directory: Path, workers: int, options: dict[str, Any]
-) -> "Document":
-    """Carry out a campaign."""
-    from reassure_conformance.answers import campaigning
-
-    with Progress() as progress, campaigning.spread_here(workers) as carry:
-        progress("runs of a campaign", 0, options["campaign"])
-        return campaigning.run_campaign(
-            settings, options["campaign"], directory, options["within_s"], carry
-        )

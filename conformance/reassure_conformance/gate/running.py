@@ -66,8 +66,8 @@ from reassure_conformance.report.document import (
     get_version,
     write_text,
 )
-from reassure_conformance.report.supervise import HANG_S, note_alive, note_limit, note_story
 from reassure_conformance.script import SUFFIX
+from reassure_conformance.supervise import HANG_S, note_alive, note_limit, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_spec.clauses import clauses_of_profile, load_clauses
 from reassure_spec.errors import Unavailable

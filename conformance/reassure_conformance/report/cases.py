@@ -157,16 +157,16 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
                 story = enumerate(result["story"], start=1)
                 details = (*(f"  {number}. {step}" for number, step in story), *details)
         elif (other := _find_beside(name, records)) is not None:
-            message = f"broken by the write that breaks {other['clause']}"
+            message = f"violated by the write that violates {other['clause']}"
             details = tuple(describe_record(other))
         elif name in needs:
             outcome, message = SKIPPED, f"skipped; needs {needs[name]}"
         elif name in missing and is_cut_short(result):
             outcome, message = SKIPPED, "not reached before the run ended"
         elif name in missing:
-            outcome, message = OPEN, "required, and not covered"
+            outcome, message = OPEN, "required, but not covered"
         elif outcome == OPEN:
-            message = f"{clause['undecided']} times nobody can say"
+            message = f"{clause['undecided']} times undecided"
         elif outcome == SKIPPED:
             message = "not exercised"
         took = seconds.get(name, 0.0)
@@ -180,9 +180,9 @@ def describe_death(result: Result) -> Iterator[str]:
         yield f"It died in the last of these {len(steps)} steps:"
         yield from (f"  {number}. {step}" for number, step in enumerate(steps, start=1))
     elif "died_after" in result:
-        yield "It died before the first step of a story."
+        yield "It died before the first step of a test case."
     if result.get("traceback"):
-        yield "Its last words:"
+        yield "Its last output:"
         yield from (f"  {show_text(line)}" for line in result["traceback"].splitlines())
 
 
@@ -224,7 +224,7 @@ def _make_theorem(theorem: Mapping[str, Any]) -> Case:
 def _make_kill(kill: Mapping[str, Any]) -> Case:
     story = tuple(f"  {number}. {step}" for number, step in enumerate(kill["story"], start=1))
     outcome = _OF_FAULTS.get(kill["outcome"], OPEN)
-    message = "" if outcome == PASSED else kill["why"] or "no clause caught it"
+    message = "" if outcome == PASSED else kill["why"] or "no clause was violated"
     return Case("faults", kill["fault"], outcome, message, story, kill["seconds"])
 
 
@@ -233,7 +233,7 @@ def _iterate_scenarios(result: Result) -> Iterator[Case]:
         return
     for failure in result["failures"]:
         lines = tuple(failure["difference"].splitlines())
-        yield Case("scenarios", failure["scenario"], FAILED, "it ended otherwise", lines)
+        yield Case("scenarios", failure["scenario"], FAILED, "the answers differ", lines)
     for entry in result["skipped"]:
         for name in entry["scenarios"]:
             yield Case("scenarios", name, SKIPPED, entry["reason"])

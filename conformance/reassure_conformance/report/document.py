@@ -127,15 +127,16 @@ def read_result(source: Path) -> dict[str, Any]:
 
     path = source / RESULT if source.is_dir() else source
     if not path.is_file():
-        raise BadResult(f"{path} is missing: a run writes it at its end; run it again to its end")
+        raise BadResult(f"{path} is missing: a run writes it when it ends; repeat the run")
     try:
         result: Any = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
-        raise BadResult(f"{path} is no JSON document: {error}") from error
+        raise BadResult(f"{path} is not a JSON document: {error}") from error
     wrong = best_match(Draft202012Validator(result_schema()).iter_errors(result))
     if wrong is not None:
         raise BadResult(
-            f"{path} is no result of version {SCHEMA}: {wrong.json_path}: {wrong.message[:300]}; "
+            f"{path} is not a result of version {SCHEMA}: {wrong.json_path}: "
+            f"{wrong.message[:300]}; "
             "see `reassure spec schema result`"
         )
     return dict(result)

@@ -7,6 +7,7 @@ picture on a small screen, and either a script as large as ten of these pages or
 number. Nothing here grows with the history: the document is bounded, and so is what is shown of it.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
@@ -24,7 +25,6 @@ from reassure_conformance.report.display import (
     show_time,
     show_zxid,
 )
-from reassure_conformance.report.embedding import embed
 from reassure_conformance.report.present import KINDS
 
 _CLAUSES: Final = 12
@@ -51,7 +51,13 @@ _STEPS: Final = (
 """How far ticks may be apart."""
 
 
-class Line(NamedTuple):
+def embed(value: Any) -> Markup:
+    """Return data as a script element of a page can hold it."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return Markup(text.replace("<", "\\u003c"))
+
+
+class Series(NamedTuple):
     """What one colour of a plot shows."""
 
     words: str
@@ -69,7 +75,7 @@ class Plot(NamedTuple):
     title: str
     what: str
     """What it shows, and how it is counted."""
-    lines: tuple[Line, ...]
+    lines: tuple[Series, ...]
     top: str
     """What its upper edge stands for, in words."""
     described: str
@@ -77,7 +83,7 @@ class Plot(NamedTuple):
     mirrored: bool = False
 
 
-class Row(NamedTuple):
+class ClauseBins(NamedTuple):
     """A clause over time: each cell has its place, and its shade from 1 on."""
 
     clause: str
@@ -226,8 +232,8 @@ def _draw_time(facts: Mapping[str, Any]) -> dict[str, Any]:
 def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
     series = facts["series"]
 
-    def line(words: str, kind: str, group: str, name: str, divisor: float = 1) -> Line:
-        return Line(words, kind, axis.spread(series.get(group, {}).get(name, {}), divisor))
+    def line(words: str, kind: str, group: str, name: str, divisor: float = 1) -> Series:
+        return Series(words, kind, axis.spread(series.get(group, {}).get(name, {}), divisor))
 
     lag = tuple(
         line(words, kind, "replication", name, axis.bin_ms)
@@ -237,13 +243,13 @@ def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
             ("without a leader", "f-bad", "offline"),
         )
     )
-    what = "partitions, on the average of the time: fewer replicas in sync than assigned"
+    what = "partitions with fewer replicas in sync than assigned, averaged over time"
     yield _stack("lag", "Partitions behind", what, lag, axis, "partitions")
     moves = (
-        line("begun", "f-act", "reassignments", "started"),
+        line("started", "f-act", "reassignments", "started"),
         line("ended", "f-ok", "reassignments", "ended"),
     )
-    yield _mirror("moves", "Reassignments", "begun above, ended below", moves, axis)
+    yield _mirror("moves", "Reassignments", "started above, ended below", moves, axis)
     churn = (
         line("joined", "f-ok", "in_sync", "joined"),
         line("left", "f-open", "in_sync", "left"),
@@ -259,7 +265,9 @@ def _list_plots(facts: Mapping[str, Any], axis: Axis) -> Iterator[Plot]:
     yield _stack("elections", "Elections", what, elections, axis, unit)
 
 
-def _stack(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis, unit: str) -> Plot:
+def _stack(
+    name: str, title: str, what: str, lines: Sequence[Series], axis: Axis, unit: str
+) -> Plot:
     """Put bars on each other."""
     sums = [sum(values) for values in zip(*(line.values for line in lines), strict=True)]
     top = max(sums, default=0)
@@ -271,7 +279,7 @@ def _stack(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis, 
     return Plot(name, title, what, tuple(drawn), _show_top(top, unit), _describe(drawn, axis))
 
 
-def _mirror(name: str, title: str, what: str, lines: Sequence[Line], axis: Axis) -> Plot:
+def _mirror(name: str, title: str, what: str, lines: Sequence[Series], axis: Axis) -> Plot:
     """Put one row of bars above a line in the middle, and the other below."""
     top = max((value for line in lines for value in line.values), default=0)
     middle, above, below = _HIGH / 2, *lines
@@ -308,7 +316,7 @@ def _show_count(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) or value >= 100 else f"{value:.2g}"
 
 
-def _describe(lines: Sequence[Line], axis: Axis) -> str:
+def _describe(lines: Sequence[Series], axis: Axis) -> str:
     """Say of each line how much it is, and where it is highest."""
     said = []
     for line in lines:
@@ -321,7 +329,7 @@ def _describe(lines: Sequence[Line], axis: Axis) -> str:
     return "; ".join(said)
 
 
-def _list_rows(series: Mapping[str, Any], axis: Axis) -> list[Row]:
+def _list_rows(series: Mapping[str, Any], axis: Axis) -> list[ClauseBins]:
     """Return the clauses with most findings, what was violated first, and the rest together."""
     found = []
     for group, kind in (("violations", ""), ("unsettled", "open")):
@@ -334,7 +342,7 @@ def _list_rows(series: Mapping[str, Any], axis: Axis) -> list[Row]:
             found.append((f"{len(rest)} other clauses", kind, whole))
     most = max((value for _, _, values in found for value in values), default=0)
     return [
-        Row(clause, kind, round(sum(values)), _shade(values, most), values)
+        ClauseBins(clause, kind, round(sum(values)), _shade(values, most), values)
         for clause, kind, values in found
     ]
 

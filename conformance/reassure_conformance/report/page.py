@@ -16,8 +16,7 @@ from reassure_conformance.report.cases import (
     list_records,
 )
 from reassure_conformance.report.display import show_zxid
-from reassure_conformance.report.embedding import embed
-from reassure_conformance.report.fleet import draw_fleet
+from reassure_conformance.report.fleet import draw_fleet, embed
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
@@ -39,7 +38,7 @@ _CARDS: Final = 4
 """How many do where the fleet comes after them."""
 
 
-class Line(NamedTuple):
+class CaseRow(NamedTuple):
     """A line of the table of cases."""
 
     case: Case
@@ -159,7 +158,7 @@ def _place(record: Mapping[str, Any]) -> tuple[Any, ...]:
     return tuple(record.get(name) for name in ("clause", "path", "zxid", "topic", "partition"))
 
 
-def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[Line]:
+def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[CaseRow]:
     rows = {clause["id"]: clause for clause in result.get("clauses", ())}
     clauses = load_clauses()
     lines = []
@@ -167,7 +166,7 @@ def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[Line]:
         row = rows.get(case.name) if case.group == "clauses" else None
         level = clauses[case.name].level if case.name in clauses else case.group
         times = "" if row is None else str(row["exercised"])
-        lines.append(Line(case, level, describe_clause(case.name), times))
+        lines.append(CaseRow(case, level, describe_clause(case.name), times))
     order = list(WORDS)
     return sorted(lines, key=lambda line: order.index(line.case.outcome))
 

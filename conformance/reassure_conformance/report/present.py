@@ -41,7 +41,7 @@ def describe_present(
         since = _since(term["from_ms"])
         yield f"Controller now   {term['broker']}, epoch {term['epoch']}{place}, {since}"
     if not at_end["in_office"]:
-        yield "Controller now   none that is known"
+        yield "Controller now   unknown"
 
 
 def _name(place: Mapping[str, Any]) -> str:

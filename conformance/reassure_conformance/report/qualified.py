@@ -1,8 +1,8 @@
 """What a result says, once for all reports: the qualified verdict, and what it rests on.
 
-`read_report` makes a `Report` of a result document. The terminal, the page, the badge, Markdown,
-JUnit and SARIF render a `Report`: they differ in form and detail, and none says of the verdict more
-or less than the others.
+`read_report` makes a `ResultReport` of a result document. The terminal, the page, Markdown, JUnit
+and SARIF render one: they differ in form and detail, and none says of the verdict more or less than
+the others.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,7 @@ class Warned:
 
 
 @dataclass(frozen=True)
-class Report:
+class ResultReport:
     """What a result says."""
 
     result: Result = field(repr=False)
@@ -80,9 +80,9 @@ class Report:
         return tuple(case for case in self.cases if case.outcome == FAILED or case.is_death)
 
 
-def read_report(result: Result) -> Report:
+def read_report(result: Result) -> ResultReport:
     """Return what a result says."""
-    return Report(
+    return ResultReport(
         result,
         result["verdict"],
         _describe_scope(result),
@@ -101,10 +101,10 @@ def _describe_scope(result: Result) -> str:
     ' for brokers, isr'
     """
     known = [f"{one['name']} ({one['reason']})" for one in result.get("known", ()) if one["seen"]]
-    but = f" but for what is known: {', '.join(known)}" if known else ""
+    but = f" except known failures: {', '.join(known)}" if known else ""
     if not name_skipped(result):
         return but
-    able = ", ".join(result["implementation"]["capabilities"]) or "what needs no capability"
+    able = ", ".join(result["implementation"]["capabilities"]) or "clauses that need no capability"
     return f"{but} for {able}"
 
 
@@ -112,26 +112,25 @@ def _list_notes(result: Result) -> Iterator[str]:
     """Yield what keeps a verdict from holding, or was left out of it, and what to do about it."""
     if result.get("unsettled") and isinstance(result["unsettled"], int):
         yield (
-            f"The cluster did not come to rest {result['unsettled']} times, though nothing was "
-            "held: settle() answered False. It has to answer True as soon as a controller acts and "
-            "all that was written before the call has been dealt with; only then is it judged what "
-            "is still owed. What had been done stands in unsettled-N.txt of the directory of the "
-            "run; docs/adapter.md says more."
+            f"The cluster was not quiescent {result['unsettled']} times, though no process was "
+            "held: settle() answered False. It must answer True as soon as a controller is active "
+            "and has handled everything that was written before the call; only then are pending "
+            "writes judged. The steps are in unsettled-N.txt in the directory of the run; see "
+            "docs/adapter.md."
         )
     cut, missing = is_cut_short(result), result.get("not_exercised", ())
     if missing and cut:
-        yield f"Required and not reached before the run ended: {len(missing)} clauses."
+        yield f"Required, but not exercised before the run ended: {len(missing)} clauses."
     for situation in result.get("situations", ()):
         if situation["reached"] == 0 and not cut:
             needed = ", ".join(situation["clauses"])
-            yield f"Never came up: {situation['name']}: {situation['sentence']} (for {needed})"
+            name, sentence = situation["name"], situation["sentence"]
+            yield f"Coverage goal missed: {name}: {sentence} (for {needed})"
     for clause, reason in result.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
     yield from _list_theorems(result)
     if result.get("stale"):
-        yield "Failures that did not come up again: " + ", ".join(result["stale"])
-    for each in result.get("left_out", ()):
-        yield f"Not carried out: the run with seed {each['seed']}: {each['reason']}"
+        yield "Saved failures that pass now: " + ", ".join(result["stale"])
     for need in result.get("needs", ()):
         yield f"Needed: {need}"
 
@@ -145,7 +144,7 @@ def _list_theorems(result: Result) -> Iterator[str]:
             why = f": {each['reason']}" if each.get("reason") else ""
             found.setdefault(f"{outcome}{why}", []).append(each["name"])
     for said, names in found.items():
-        more = f"; `reassure prove {names[0]}` asks again" if len(names) == 1 else ""
+        more = f"; try `reassure prove {names[0]}`" if len(names) == 1 else ""
         yield f"Theorems {', '.join(names)}: {said}{more}"
 
 

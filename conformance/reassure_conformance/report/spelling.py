@@ -1,4 +1,4 @@
-"""Verbs that had another name, and how each is typed now.
+"""What documents call a verb, and how it is typed.
 
 A document keeps the name under which its kind of result was first made, so that stored results, and
 programs that read them, stay as they are; only what people are told to type is spelled anew.
@@ -7,7 +7,7 @@ programs that read them, stay as they are; only what people are told to type is 
 from collections.abc import Mapping
 from typing import Final
 
-NOW: Final[Mapping[str, str]] = {
+_TYPED: Final[Mapping[str, str]] = {
     "run": "test",
     "smoke": "test --smoke",
     "tell": "test --case",
@@ -17,15 +17,14 @@ NOW: Final[Mapping[str, str]] = {
     "watch": "audit --follow",
     "compare": "diff",
     "vectors": "scenarios --export",
-    "completion": "--completion",
     **{
         verb: f"lab {verb}"
         for verb in ("broker", "cluster", "controller", "reassign", "soak", "synth")
     },
 }
-"""By former verb: what follows `reassure` now. The former ones answer until the next release."""
+"""By the name that documents have: what follows `reassure`."""
 
-_KINDS: Final = {spelled: verb for verb, spelled in NOW.items()} | {"diff": "diff"}
+_KINDS: Final = {spelled: verb for verb, spelled in _TYPED.items()} | {"diff": "diff"}
 
 
 def spell_verb(verb: str) -> str:
@@ -35,7 +34,7 @@ def spell_verb(verb: str) -> str:
     ('test --case', 'spec list', 'lab cluster up')
     """
     first, _, rest = verb.partition(" ")
-    return f"{NOW.get(first, first)} {rest}".rstrip()
+    return f"{_TYPED.get(first, first)} {rest}".rstrip()
 
 
 def name_kind(verb: str, options: list[str]) -> str:

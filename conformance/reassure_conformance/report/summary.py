@@ -59,7 +59,7 @@ def _iterate(result: Result) -> Iterator[str]:
         [group, *(found[o] for o in outcomes), found.total()] for group, found in counts.items()
     ]
     if rows:
-        yield render_table("What was asked", ["kind", *words, "all"], rows, "markdown")
+        yield render_table("What was checked", ["kind", *words, "all"], rows, "markdown")
     yield from _list("Warnings", [case for case in cases if case.outcome == ADVISED])
 
 

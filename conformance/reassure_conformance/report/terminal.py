@@ -20,7 +20,7 @@ from reassure_conformance.report.display import (
     show_text,
     show_zxid,
 )
-from reassure_conformance.report.qualified import Report, Warned, read_report
+from reassure_conformance.report.qualified import ResultReport, Warned, read_report
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
 """The counts that are said where nobody asks for all."""
@@ -72,7 +72,7 @@ def render_clauses(
         yield render_table("Clauses", names, shown, form)
     if rest := Counter(str(row[2]) for row in rows if row not in shown):
         said = ", ".join(f"{count} {_CALM[verdict]}" for verdict, count in rest.items())
-        yield f"{'Besides' if shown else 'Clauses'}: {said}; --verbose lists them."
+        yield f"{'Other clauses' if shown else 'Clauses'}: {said}; --verbose lists them."
 
 
 def _list_rows(result: Mapping[str, Any]) -> list[Row]:
@@ -110,7 +110,7 @@ def _render_clock(clock: Mapping[str, float], steps: int) -> str:
     return f"{steps / total:.0f} steps/s; time in: {shares}"
 
 
-def _describe_death(report: Report) -> Iterator[str]:
+def _describe_death(report: ResultReport) -> Iterator[str]:
     """Yield what is known of an implementation or a server that could not go on."""
     if not report.result["died"]:
         return
@@ -123,7 +123,7 @@ def _describe_death(report: Report) -> Iterator[str]:
     yield ""
 
 
-def describe_violation(report: Report, width: int | None = None) -> Iterator[str]:
+def describe_violation(report: ResultReport, width: int | None = None) -> Iterator[str]:
     """Yield the lines that show the first violation of a run's report; `width` is a terminal's."""
     result = report.result
     violations = result["violations"]
@@ -133,7 +133,7 @@ def describe_violation(report: Report, width: int | None = None) -> Iterator[str
     violation = next(v for v in violations if v["clause"] == clause_id)
     yield from describe_broken(clause_id, width)
     yield ""
-    yield f"The shortest story ({len(result['story'])} steps):"
+    yield f"The shortest test case ({len(result['story'])} steps):"
     yield from (f"  {number}. {step}" for number, step in enumerate(result["story"], start=1))
     yield ""
     yield "What happened:"
@@ -156,7 +156,7 @@ def describe_warnings(warnings: Iterable[Warned]) -> Iterator[str]:
     """Yield the lines that show which advice was not followed, each clause with its first place."""
     for each in warnings:
         times = f"{each.times} time{'s' if each.times > 1 else ''}"
-        yield f"Warning: {each.clause}, which is advice, was not followed {times}"
+        yield f"Warning: {each.clause}, a SHOULD or MAY, was not followed {times}"
         yield f"  first at {_name_place(each.first)}: {show_text(each.first['reason'])}"
 
 

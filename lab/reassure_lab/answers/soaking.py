@@ -76,11 +76,13 @@ def _render(document: Document, outcome: SoakOutcome, form: str) -> str:
     lines = [display.paint(f"{outcome.verdict.upper()}: {report['repeat']}"), ""]
     lines += [f"VIOLATED {breach.promise}: {breach.what}" for breach in outcome.breaches]
     lines += [f"UNKNOWN {what}" for what in outcome.unknown]
-    lines += [f"LEFT OPEN {what}" for what in outcome.left_open]
+    lines += [f"NOT CHECKED {what}" for what in outcome.left_open]
     broken = {breach.promise for breach in outcome.breaches}
     rows = [(name, "violated" if name in broken else "kept", PROMISES[name]) for name in PROMISES]
     lines += ["", display.render_table("Promises", ["promise", "", "what"], rows, form)]
     counts = [(name, str(count)) for name, count in outcome.counts.items()]
     lines += ["", display.render_table("Counts", ["what", "count"], counts, form)]
-    lines.append(f"The plan, what clients saw and the members' files are in {report['directory']}.")
+    lines.append(
+        f"The plan, the clients' records and the members' files are in {report['directory']}."
+    )
     return "\n".join(lines)

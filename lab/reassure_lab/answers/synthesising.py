@@ -38,8 +38,8 @@ def render_synth(document: Document, form: str) -> str:
     if missing:
         asked = document.counts["faults"]
         table += (
-            f"\n{missing} of the {asked} faults asked for found no place: ask for more "
-            "transactions, or for fewer faults\n"
+            f"\n{missing} of the {asked} faults found no place: use more --transactions, or fewer "
+            "--faults\n"
         )
     where = f"{document.body['directory']}/{_SYNTHETIC.TRUTH}"
     return f"{table}\n{document.counts['transactions']} transactions; {where} says where"

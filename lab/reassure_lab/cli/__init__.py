@@ -30,7 +30,7 @@ class _Lab(click.Group):
 
 @click.group(cls=_Lab)
 def lab() -> None:
-    """Run clusters, shake them, move their partitions, write logs."""
+    """Run clusters, disturb them, move partitions, write logs."""
 
 
 for _verb in (

@@ -32,14 +32,14 @@ _directory_option = click.option(
     "--directory",
     type=click.Path(path_type=Path),
     default=_get_directory,
-    show_default="one of the user, among temporary files",
-    help="Where the cluster keeps everything.",
+    show_default="a temporary directory of the user",
+    help="Directory of the cluster.",
 )
 
 
 @click.group()
 def cluster() -> None:
-    """Bring up a cluster of processes on this machine, look at it, and disturb it."""
+    """Start a cluster of processes on this machine, watch it, and disturb it."""
 
 
 def _count_option(what: str, usual: int) -> Callable[[Any], Any]:
@@ -60,7 +60,7 @@ def _count_option(what: str, usual: int) -> Callable[[Any], Any]:
     help=f"Rules of the controllers: {', '.join(PROTOCOLS)}.",
 )
 @click.option("--detach", is_flag=True, help="Return when all are ready, and leave them running.")
-@click.option("--keep", is_flag=True, help="Keep data and logs when the cluster goes down.")
+@click.option("--keep", is_flag=True, help="Keep data and logs when the cluster stops.")
 @_directory_option
 def up(
     brokers: int,
@@ -71,13 +71,13 @@ def up(
     keep: bool,
     directory: Path,
 ) -> int:
-    """Start a cluster, and tell what changes until it is to go down (an interrupt)."""
+    """Start a cluster, and report changes until it is interrupted."""
     import reassure_lab.cluster.overview  # noqa: F401 (so that what it lacks is missed at once)
     from reassure_lab.cluster.supervisor import ProcessCluster
     from reassure_zookeeper.jars import server_jars
 
     if profile not in PROTOCOLS:
-        raise click.UsageError(f"no profile {profile!r}; there are: {', '.join(PROTOCOLS)}")
+        raise click.UsageError(f"no profile {profile!r}; choose one of: {', '.join(PROTOCOLS)}")
     server_jars()  # a cluster that cannot come up is not begun
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -92,9 +92,9 @@ def up(
     finally:  # whatever ends the watch
         if stays:
             started.leave()
-            click.echo("it goes on; `reassure lab cluster down` ends it", err=True)
+            click.echo("the cluster is running; `reassure lab cluster down` stops it", err=True)
         else:
-            click.echo("going down", err=True)
+            click.echo("stopping the cluster", err=True)
             started.stop(keep=keep)
     return 0
 
@@ -102,7 +102,7 @@ def up(
 @cluster.command()
 @_directory_option
 def watch(directory: Path) -> int:
-    """Tell what changes of a cluster that is running, and leave it running."""
+    """Report changes of a running cluster, and leave it running."""
     _watch(_open(directory))
     return 0
 
@@ -111,7 +111,7 @@ def watch(directory: Path) -> int:
 @_directory_option
 @format_option
 def status(directory: Path, form: str) -> int:
-    """Say how a cluster is doing."""
+    """Show the state of a cluster."""
     from reassure_lab.cluster.overview import Watcher
 
     with Watcher(_open(directory)) as watcher:
@@ -134,10 +134,10 @@ def status(directory: Path, form: str) -> int:
 
 
 @cluster.command()
-@click.option("--keep", is_flag=True, help="Let members end in order, and keep data and logs.")
+@click.option("--keep", is_flag=True, help="Stop members in order, and keep data and logs.")
 @_directory_option
 def down(directory: Path, keep: bool) -> int:
-    """End every member of a cluster, whoever started it, and remove what was made for it."""
+    """Stop every member of a cluster, and remove its files."""
     _open(directory).stop(keep=keep)
     return 0
 
@@ -154,9 +154,9 @@ def _add_action(name: str, what: str) -> None:
         return 0
 
 
-_add_action("kill", "End members at once (SIGKILL).")
-_add_action("pause", "Let members stand still (SIGSTOP).")
-_add_action("resume", "Let members go on that stand still.")
+_add_action("kill", "Kill members (SIGKILL).")
+_add_action("pause", "Pause members (SIGSTOP).")
+_add_action("resume", "Resume paused members (SIGCONT).")
 _add_action("restart", "Start members again.")
 
 

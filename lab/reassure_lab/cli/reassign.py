@@ -6,7 +6,13 @@ from typing import Any, Final
 
 import click
 
-from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option, is_given
+from reassure_conformance.cli.options import (
+    ProgressLine,
+    choose_seed,
+    emit,
+    format_option,
+    is_given,
+)
 from reassure_lab.admin import PLACES, REQUESTS
 
 ACTIONS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
@@ -30,43 +36,45 @@ def _file_option(name: str, text: str) -> Callable[..., Any]:
 @click.command()
 @click.option("--generate", is_flag=True, help="Propose an assignment; nothing is started.")
 @click.option("--execute", is_flag=True, help="Start a reassignment.")
-@click.option("--verify", is_flag=True, help="Tell how far it is; at the end remove throttles.")
-@click.option("--cancel", is_flag=True, help="Go back to the replicas that there were before.")
-@click.option("--list", is_flag=True, help="List what is being reassigned.")
+@click.option("--verify", is_flag=True, help="Show the progress; when complete, remove throttles.")
+@click.option("--cancel", is_flag=True, help="Cancel it, and go back to the former replicas.")
+@click.option("--list", is_flag=True, help="List reassignments in progress.")
 @click.option("--zookeeper", required=True, metavar="HOST:PORT/CHROOT", help="The cluster.")
 @click.option(
     "--protocol",
     type=click.Choice(list(PLACES)),
     default=REQUESTS,
     show_default=True,
-    help="How to ask: by requests, or by /admin/reassign_partitions as Kafka has it.",
+    help="How to request it: by request znodes, or by Kafka's /admin/reassign_partitions.",
 )
-@_file_option("--topics-to-move-json-file", "Which topics to propose an assignment for.")
-@_file_option("--reassignment-json-file", "Which replicas go where.")
+@_file_option("--topics-to-move-json-file", "The topics to propose an assignment for.")
+@_file_option("--reassignment-json-file", "The replicas of each partition.")
 @click.option("--broker-list", metavar="ID,ID,...", help="Brokers to propose an assignment to.")
-@click.option("--disable-rack-aware", is_flag=True, help="Propose as if there were no racks.")
-@click.option("--seed", type=click.IntRange(min=0), help="Propose the same once more.")
+@click.option("--disable-rack-aware", is_flag=True, help="Ignore racks in the proposal.")
+@click.option("--seed", type=click.IntRange(min=0), help="Repeat a proposal with this seed.")
 @click.option(
     "--throttle",
     type=click.IntRange(min=1),
     metavar="BYTES",
-    help="Limit each broker to so many bytes a second for what moves.",
+    help="Limit each broker to this many bytes a second for reassignments.",
 )
-@click.option("--additional", is_flag=True, help="Add to what is going on, or change it.")
-@click.option("--preserve-throttles", is_flag=True, help="Leave throttles as they are.")
-@click.option("--wait", "--watch", is_flag=True, help="Wait until nothing of the file moves.")
+@click.option("--additional", is_flag=True, help="Add to, or change, reassignments in progress.")
+@click.option("--preserve-throttles", is_flag=True, help="Do not change throttles.")
+@click.option(
+    "--wait", "--watch", is_flag=True, help="Wait until every partition of the file is done."
+)
 @click.option(
     "--timeout", type=click.FloatRange(min=0), metavar="SECONDS", help="Wait no longer than this."
 )
 @format_option
 def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
-    """Reassign partitions of a running cluster, by ZooKeeper alone.
+    """Reassign partitions of a running cluster, through ZooKeeper alone.
 
     Files and answers are those of kafka-reassign-partitions. With --protocol legacy it works on
     Kafka itself, in ZooKeeper mode.
 
-    --verify exits with 0 where all is complete, 1 where a partition has other replicas than it was
-    to have, and 2 while one is on its way.
+    --verify exits with 0 if all partitions are done, 1 if one has other replicas than requested,
+    and 2 if one is in progress.
     """
     from reassure_lab.answers.reassigning import ToolCall
 
@@ -85,7 +93,7 @@ def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
         case "execute":
             answer = call.execute(file, options["throttle"], additional=options["additional"])
         case "verify":
-            with Progress() as progress:
+            with ProgressLine() as progress:
                 answer = call.verify(
                     file,
                     progress,

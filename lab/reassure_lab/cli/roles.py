@@ -22,7 +22,7 @@ def _make(role: str, what: str) -> click.Command:
     return command
 
 
-broker: Final = _make("broker", "Run a broker until it is told to end (--help: its options).")
+broker: Final = _make("broker", "Run a broker until it is stopped (--help lists options).")
 controller: Final = _make(
-    "controller", "Run a controller until it is told to end (--help: its options)."
+    "controller", "Run a controller until it is stopped (--help lists options)."
 )

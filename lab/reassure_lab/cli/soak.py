@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from reassure_conformance.cli.options import Progress, choose_seed, emit, format_option
+from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, format_option
 
 
 @click.command()
@@ -13,7 +13,7 @@ from reassure_conformance.cli.options import Progress, choose_seed, emit, format
     type=click.FloatRange(min=10),
     default=60.0,
     show_default=True,
-    help="How long faults go on.",
+    help="How long faults are injected.",
 )
 @click.option("--seed", type=click.IntRange(min=0), help="Repeat the plan of this seed.")
 @click.option("--kills", type=click.IntRange(min=1), help="How many kills (one in four seconds).")
@@ -21,7 +21,7 @@ from reassure_conformance.cli.options import Progress, choose_seed, emit, format
 @click.option("--controllers", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--zookeepers", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option(
-    "--fault", "faults", multiple=True, help="Plant a fault; `reassure mutants` has them."
+    "--fault", "faults", multiple=True, help="Apply a mutant; `reassure mutants` lists them."
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run.")
 @format_option
@@ -38,14 +38,14 @@ def soak(
 ) -> int:
     """Run a cluster of processes under random faults, and check what clients were promised.
 
-    Processes are killed, stopped and cut off from one another as a plan says that the seed draws.
-    Meanwhile clients produce, consume and ask for reassignments. Then all is healed and everything
-    that was seen is judged.
+    Processes are killed, paused and partitioned from each other by a plan that is drawn from the
+    seed. Meanwhile clients produce, consume and request reassignments. Then all faults are healed,
+    and everything that was observed is judged.
     """
     from reassure_lab.answers.soaking import run_soak
 
     chosen = choose_seed(seed)
-    with Progress() as progress:
+    with ProgressLine() as progress:
         document, text = run_soak(
             chosen,
             seconds,

@@ -37,7 +37,7 @@ class Count(click.ParamType[int]):
     default=0.0,
     show_default=True,
     metavar="SHARE",
-    help="The share of what happens that happens to one partition.",
+    help="Fraction of the steps that concern one hot partition.",
 )
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path), metavar="DIR")
 @format_option
@@ -50,7 +50,7 @@ def synth(
     directory: Path,
     form: str,
 ) -> int:
-    """Write a log of a cluster at work into DIR, and the faults planted in it into truth.json."""
+    """Write a synthetic log of a cluster into DIR, and the faults planted in it into truth.json."""
     from reassure_lab.answers.synthesising import render_synth, synth_document
 
     document = synth_document(directory, transactions, partitions, faults, seed, hot)

@@ -137,7 +137,7 @@ def _read_rows(table: Path) -> Iterator[_Row]:
         file = ParquetFile(table)
     except ArrowInvalid as problem:
         raise BadTable(
-            f"{table} is no Parquet file ({problem}); name another, or the logs"
+            f"{table} is not a Parquet file ({problem}); name another, or the logs"
         ) from None
     with file:
         missing = [name for name in _Row._fields if name not in file.schema_arrow.names]
@@ -154,7 +154,7 @@ def _read_rows(table: Path) -> Iterator[_Row]:
                     continue
                 if row.zxid < last:
                     raise BadTable(
-                        f"{table}: zxid 0x{row.zxid:x} stands behind 0x{last:x}; "
+                        f"{table}: zxid 0x{row.zxid:x} comes after 0x{last:x}; "
                         "sort each file of the table by zxid and op"
                     )
                 last = row.zxid

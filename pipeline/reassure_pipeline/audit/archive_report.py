@@ -17,7 +17,7 @@ from reassure_zookeeper.ensemble import Divergence, Hole
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import TornTail, is_next
 
-GO_ON: Final = "go on with --resume, or with a larger --budget"
+GO_ON: Final = "continue with --resume, or use a larger --budget"
 
 
 VACUOUS: Final = "vacuous"
@@ -176,7 +176,7 @@ class ArchiveReport:
             tree = next((chroot + t for t in KAFKAS_OWN if chroot + t in self.unjudged), None)
             if tree is not None:
                 yield (
-                    f"{self.archive.name}: the cluster at {chroot or '/'} speaks Apache Kafka's "
+                    f"{self.archive.name}: the cluster at {chroot or '/'} uses Apache Kafka's "
                     f"own protocol: {tree} was written {self.unjudged[tree]} times, and there is "
                     f"no {chroot}{REASSIGNMENT_REQUESTS}"
                 )
@@ -187,11 +187,11 @@ class ArchiveReport:
             return ""
         certain = self.find_certain(hole)
         if certain is None:
-            return ", and nothing that is found behind them is certain"
+            return ", and violations after them are uncertain"
         name = "" if certain.snapshot is None else certain.snapshot.name
         return (
-            f", and what is found from 0x{hole.before:x} up to 0x{certain.zxid:x} is not certain, "
-            f"where judging begins anew from {name}"
+            f", and violations from 0x{hole.before:x} up to 0x{certain.zxid:x} are uncertain, "
+            f"where judging restarts from {name}"
         )
 
     def find_needs(self) -> Iterator[str]:
@@ -207,9 +207,9 @@ class ArchiveReport:
         contested = [each for each in self.archive.divergences if not each.certain]
         for each in contested:
             yield (
-                f"{name}: nobody can say whether 0x{each.first:x} up to 0x{each.last:x}, which "
-                f"{each.member} has logged, was committed: add the logs of the other members, or "
-                "judge each by itself with --members apart"
+                f"{name}: 0x{each.first:x} up to 0x{each.last:x}, which {each.member} has logged, "
+                "may or may not be committed: add the logs of the other members, or judge each "
+                "member by itself with --members apart"
             )
         for hole in self.holes:
             if any(_is_within(each, hole) for each in contested):
@@ -224,17 +224,17 @@ class ArchiveReport:
         for chroot, (zxid, profile) in sorted(self.earlier.items()):
             yield (
                 f"{name}: up to 0x{zxid:x} the cluster at {chroot or '/'} is of an earlier "
-                f"version, whose writes --profile {profile} judges"
+                f"version: judge those writes with --profile {profile}"
             )
         if not self.clusters and self.judged_to is None:
             yield (
-                f"{name}: no cluster is in it, for nothing was written below /brokers/ids or "
+                f"{name}: it has no Kafka cluster: nothing was written below /brokers/ids or "
                 "/brokers/topics: name the logs of the ensemble that Kafka uses"
             )
         elif self.partial and not self.holes and self.first_zxid >= 0:
             yield (
-                f"{name}: begins amid a history, at 0x{self.first_zxid:x}: add the log files from "
-                "its beginning on, or the snapshot that the first file goes on from"
+                f"{name}: begins inside a history, at 0x{self.first_zxid:x}: add the earlier log "
+                "files, or the snapshot that precedes the first file"
             )
 
 

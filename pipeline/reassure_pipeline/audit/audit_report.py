@@ -102,13 +102,13 @@ class AuditReport:
         found = [need for archive in self.archives for need in archive.find_needs()]
         if self.judged is not None:
             shares = "{} of {} shares of the topics".format(*self.judged)
-            found.insert(0, f"{shares} were judged, when the budget was spent: {GO_ON}")
+            found.insert(0, f"{shares} were judged when the budget was spent: {GO_ON}")
         if self.observed is not None:
             found += self.observed.find_needs()
         elif get_rules(self.profile).reads == OBSERVATIONS:
             found.append(f"no observations: add the files that the brokers wrote ({PAGE})")
         if not found and not any(c.exercised or c.undecided for c in self.clauses):
-            found.append("no write that a rule is about: add the logs in which partitions change")
+            found.append("no write that a clause is about: add logs in which partitions change")
         return tuple(found)
 
     @property

@@ -111,9 +111,7 @@ def audit_local(
             stack.enter_context(own_directory(resume))
         plan = read_plan(resume) if resume is not None else None
         if plan is not None and jobs not in (None, plan.shares):
-            say(
-                f"all is judged anew: what was kept is of {plan.shares} processes instead of {jobs}"
-            )
+            say(f"all is judged again: the checkpoint is of {plan.shares} processes, not of {jobs}")
         jobs = jobs or (plan.shares if plan is not None else choose_jobs(paths))
 
         def work(archives: Sequence[Archive]) -> AuditReport:

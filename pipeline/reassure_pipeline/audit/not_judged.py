@@ -66,7 +66,7 @@ def _compare(server: Sequence[Path], first: list[Recognised]) -> None:
         raise NoRules(f"{found}; judge it with --profile")
     if found is not None and first and found.profile != first[0].profile:
         raise NoRules(
-            f"it is of profile {found.profile} ({found.why}), and what was named before it of "
+            f"it is of profile {found.profile} ({found.why}), but the logs named before it are of "
             f"{first[0].profile}: judge it by itself, or all with --profile"
         )
     first += [] if found is None else [found]

@@ -189,8 +189,8 @@ class LineOrder:
                     raise BadObservation(
                         file,
                         line,
-                        f"line {sequence} of run {said.run} of {said.writer} has come before, and "
-                        "said something else: give each life of a process a run of its own",
+                        f"line {sequence} of run {said.run} of {said.writer} came before, with "
+                        "other content: give each life of a process a run of its own",
                     )
                 self.twice += 1
                 return False
@@ -201,8 +201,7 @@ class LineOrder:
             file,
             line,
             f"line {said.sequence} of run {said.run} of {said.writer} comes after {after}: name "
-            "the files of one writer so that they follow on each other, the oldest with the "
-            "largest number",
+            "the files of one writer in order, the oldest with the largest number",
         )
 
 
@@ -312,16 +311,16 @@ class ObservedReport:
         for name in self.packed:
             yield f"{name} is not read: unpack it beside the others"
         for place in self.unread:
-            yield f"{place}: what was stored is not known there: add the whole file"
+            yield f"{place}: the stored state is not known there: add the whole file"
         for writer, times in self.gaps.items():
             yield (
-                f"lines of {writer} are missing, {times} times: add the files that hold them; what "
-                "only they could show is left open"
+                f"lines of {writer} are missing, {times} times: add the files that hold them; "
+                "without them some clauses are undecided"
             )
         if self.is_joined and not self.joined:
             yield (
-                "no partition of the observations is in the transaction logs: give the logs of "
-                "the same cluster, and the observations its chroot"
+                "no partition of the observations is in the transaction logs: use the logs of the "
+                "same cluster, and its chroot in the observations"
             )
 
 
@@ -389,7 +388,7 @@ def list_unjudged(
         if name in rules.unjudged:
             yield name, rules.unjudged[name]
         elif reading and getattr(readings, field_name(reading)) != value:
-            yield name, f"asked for under reading {reading}={value} only"
+            yield name, f"required under reading {reading}={value} only"
         elif given:
             yield name, f"needs lines of kinds {rules.needs[name]} ({PAGE})"
         elif get_rules(profile).reads == OBSERVATIONS or name not in rules.logged:

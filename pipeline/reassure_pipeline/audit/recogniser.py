@@ -102,7 +102,7 @@ def _read(
                 gatherer.feed(transaction)
             if progress is not None:
                 read = done + file.offset - piece.start
-                progress(f"reading what {piece.path.name} is of, MiB", read >> 20, total >> 20)
+                progress(f"recognising {piece.path.name}, MiB", read >> 20, total >> 20)
         done += measure_piece(piece)
     return gathered
 

@@ -93,7 +93,7 @@ def find_change(marks: Sequence[Mark], pieces: Sequence[Piece]) -> str | None:
         return "files are gone"
     for number, (mark, piece) in enumerate(zip(marks, pieces, strict=False)):
         if (mark.name, mark.start) != (_name(piece.path), piece.start):
-            return f"{piece.path} has come before {mark.name}"
+            return f"{piece.path} is new, before {mark.name}"
         if piece.stop is not None and piece.stop < mark.offset:
             return f"less of {piece.path} can be read"
         status = piece.path.stat()
@@ -200,7 +200,7 @@ class Keeper:
                 return None if found is None else found[0]
         except NotKept as other:
             changed = str(other)
-        self._say(f"{archive.name} is judged anew: {changed}")
+        self._say(f"{archive.name} is judged again: {changed}")
         return None
 
     def _find_change(self, note: Any, archive: Archive) -> str | None:
@@ -214,7 +214,7 @@ class Keeper:
             # One that could not be taken then may be one by now.
             now = _list_looked_at(planned, archive)
             if now != looked_at or (snapshot is None and now):
-                return "snapshots have come or gone from which it may begin anew behind a hole"
+                return "snapshots from which judging may restart after a gap were added or removed"
         return find_change(marks, archive.pieces)
 
     def is_due(self) -> bool:

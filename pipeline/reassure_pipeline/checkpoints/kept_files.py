@@ -58,15 +58,15 @@ def own_directory(directory: Path) -> Iterator[Path]:
     status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & _OPEN_TO_OTHERS:
         raise KeptElsewhere(
-            f"{directory} can be written to by others, and what is kept there is trusted: own it, "
-            "and run chmod go-w on it, or name another directory"
+            f"others can write to {directory}, and its content is trusted: own it, and run "
+            "chmod go-w on it, or use another directory"
         )
     with (directory / _LOCK).open("wb") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise KeptElsewhere(
-                f"{directory} is used by another process: end that, or name another directory"
+                f"{directory} is used by another process: end it, or use another directory"
             ) from None
         yield directory
 
@@ -127,7 +127,7 @@ def _read_head(path: Path, file: IO[bytes]) -> dict[str, Any]:
             return head
     except (ValueError, TypeError, KeyError):
         pass
-    raise Garbled(f"{path} is nothing that was kept")
+    raise Garbled(f"{path} is not a checkpoint")
 
 
 def _compare(head: Mapping[str, Any], identity: Identity) -> None:
@@ -140,4 +140,4 @@ def _compare(head: Mapping[str, Any], identity: Identity) -> None:
     if head["code"] != digest_code():
         wrong.append("another version of reassure or of Python")
     if wrong:
-        raise NotKept(f"what was kept is of {', '.join(wrong)}")
+        raise NotKept(f"the checkpoint is of {', '.join(wrong)}")

@@ -75,11 +75,11 @@ class KeptShares:
                 if kept is not None:
                     there[share] = kept[0]
         if refused:
-            self._say(f"{len(refused)} of {shares} shares are judged anew: {refused[0]}")
+            self._say(f"{len(refused)} of {shares} shares are judged again: {refused[0]}")
         elif not there and self._list_others():
             self._say(
-                "all is judged anew: what was kept is of logs that have changed since, of others, "
-                "or of another profile or other options"
+                "all is judged again: the checkpoint is of other logs, of logs that have changed "
+                "since, or of another profile or other options"
             )
         return there
 

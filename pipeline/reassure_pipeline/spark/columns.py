@@ -123,9 +123,9 @@ moved | int | replicas that it put where there was none of the partition
             f"""{_PLACE.rstrip()}
 clause | string | the clause that was broken
 settled | boolean | whether the history before it is known well enough to call it a violation
-zxid | bigint | the transaction; for what is owed, the last one before the rest
+zxid | bigint | the transaction; for a pending write, the last one before the cluster was quiescent
 path | string | the znode, without the chroot
-session | bigint | session that wrote; 0 for what nobody wrote
+session | bigint | session that wrote; 0 for a write that is missing
 author | string | who that was
 time_ms | bigint | the server's clock, in milliseconds since 1970
 before | string | content before
@@ -139,8 +139,8 @@ besides | array<string> | clauses that the same write broke as a consequence
             "clause that came up in an archive",
             f"""{_ARCHIVE.rstrip()}
 clause | string | the clause
-exercised | bigint | how often it was put to the test and kept
-undecided | bigint | how often nobody can say whether it was
+exercised | bigint | how often it was exercised and holds
+undecided | bigint | how often it is undecided
 """,
         ),
     }

@@ -158,7 +158,9 @@ def find_cause(problem: Exception, log: Sequence[str] = ()) -> SparkUnavailable:
     told = next((line for line in lines if "Exception:" in line), lines[0] if lines else "")
     if any(mark in text for mark in _ENDED):
         told = next((line for line in log if line.startswith("ERROR ")), told)
-    return SparkUnavailable(f"Spark failed: {told}; audit without Spark, or see its Java's log")
+    return SparkUnavailable(
+        f"Spark failed: {told}; audit without Spark, or read the log of its Java"
+    )
 
 
 def _await_executors(context: Any) -> None:
@@ -173,8 +175,8 @@ def _await_executors(context: Any) -> None:
         time.sleep(0.1)
     if not count:
         raise SparkUnavailable(
-            f"no executor came up within {_EXECUTORS_LIMIT_S:.0f} s: see that {context.master} has "
-            "workers with a free core and enough free memory (spark.executor.memory), and that "
+            f"no executor started within {_EXECUTORS_LIMIT_S:.0f} s: check that {context.master} "
+            "has workers with a free core and enough free memory (spark.executor.memory), and that "
             "they reach this machine (spark.driver.host)"
         )
 
@@ -291,10 +293,10 @@ def _await_gateway(process: subprocess.Popen[bytes], folder: Path) -> tuple[int,
             said = [line for line in _read_log(folder) if line.strip() and not line[0].isspace()][
                 :5
             ]
-            ended = "did not come up" if process.returncode is None else "ended at its start"
+            ended = "did not start" if process.returncode is None else "ended while starting"
             raise SparkUnavailable(
-                f"Spark {ended} and said: {' | '.join(said) or 'nothing'}; audit without Spark, or "
-                "see that its Java can run"
+                f"Spark {ended}; its output: {' | '.join(said) or 'none'}; audit without Spark, or "
+                "check that its Java can run"
             )
         time.sleep(0.02)
     content = file.read_bytes()

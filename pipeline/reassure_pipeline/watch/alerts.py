@@ -68,8 +68,8 @@ def tell_findings(
 def tell_hole(archive: str, hole: Hole) -> Alert:
     """Return the alert that transactions are missing."""
     reason = (
-        f"transactions from 0x{hole.after + 1:x} up to 0x{hole.before:x} are missing, and what is "
-        "found after them is not certain, until judging begins anew from a later snapshot"
+        f"transactions from 0x{hole.after + 1:x} up to 0x{hole.before:x} are missing; violations "
+        "after them are uncertain until judging restarts from a later snapshot"
     )
     body = {"after": hole.after, "before": hole.before, "reason": reason}
     return _make(HOLE, archive, hole.before, body, 0)

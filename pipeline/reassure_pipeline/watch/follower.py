@@ -173,7 +173,7 @@ class LogFollower:
         left = [file for file in files if get_zxid_in_name(file) >= at]
         if files and not left:
             raise TakenBack(
-                files[-1], 0, f"zxids begin anew after 0x{self._file.last_zxid:x} was read"
+                files[-1], 0, f"zxids start again after 0x{self._file.last_zxid:x} was read"
             )
         return left
 
@@ -234,7 +234,7 @@ class LogFollower:
             raise TakenBack(
                 path,
                 FILE_HEADER.size,
-                f"it begins with zxid 0x{first_zxid:x}, and 0x{before.last_zxid:x} was read",
+                f"it begins with zxid 0x{first_zxid:x}, but 0x{before.last_zxid:x} was read",
             )
         try:
             hole = check_joint(before, path, first_zxid)

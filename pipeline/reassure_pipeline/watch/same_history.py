@@ -61,6 +61,6 @@ class SameHistories:
     def _refuse(self, one: int, other: int) -> None:
         raise SameHistory(
             f"{self._paths[one]} and {self._paths[other]} have logged the same, as members of one "
-            "ensemble do: all would be told twice; name one of them, best the one that is least "
-            "likely to be away"
+            "ensemble do, so each violation would be reported twice; name only one of them, best "
+            "the most available one"
         )

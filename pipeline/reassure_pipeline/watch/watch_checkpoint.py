@@ -97,8 +97,8 @@ def _list_ids(path: Path, start: int) -> Iterator[str]:
                 yield str(json.loads(line)["id"])
             except (ValueError, TypeError, KeyError):
                 raise BadCheckpoint(
-                    f"{path}: a line that begins with {line[:40]!r} is no alert; name a new "
-                    "directory for the checkpoint, and keep this one for what was told"
+                    f"{path}: a line that begins with {line[:40]!r} is not an alert; use a "
+                    "new directory for the checkpoint, and keep this one for its alerts"
                 ) from None
 
 
@@ -133,7 +133,7 @@ class WatchCheckpoint:
             raise _call_bad(problem) from None
         if found is None and (self._directory / JOURNAL).is_file():
             raise CheckpointRefused(
-                f"{self._directory} has a journal and no state to go on from: name a new directory"
+                f"{self._directory} has a journal and no state to resume from: use a new directory"
             )
         return found
 
@@ -150,8 +150,8 @@ class WatchCheckpoint:
             raise _call_bad(problem) from None
         except NotKept as other:
             raise CheckpointRefused(
-                f"{self._directory} is the checkpoint of another watch: {other}; go on as that "
-                "one, or name a new directory, in which judging begins anew"
+                f"{self._directory} is the checkpoint of another watch: {other}; use the same "
+                "options, or a new directory to judge from the beginning"
             ) from None
 
     def save(self, identity: Identity, state: Any, journal: int) -> None:
@@ -160,4 +160,4 @@ class WatchCheckpoint:
 
 
 def _call_bad(problem: Garbled) -> BadCheckpoint:
-    return BadCheckpoint(f"{problem}; name a new directory for the checkpoint")
+    return BadCheckpoint(f"{problem}; use a new directory for the checkpoint")

@@ -56,8 +56,8 @@ from reassure_conformance.report.document import (
     get_version,
     write_text,
 )
-from reassure_conformance.report.supervise import note_alive
 from reassure_conformance.script import SUFFIX
+from reassure_conformance.supervise import note_alive
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict, Tally, Violation, count_broken, summarise

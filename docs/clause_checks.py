@@ -1,23 +1,23 @@
-"""Where source text names clauses: functions that name them, tests that are about them.
+"""What the pages say of the checks of a clause, the tests of the repository among them.
 
-Source is parsed, never run, so that looking takes no time and loads no library. Places are dotted
-names of functions, not lines: a page that lists them stays as it is when code above them changes.
+Source is parsed, never run. Places are dotted names of functions, not lines: a page that lists them
+stays as it is when code above them changes.
 
 A test is about a clause when its decorators say so: a `pytest.mark.clause`, or a table of cases,
 written there or in a constant of the module. What merely stands in its body does not count.
 """
 
 import ast
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
+from reassure_conformance.answers.clause_matrix import MANY, collect_sources, group
+from reassure_spec.clauses import load_clauses
+from reassure_spec.matrix import Places
+
 Function: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef
 _MARK: Final = "pytest.mark.clause"
-
-
-def _parse(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
 
 
 def _texts(node: ast.AST) -> Iterator[str]:
@@ -25,24 +25,6 @@ def _texts(node: ast.AST) -> Iterator[str]:
     for each in ast.walk(node):
         if isinstance(each, ast.Constant) and isinstance(each.value, str):
             yield each.value
-
-
-def find_mentions(path: Path, known: Collection[str]) -> Iterator[tuple[str, str]]:
-    """Yield known clause id and place for each text of a file that is such an id.
-
-    The place is the module, a package by its folder, and, where the text stands inside one, the
-    class and function.
-    """
-
-    def walk(node: ast.AST, place: str) -> Iterator[tuple[str, str]]:
-        if isinstance(node, Function | ast.ClassDef):
-            place = f"{place}.{node.name}"
-        if isinstance(node, ast.Constant) and node.value in known:
-            yield str(node.value), place
-        for child in ast.iter_child_nodes(node):
-            yield from walk(child, place)
-
-    return walk(_parse(path), path.parent.name if path.stem == "__init__" else path.stem)
 
 
 def _constants(tree: ast.Module) -> Mapping[str, ast.expr]:
@@ -80,7 +62,7 @@ def find_tests_of(path: Path, known: Collection[str]) -> Iterator[tuple[str, str
 
     An id that a mark names is yielded even where no clause has it: that is a mistake to be found.
     """
-    tree = _parse(path)
+    tree = ast.parse(path.read_text(encoding="utf-8"))
     constants = _constants(tree)
     marks = [value for name, value in constants.items() if name == "pytestmark"]
     for node in ast.walk(tree):
@@ -94,3 +76,41 @@ def find_tests_of(path: Path, known: Collection[str]) -> Iterator[tuple[str, str
                 named.update(dict.fromkeys(_marked(part)))
         for clause_id in named:
             yield clause_id, f"{path.stem}::{node.name}"
+
+
+def find_tests(folder: Path) -> Places:
+    """Return the tests below a folder that are about each clause."""
+    known = load_clauses()
+    return group(
+        pair for path in sorted(folder.rglob("test_*.py")) for pair in find_tests_of(path, known)
+    )
+
+
+def collect_checks(tests: Path) -> dict[str, Places]:
+    """Return everything that names clauses, by column, the tests below a folder included."""
+    return {**collect_sources(), "test": find_tests(tests)}
+
+
+_LABELS: Final[Mapping[str, str]] = {
+    "model": "model",
+    "judge": "judge",
+    "proof": "theorems",
+    "exploration": "explorations",
+    "scenario": "scenarios",
+    "fault": "mutants",
+    "test": "tests",
+}
+
+
+def format_places(column: str, places: Sequence[str]) -> str:
+    """Return the places of one column in a few words of Markdown: listed, or counted where many."""
+    names = ", ".join(f"`{name}`" for name in places)
+    if len(places) > MANY:
+        names = f"{len(places)}, among them `{places[0]}`"
+    return f"{_LABELS[column]} {names}"
+
+
+def format_checks(places: Mapping[str, Sequence[str]]) -> str:
+    """Return one line of Markdown that says where a clause is carried out and checked."""
+    parts = [format_places(column, found) for column, found in places.items() if found]
+    return "; ".join(parts) or "none"

@@ -64,7 +64,7 @@ class Lost:
 
     def __str__(self) -> str:
         where = f" in {self.call}" if self.call else ""
-        return f"no verdict was handed over: the process {self.reason}{where}"
+        return f"no verdict was reached: the process {self.reason}{where}"
 
 
 @dataclass(slots=True)
@@ -224,7 +224,7 @@ class _Keeper:
             except (EOFError, OSError):
                 return self._lose(self._describe_end(self._end(GRACE_S)))
             if self._limit is not None and time.monotonic() - self._heard > self._limit:
-                reason = f"did not go on for {self._limit:g} s"
+                reason = f"made no progress for {self._limit:g} s"
                 os.kill(self._pid, signal.SIGABRT)  # shows where its threads are
                 self._end(GRACE_S)
                 return self._lose(reason)
@@ -264,7 +264,7 @@ class _Keeper:
             os.kill(self._pid, signal.SIGINT)
             self._end(GRACE_S)
         except (KeyboardInterrupt, ProcessLookupError, _Stopped):
-            click.echo("ended without tidying up", err=True)
+            click.echo("ended without cleaning up", err=True)
         self._kill()
 
     def _wait(self) -> int | None:

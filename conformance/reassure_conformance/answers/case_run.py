@@ -23,8 +23,8 @@ from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
-from reassure_conformance.report.supervise import note_alive, note_limit
 from reassure_conformance.script import SUFFIX
+from reassure_conformance.supervise import note_alive, note_limit
 from reassure_judge.verdicts import Violation
 from reassure_spec.errors import Unavailable
 from reassure_spec.words import ScenarioError
@@ -62,7 +62,7 @@ class Passage:
 
 
 @dataclass(slots=True)
-class Telling:
+class CaseRun:
     """A story that is told, step by step, to an implementation."""
 
     harness: Harness
@@ -118,7 +118,7 @@ class Telling:
 
 
 _BEGINNING: Final = "(the brokers and a controller are started)"
-_END: Final = "(faults are undone, and leaders are asked for what they should be able to do)"
+_END: Final = "(faults are undone, and leaders are asked to do what they should be able to do)"
 
 
 def find_story(name: str, profile: str) -> Story:
@@ -135,7 +135,7 @@ def find_story(name: str, profile: str) -> Story:
         near = get_close_matches(path.stem, every, n=3, cutoff=0.5) or sorted(
             each.name for each in every.values() if each.is_for(profile)
         )
-        raise ScenarioError(f"no story {name!r} and no such file; there are: {', '.join(near)}")
+        raise ScenarioError(f"no test case or file {name!r}; test cases are: {', '.join(near)}")
     return found
 
 
@@ -186,7 +186,7 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
     telling, died, trace = None, "", ""
     try:
         with open_bench(settings, directory) as harness:
-            telling = Telling(harness, story)
+            telling = CaseRun(harness, story)
             telling.tell()
     except (AdapterDied, ServerGone) as error:
         died, trace = str(error), getattr(error, "trace", "")
@@ -196,7 +196,7 @@ def tell_document(settings: Settings, name: str, directory: Path) -> Document:
 def describe_telling(
     settings: Settings,
     story: Story,
-    telling: Telling | None,
+    telling: CaseRun | None,
     seconds: float,
     died: str = "",
     trace: str = "",
@@ -252,11 +252,11 @@ def render_telling(report: Mapping[str, Any], width: int | None = None) -> str:
         for write in told["writes"]:
             lines += display.hang("     ", write, width, "       ")
         if fresh := [clause for clause in told["exercised"] if clause not in known]:
-            text = f"put to the test first here: {', '.join(fresh)}"
+            text = f"exercised here first: {', '.join(fresh)}"
             lines += display.hang("     ", text, width, "       ")
         known.update(told["exercised"])
         if not told["rested"]:
-            lines.append("     not at rest: settle answered false, though nothing is held")
+            lines.append("     not quiescent: settle answered false, though no process is held")
         lines += (f"     VIOLATED {violation['clause']}" for violation in told["violations"])
     return "\n".join(lines)
 

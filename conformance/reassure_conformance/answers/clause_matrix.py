@@ -1,19 +1,18 @@
-"""Where each clause is carried out, judged, proved, explored, told, planted against and tested.
+"""Where each clause is carried out, judged, proved, explored, told and planted against.
 
 The sources are what is there: the `clause` decorator (model and judge), the ids that the judge's
-source names, the theorems, the invariants of the explorer's scopes, the heads of scenarios and
-stories, the clauses expected of the planted faults and, where the folder of the tests is at hand,
-the tests. Nothing loads a solver.
+source names, the theorems, the invariants of the explorer's scopes, the heads of
+scenarios, and the clauses expected of the planted faults. Nothing loads a solver.
 """
 
+import ast
 import importlib
 import pkgutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.answers.mentions import find_mentions, find_tests_of
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.scenarios.scenario import find_scenarios as find_files
 from reassure_conformance.scenarios.scenario import read_scenario
@@ -32,7 +31,7 @@ MANY: Final = 2
 """Where more places than this name a clause, they are counted rather than listed."""
 
 
-def _group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+def group(pairs: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
     """Return the places by clause id, each place once, in the order found."""
     found: dict[str, dict[str, None]] = {}
     for clause_id, place in pairs:
@@ -51,12 +50,31 @@ def _import_room(room: str) -> Path:
 def find_registered(room: str) -> Places:
     """Return where the decorator names clauses in a room, by dotted names inside the room."""
     _import_room(room)
-    return _group(
+    return group(
         (clause_id, place.removeprefix(f"{room}."))
         for clause_id, places in get_places().items()
         for place in sorted(places)
         if place.startswith(f"{room}.")
     )
+
+
+def find_mentions(path: Path, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield known clause id and place for each text of a file that is such an id.
+
+    The place is the module, a package by its folder, and, where the text stands inside one, the
+    class and function.
+    """
+
+    def walk(node: ast.AST, place: str) -> Iterator[tuple[str, str]]:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            place = f"{place}.{node.name}"
+        if isinstance(node, ast.Constant) and node.value in known:
+            yield str(node.value), place
+        for child in ast.iter_child_nodes(node):
+            yield from walk(child, place)
+
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    return walk(tree, path.parent.name if path.stem == "__init__" else path.stem)
 
 
 def find_judged() -> Places:
@@ -66,7 +84,7 @@ def find_judged() -> Places:
     pairs = [(clause_id, place) for clause_id, places in registered.items() for place in places]
     for path in sorted(_import_room("reassure_judge").rglob("*.py")):
         pairs += find_mentions(path, known)
-    return _group(pairs)
+    return group(pairs)
 
 
 def find_theorems() -> Places:
@@ -74,7 +92,7 @@ def find_theorems() -> Places:
     from reassure_proofs.engine.register import get_theorems
 
     theorems = sorted(get_theorems(None), key=lambda theorem: theorem.expected != "proved")
-    return _group(
+    return group(
         (theorem.clause, theorem.name + ("" if theorem.expected == "proved" else " (refuted)"))
         for theorem in theorems
         if theorem.clause
@@ -95,51 +113,34 @@ def find_explorations() -> Places:
         if check.name in known
     ]
     pairs += [(tale.clause, f"{tale.name} (broken)") for tale in list_counterexamples()]
-    return _group(pairs)
+    return group(pairs)
 
 
 def find_scenarios() -> Places:
     """Return the scenarios of each clause."""
-    return _group(
+    return group(
         (clause_id, f"{path.parent.name}/{path.stem}")
         for path in find_files()
         for clause_id in read_scenario(path).clauses
     )
 
 
-def find_stories() -> Places:
-    """Return the bundled stories that were saved for a violation, by the clause violated."""
-    from reassure_conformance.gate.story import shipped_stories
-
-    return _group((story.violates, story.name) for story in shipped_stories() if story.violates)
-
-
 def find_faults() -> Places:
     """Return the planted faults that each clause is made for."""
     mutants = load_mutants().values()
-    return _group((clause_id, one.name) for one in mutants for clause_id in one.clauses)
+    return group((clause_id, one.name) for one in mutants for clause_id in one.clauses)
 
 
-def find_tests(folder: Path) -> Places:
-    """Return the tests below a folder that are about each clause."""
-    known = load_clauses()
-    return _group(
-        pair for path in sorted(folder.rglob("test_*.py")) for pair in find_tests_of(path, known)
-    )
-
-
-def collect_sources(tests: Path | None = None) -> dict[str, Places]:
-    """Return everything that names clauses, by column; tests only where their folder is given."""
-    sources = {
+def collect_sources() -> dict[str, Places]:
+    """Return everything that names clauses, by column."""
+    return {
         "model": find_registered("reassure_model"),
         "judge": find_judged(),
         "proof": find_theorems(),
         "exploration": find_explorations(),
         "scenario": find_scenarios(),
-        "story": find_stories(),
         "fault": find_faults(),
     }
-    return sources if tests is None else {**sources, "test": find_tests(tests)}
 
 
 def find_places(clause_id: str) -> list[str]:
@@ -167,32 +168,6 @@ def _cell(places: Sequence[str], most: int | None) -> str:
     return ", ".join([*shown, f"and {rest} more"] if rest else shown)
 
 
-_LABELS: Final[Mapping[str, str]] = {
-    "model": "model",
-    "judge": "judge",
-    "proof": "theorems",
-    "exploration": "explorations",
-    "scenario": "scenarios",
-    "story": "stories",
-    "fault": "planted faults",
-    "test": "tests",
-}
-
-
-def format_places(column: str, places: Sequence[str]) -> str:
-    """Return the places of one column in a few words of Markdown: listed, or counted where many."""
-    names = ", ".join(f"`{name}`" for name in places)
-    if len(places) > MANY:
-        names = f"{len(places)}, among them `{places[0]}`"
-    return f"{_LABELS[column]} {names}"
-
-
-def format_checks(places: Mapping[str, Sequence[str]]) -> str:
-    """Return one line of Markdown that says where a clause is carried out and checked."""
-    parts = [format_places(column, found) for column, found in places.items() if found]
-    return "; ".join(parts) or "none"
-
-
 # Findings ---------------------------------------------------------------------------------------
 
 
@@ -211,7 +186,7 @@ def find_shown() -> Mapping[str, Sequence[str]]:
     ]
     pairs += [(each.finding, f"theorem {each.name}") for each in get_theorems() if each.finding]
     pairs += [(each.finding, f"exploration {each.scope}") for each in INSTANCES]
-    return _group(pairs)
+    return group(pairs)
 
 
 def describe_finding(finding: Finding, shown: Sequence[str]) -> Mapping[str, str]:

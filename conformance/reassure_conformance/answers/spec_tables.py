@@ -1,6 +1,7 @@
 """What `spec coverage`, `spec diff` and `scenarios --export` answer."""
 
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from reassure_spec.coverage import check_coverage, find_seeds
 from reassure_spec.readings import READINGS, get_profile
 
 NO_DOCUMENTS: Final = (
-    "held against none: name the folder of the documents with --seeds or REASSURE_SEEDS"
+    "not compared with the documents: name their folder with --seeds or REASSURE_SEEDS"
 )
 
 
@@ -23,19 +24,7 @@ def coverage_document(folder: Path | None) -> Document:
     start = time.perf_counter()
     seeds = find_seeds(folder)
     coverage = check_coverage(seeds)
-    records = [
-        {
-            "document": entry.document,
-            "section": entry.section,
-            "line": entry.line,
-            "column": entry.column,
-            "begins": entry.begins,
-            "hash": entry.hash,
-            "clauses": list(entry.clauses),
-            "why": entry.why,
-        }
-        for entry in coverage.entries
-    ]
+    records = [asdict(entry) for entry in coverage.entries]
     problems = [
         {"kind": p.kind, "document": p.document, "hash": p.where, "reason": p.reason}
         for p in coverage.problems
@@ -62,14 +51,14 @@ def render_coverage(document: Document, form: str) -> str:
             r["document"],
             f"{r['line']}:{r['column']}",
             r["begins"],
-            ", ".join(r["clauses"]) or "(asks for nothing)",
+            ", ".join(r["clauses"]) or "(no requirement)",
             r["why"],
         ]
         for r in document.body["coverage"]
     ]
     counts, checked = document.counts, document.body["documents_checked"]
     told = sum(bool(record["clauses"]) for record in document.body["coverage"])
-    against = f"held against {checked} documents" if checked else NO_DOCUMENTS
+    against = f"compared with {checked} documents" if checked else NO_DOCUMENTS
     lines = [display.render_table("Coverage", columns, rows, form)]
     lines += [f"{p['kind']}: {p['document']}: {p['reason']}" for p in document.body["problems"]]
     lines.append(
