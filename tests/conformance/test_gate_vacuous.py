@@ -40,11 +40,6 @@ def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     return ["prove", "--sweep"]
 
 
-def _no_hypotheses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.shown_live.examine_hypotheses", _nothing)
-    return ["prove", "--replay"]
-
-
 def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     write_log(folder, [committed(Create("/hbase"), zxid=1)])
     return ["audit", str(folder)]
@@ -83,7 +78,6 @@ def _no_clauses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
         _no_theorems,
         _no_theorems_of_a_rule,
         _no_sweep,
-        _no_hypotheses,
         _foreign_log,
         _no_documents,
         _no_scenarios,

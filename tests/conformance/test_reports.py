@@ -86,9 +86,7 @@ SLOW = [
     ["check", "--quick", "--examples", "1", "--seed", "1", "--out", "{tmp}/check"],
     ["lab", "soak", "--seconds", "10", "--kills", "1", "--seed", "1", "--out", "{tmp}/soak"],
     ["prove", "--sweep", "drop-leader-kept"],
-    ["prove", "--replay", "unbounded-others-first"],
     ["explore", "--sweep", "--scope", "small"],
-    ["scenarios", "drop", "--live"],
 ]
 EVERY = [*VERBS, *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)]
 

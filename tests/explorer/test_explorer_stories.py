@@ -210,7 +210,6 @@ def test_document_example_runs() -> None:
         (["--graph", "/nowhere/at/all.svg"], "there is no directory /nowhere/at"),
         (["--out", "/nowhere/at/all"], "there is no directory /nowhere/at"),
         (["--walks", "5", "--liveness"], "random walks have no use for --liveness"),
-        (["--walks", "5", "--controller"], "random walks have no use for --controller"),
         (["--seconds", "-1"], "not in the range"),
     ],
 )

@@ -10,7 +10,6 @@ from typing import Any, Final
 from reassure_conformance.report.document import Document, write_text
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
-from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
@@ -114,7 +113,7 @@ WALKS_WITHOUT: Final = (
 """Options that mean nothing where random walks are taken."""
 
 
-OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
+OF_SCOPES: Final = ("scope", "profile", "readings", "sweep")
 """Options that say something of a standard scope only."""
 
 
@@ -138,8 +137,6 @@ def check_options(
     options: Mapping[str, Any],
     subject: Subject,
     places: Iterable[Path | None],
-    *,
-    controller: bool = False,
 ) -> None:
     """Refuse, before anything is explored, what cannot be done afterwards.
 
@@ -147,7 +144,6 @@ def check_options(
     """
     if options["walks"] is not None:
         idle = [name for name in WALKS_WITHOUT if options[name]]
-        idle += ["controller"] if controller else []
         if idle:
             flag = f"--{idle[0].replace('_', '-')}"
             raise BadRequest(f"random walks have no use for {flag}; leave it or --walks away")
@@ -282,61 +278,9 @@ def _tell(exploration: Exploration, violation: Violation) -> Scenario:
     return tell(scope, profile, readings, violation)
 
 
-def run_on_controller(scenarios: Mapping[str, Scenario], progress: Progress) -> dict[str, Outcome]:
-    """Tell each scenario to the bundled controller on an embedded ZooKeeper.
-
-    Raises ServerError, ServerGone, AdapterDied.
-    """
-    from reassure_conformance.scenarios.live import LiveServer, find_reason_to_skip, run_live
-
-    reasons = {name: find_reason_to_skip(scenario) for name, scenario in scenarios.items()}
-    outcomes = {
-        name: Outcome(scenarios[name], skipped=reason) for name, reason in reasons.items() if reason
-    }
-    told = [name for name, reason in reasons.items() if not reason]
-    if told:
-        with LiveServer.start() as server:
-            for number, name in enumerate(told):
-                progress(f"on the controller: {name}", number, len(told))
-                outcomes[name] = run_live(scenarios[name], server)
-    return {name: outcomes[name] for name in scenarios}
-
-
-def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return as data what the controller made of a story."""
-    return {
-        "skipped": outcome.skipped,
-        "same": not outcome.skipped and not outcome.difference,
-        "difference": outcome.difference,
-        "violations": [violation.clause for violation in outcome.violations],
-        "transactions": outcome.transactions,
-    }
-
-
-def render_outcomes(outcomes: Mapping[str, Outcome]) -> str:
-    """Return in words what the controller made of each story."""
-    if not outcomes:
-        return "\nNothing was found, so that there is nothing to tell the controller."
-    lines = ["\nOn the real controller:"]
-    for name, outcome in outcomes.items():
-        if outcome.skipped:
-            lines.append(f"  {name}: not told, {outcome.skipped}")
-            continue
-        judged = ", ".join(sorted({v.clause for v in outcome.violations})) or "nothing"
-        same = "does otherwise" if outcome.difference else "does the same, line by line"
-        lines.append(f"  {name}: {same}; the judge finds broken: {judged}")
-        lines += [f"    {line}" for line in outcome.difference.splitlines()]
-    return "\n".join(lines)
-
-
-def make_document(
-    exploration: Exploration, outcomes: Mapping[str, Outcome] | None = None
-) -> Document:
-    """Return the document of an exploration, and of what the controller made of its stories."""
+def make_document(exploration: Exploration) -> Document:
+    """Return the document of an exploration."""
     result = exploration.result
-    body = exploration.make_body()
-    if outcomes is not None:
-        body["controller"] = {name: describe_outcome(o) for name, o in outcomes.items()}
     return Document(
         "explore",
         exploration.verdict.value,
@@ -344,7 +288,7 @@ def make_document(
         exploration.counts,
         profile=exploration.profile,
         readings=exploration.readings,
-        body=body,
+        body=exploration.make_body(),
     )
 
 

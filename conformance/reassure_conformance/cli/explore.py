@@ -72,7 +72,6 @@ if TYPE_CHECKING:
     help="By which of them states are drawn as one.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory for report and stories.")
-@click.option("--controller", is_flag=True, help="Tell what is found to the bundled controller.")
 @rules_options("what the scope is about")
 @format_option
 def explore(
@@ -80,7 +79,6 @@ def explore(
     sweep: bool,
     form: str,
     out: Path | None,
-    controller: bool,
     **options: Any,
 ) -> int:
     """Visit every state that a model can reach, and check each.
@@ -94,7 +92,7 @@ def explore(
         return emit_table("explore", *exploring.list_scopes(), form)
     subject = _choose_subject(options)
     places = (options["page"], options["graph"], out)
-    exploring.check_options(options, subject, places, controller=controller)
+    exploring.check_options(options, subject, places)
     if sweep:
         return emit_table("explore", *exploring.run_sweep(subject), form)
     if options["walks"] is not None:
@@ -107,13 +105,7 @@ def explore(
         exploring.write_stories(exploration, out)
     for place in filter(None, places):
         click.echo(f"wrote {place}", err=True)
-    if not controller:
-        return emit(exploring.make_document(exploration), form, exploration.render)
-    with Progress() as progress:
-        outcomes = exploring.run_on_controller(exploring.make_scenarios(exploration), progress)
-    document = exploring.make_document(exploration, outcomes)
-    words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
-    return emit(document, form, lambda: words)
+    return emit(exploring.make_document(exploration), form, exploration.render)
 
 
 def _choose_subject(options: dict[str, Any]) -> "Subject":

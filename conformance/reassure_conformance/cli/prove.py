@@ -40,9 +40,6 @@ from reassure_conformance.cli.options import Progress, complete, emit, format_op
 @click.option("--fresh", is_flag=True, help="Prove anew what was proved of the same code before.")
 @click.option("--second-opinion", is_flag=True, help="Ask cvc5 the same questions again.")
 @click.option("--sweep", "swept", is_flag=True, help="Ask again under each other reading.")
-@click.option(
-    "--replay", "replayed", is_flag=True, help="Replay what each hypothesis is needed for."
-)
 @format_option
 def prove(
     names: tuple[str, ...],
@@ -57,7 +54,6 @@ def prove(
     fresh: bool,
     second_opinion: bool,
     swept: bool,
-    replayed: bool,
     form: str,
 ) -> int:
     """Prove theorems about the model, or about a rule of your own."""
@@ -77,10 +73,6 @@ def prove(
             document, text = proving.explain_document(names, factor, timeout_s)
         elif swept:
             document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
-        elif replayed:
-            from reassure_conformance.answers.shown_live import replay_document
-
-            document, text = replay_document(names, timeout_s, progress, form)
         else:
             asked = proving.Question(
                 names, factor, timeout_s, code, profile, assume, fresh, second_opinion

@@ -10,7 +10,7 @@ in the place of what was expected; a change to an expectation belongs in a revie
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,10 +160,8 @@ def make_world(scenario: Scenario) -> World:
     return get_world(scenario.world)(scenario.profile, scenario.readings, arguments)
 
 
-def run_scenario(
-    scenario: Scenario, make: Callable[[Scenario], World] = make_world
-) -> tuple[tuple[str, ...], ...]:
-    """Return the output lines that were found, block by block, in the world that `make` makes.
+def run_scenario(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
+    """Return the output lines that were found, block by block.
 
     Raises ScenarioError with file and line for a command that the world does not understand. Other
     exceptions are mistakes of the model; they carry file and line as a note.
@@ -174,7 +172,7 @@ def run_scenario(
         place = f"{scenario.origin}:{block.line}"
         try:
             if world is None:
-                world, output = make(scenario), ""
+                world, output = make_world(scenario), ""
             else:
                 output = world.run(block.command, block.arguments)
         except ScenarioError as error:

@@ -4,7 +4,7 @@ A story of a standard scope becomes a text that the scenario runner reads (`scen
 for each step, with what the model answers as the expected output. That it is the same story is
 checked: at the end the world of the scenario, which was made anew from the commands alone, has to
 show what the explorer's last state says. So every scenario that `tell` returns was replayed on the
-plain model, and it can be put to the real controller (`reassure_conformance.scenarios.live`).
+plain model.
 """
 
 import re

@@ -1,1 +1,0 @@
-"""What this room has of KIP-46."""
