@@ -21,7 +21,9 @@ from reassure_conformance.answers.campaigning import (
 )
 from reassure_conformance.answers.workers import WorkerEnded
 from reassure_conformance.cli import cli
-from reassure_conformance.gate.running import ALL_ABILITIES, Result, Settings
+from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.needs import ALL_ABILITIES
+from reassure_conformance.gate.settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED
 from reassure_judge.verdicts import summarise
 

@@ -26,8 +26,10 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.answers.stories import find_story
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.controllers import Result
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.running import run
+from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.story import parse_story
 from reassure_conformance.mutants import UnknownFault
 

@@ -9,12 +9,13 @@ import pytest
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.kafka_42 import UNCLAIMED
+from reassure_conformance.gate.needs import find_not_claimed
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_spec.clauses import clauses_of_profile
 
 PROFILE: Final = "kafka-42"
+UNCLAIMED: Final = find_not_claimed(PROFILE)
 STORIES: Final = tuple(story for story in shipped_stories() if PROFILE in story.profiles)
 MUTANTS: Final = tuple(one for one in load_mutants().values() if one.profile == PROFILE)
 REPAIRED: Final = load_mutants()["dead-target-taken"].readings

@@ -5,8 +5,10 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_conformance.gate.controllers import Result
 from reassure_conformance.gate.known import BadKnown, Known, read_known
-from reassure_conformance.gate.running import COVERED, Result, Settings, run
+from reassure_conformance.gate.running import run
+from reassure_conformance.gate.settings import COVERED, Settings
 from reassure_conformance.report.terminal import render_run
 
 FAULT = "no-epoch-bump-on-election"

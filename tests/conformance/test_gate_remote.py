@@ -18,8 +18,10 @@ from reassure_conformance.adapter.driver import walk
 from reassure_conformance.adapter.remote import Place, Remote
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
+from reassure_conformance.gate.controllers import Result
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.running import run
+from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document

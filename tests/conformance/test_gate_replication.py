@@ -1,18 +1,18 @@
 """The gate of brokers with logs: tales hold, and each planted mistake breaks one of them."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from reassure_conformance.answers.replaying import replay
-from reassure_conformance.gate.replication.campaign import Campaign, Result, _Stop
+from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.drawing import LAYOUTS
+from reassure_conformance.gate.replication.outcome import Result
 from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
 from reassure_conformance.gate.replication.trial import Setting
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.settings import Settings
 from reassure_conformance.mutants import load_mutants
 
 CAUGHT_IN: dict[str, tuple[str, ...]] = {
@@ -95,7 +95,9 @@ def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
         with_stories=False,
         failures=str(saved),
     )
-    return Campaign(settings, tmp_path, lambda *_: None).run()
+    runner = BrokersRunner(settings, tmp_path)
+    runner.run()
+    return runner.result
 
 
 def test_every_fault_has_a_tale() -> None:
@@ -123,20 +125,17 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     assert failure.violation.clause in load_mutants()[fault].clauses
 
 
-class Approaching(Campaign):
-    """A campaign that draws nothing: it gets into one situation, as the approach says."""
-
-    def approach(self, situation: Situation, setting: Setting) -> Result:
-        """Take the steps of an approach, and always the first of what could be drawn."""
-        with self._open(), suppress(_Stop):
-            trial = self._begin(setting)
-            for step in situation.approach(trial, lambda _: 0):
-                trial.perform(step)
-            told = trial.finish()
-            self.result.reached = dict(self._reached)
-            if self._note(told):
-                self._fail(setting, told)
-        return self.result
+def approach(runner: BrokersRunner, situation: Situation, setting: Setting) -> Result:
+    """Take the steps of an approach, and always the first of what could be drawn."""
+    with runner.open():
+        trial = runner.begin(setting)
+        for step in situation.approach(trial, lambda _: 0):
+            trial.perform(step)
+        found = runner.judge(trial.finish())
+        if found is not None:
+            runner.fail(found)
+        runner.sum_up()
+    return runner.result
 
 
 @pytest.mark.sampled(3)
@@ -146,9 +145,8 @@ def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: P
     """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
     fault = MADE_FOR[situation.name]
     settings = Settings(seed=1, profile="kafka-4485", strict=True, faults=(fault,) * is_planted)
-    campaign = Approaching(settings, tmp_path, lambda *_: None)
     setting = Setting(brokers=SHARED[0], partitions=SHARED[1])
-    result = campaign.approach(situation, setting)
+    result = approach(BrokersRunner(settings, tmp_path), situation, setting)
     if not is_planted:
         assert result.failure is None and result.reached[situation.name]
         return
@@ -169,7 +167,7 @@ produce 1 with acks 1 to 1
 deliver all
 """
     settings = Settings(seed=1, profile="kafka-4485", faults=("stale-order-obeyed",), strict=True)
-    result = Campaign(settings, tmp_path, lambda *_: None).replay(parse_tale(text, "a.txt"))
+    result = BrokersRunner(settings, tmp_path).replay(parse_tale(text, "a.txt"))
     assert (result.died, result.failure is not None) == ("", True)
 
 

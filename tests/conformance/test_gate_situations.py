@@ -11,7 +11,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import running
 from reassure_conformance.gate.generation import Budget, Failure, generate
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.situations import (
     SITUATIONS,
     count_situations,

@@ -19,16 +19,11 @@ from reassure_conformance.answers.workers import (
     spell_run,
 )
 from reassure_conformance.cli.test import test as driving
-from reassure_conformance.gate.running import (
-    ALL_ABILITIES,
-    BUNDLED,
-    COVERED,
-    MISSING,
-    Result,
-    Settings,
-    run,
-    tell_missing,
-)
+from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.needs import ALL_ABILITIES
+from reassure_conformance.gate.runner import note_missing
+from reassure_conformance.gate.running import run
+from reassure_conformance.gate.settings import BUNDLED, COVERED, MISSING, Settings
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document, read_result
 from reassure_judge.verdicts import summarise
 from reassure_spec.errors import BadUsage
@@ -130,11 +125,11 @@ def test_missing_is_what_no_worker_has_covered(tmp_path: Path) -> None:
     for place in places:
         place.mkdir()
     assert find_missing(places) is None
-    tell_missing(places[0], ("a", "b"))
+    note_missing(places[0], ("a", "b"))
     assert find_missing(places) == ["a", "b"]
-    tell_missing(places[1], ("b", "c"))
+    note_missing(places[1], ("b", "c"))
     assert find_missing(places) == ["b"]
-    tell_missing(places[1], ("c",))
+    note_missing(places[1], ("c",))
     assert find_missing(places) == []
 
 

@@ -14,7 +14,7 @@ import pytest
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
-from reassure_conformance.gate.replication.campaign import SHIPPED
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
 from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.replication import errors

@@ -16,14 +16,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_conformance.answers.workers import add_seconds
-from reassure_conformance.gate.running import (
-    REPLICATION,
-    Outcome,
-    Progress,
-    Result,
-    Settings,
-    run,
-)
+from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.outcome import Outcome
+from reassure_conformance.gate.running import run
+from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
 from reassure_conformance.report.document import VACUOUS, Document, worst
 from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile

@@ -17,10 +17,10 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.harness import Example, Harness
-from reassure_conformance.gate.replication.campaign import Campaign
-from reassure_conformance.gate.replication.campaign import Result as BrokersResult
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.replication.outcome import Result as BrokersResult
 from reassure_conformance.gate.replication.tale import Tale, parse_tale
-from reassure_conformance.gate.running import REPLICATION, Settings
+from reassure_conformance.gate.settings import REPLICATION, Settings
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid
@@ -221,7 +221,7 @@ def _replay_brokers(run: Mapping[str, Any], tale: Tale) -> BrokersReplay:
         strict=run["strict"],
     )
     with TemporaryDirectory(prefix="reassure-replay-") as folder:
-        result = Campaign(settings, Path(folder), lambda *_: None).replay(tale)
+        result = BrokersRunner(settings, Path(folder)).replay(tale)
     return BrokersReplay(tale.violates, result)
 
 

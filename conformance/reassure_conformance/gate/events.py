@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
 from reassure_judge.live_events import Received, Rested, Wrote
-from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +40,8 @@ class Situation:
     """The steps by which generation gets there."""
     needs: frozenset[str] = frozenset()
     """The capabilities that it takes."""
-    protocol: str = PROTOCOLS[DEFAULT_PROFILE][0]
-    """Whose it is: it can come up under the profiles that the protocol is one of."""
+    protocol: str = ""
+    """Whose it is, by its folder: it comes up under the profiles that the protocol is one of."""
 
 
 def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:

@@ -203,8 +203,6 @@ def reach_translation_again(now: Moment, draw: Draw) -> Iterator[s.Step]:
 # -- the list
 
 
-_ROUTE: Final = "kip-236-legacy"
-
 SITUATIONS: Final = (
     Situation(
         "old-znode-gone",
@@ -212,7 +210,6 @@ SITUATIONS: Final = (
         ("legacy.znode.delete-does-not-cancel",),
         lambda history: _count_steps(history, _is_deleted),
         reach_deletion,
-        protocol=_ROUTE,
     ),
     Situation(
         "old-znode-overwritten",
@@ -221,7 +218,6 @@ SITUATIONS: Final = (
         lambda history: _count_steps(history, _is_overwritten),
         reach_overwriting,
         frozenset({ISR}),
-        protocol=_ROUTE,
     ),
     Situation(
         "old-znode-rolled-back",
@@ -229,7 +225,6 @@ SITUATIONS: Final = (
         ("legacy.original.rollback",),
         lambda history: _count_steps(history, _is_rolled_back),
         reach_rollback,
-        protocol=_ROUTE,
     ),
     Situation(
         "requested-under-an-entry",
@@ -237,7 +232,6 @@ SITUATIONS: Final = (
         ("legacy.conflict.both-ways",),
         lambda history: _count_steps(history, _is_requested),
         reach_request,
-        protocol=_ROUTE,
     ),
     Situation(
         "entered-under-a-request",
@@ -245,7 +239,6 @@ SITUATIONS: Final = (
         ("legacy.conflict.both-ways", "legacy.entry.refused-removed"),
         lambda history: _count_steps(history, _is_entered, legacy=False),
         reach_entry,
-        protocol=_ROUTE,
     ),
     Situation(
         "queue-and-old-znode-found",
@@ -254,7 +247,6 @@ SITUATIONS: Final = (
         _count_queues_found,
         reach_queue_found,
         frozenset({KILL}),
-        protocol=_ROUTE,
     ),
     Situation(
         "translated-before",
@@ -263,7 +255,6 @@ SITUATIONS: Final = (
         _count_translated_before,
         reach_translation_again,
         frozenset({KILL}),
-        protocol=_ROUTE,
     ),
 )
 """What has to come up where the old znode is translated."""

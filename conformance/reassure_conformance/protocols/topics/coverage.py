@@ -277,7 +277,6 @@ def reach_handover_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 # -- the list
 
-_TOPICS: Final = "topics"
 
 SITUATIONS: Final = (
     Situation(
@@ -287,7 +286,6 @@ SITUATIONS: Final = (
         _count_deleted_in_flight,
         reach_deletion_in_flight,
         frozenset({DELETION}),
-        protocol=_TOPICS,
     ),
     Situation(
         "asked-while-deleted",
@@ -296,7 +294,6 @@ SITUATIONS: Final = (
         _count_asked_for_deleted,
         reach_request_for_deleted,
         frozenset({DELETION, HOLD}),
-        protocol=_TOPICS,
     ),
     Situation(
         "deleted-with-a-broker-down",
@@ -305,7 +302,6 @@ SITUATIONS: Final = (
         _count_deleted_without,
         reach_deletion_without,
         frozenset({DELETION, BROKERS}),
-        protocol=_TOPICS,
     ),
     Situation(
         "failover-in-a-deletion",
@@ -314,7 +310,6 @@ SITUATIONS: Final = (
         _count_failovers,
         reach_deletion_cut,
         frozenset({DELETION, HOLD, KILL, MESSAGES}),
-        protocol=_TOPICS,
     ),
     Situation(
         "death-in-a-deletion",
@@ -323,7 +318,6 @@ SITUATIONS: Final = (
         _count_deaths,
         reach_death_in_deletion,
         frozenset({DELETION, HOLD, BROKERS, MESSAGES}),
-        protocol=_TOPICS,
     ),
     Situation(
         "preferred-in-sync",
@@ -332,7 +326,6 @@ SITUATIONS: Final = (
         lambda history: _count_preferred(history, in_sync=True),
         reach_preferred,
         frozenset({PREFERRED, BROKERS, ISR}),
-        protocol=_TOPICS,
     ),
     Situation(
         "preferred-out-of-sync",
@@ -341,7 +334,6 @@ SITUATIONS: Final = (
         lambda history: _count_preferred(history, in_sync=False),
         reach_preferred_out_of_sync,
         frozenset({PREFERRED, BROKERS}),
-        protocol=_TOPICS,
     ),
     Situation(
         "leader-stops",
@@ -350,7 +342,6 @@ SITUATIONS: Final = (
         lambda history: sum(1 for _ in _find_handovers(history)),
         reach_handover,
         frozenset({SHUTDOWN}),
-        protocol=_TOPICS,
     ),
     Situation(
         "leader-stops-out-of-order",
@@ -359,7 +350,6 @@ SITUATIONS: Final = (
         _count_unordered_handovers,
         reach_unordered_handover,
         frozenset({SHUTDOWN, ISR}),
-        protocol=_TOPICS,
     ),
     Situation(
         "handover-cut",
@@ -368,7 +358,6 @@ SITUATIONS: Final = (
         _count_cut_handovers,
         reach_handover_cut,
         frozenset({SHUTDOWN, HOLD, KILL}),
-        protocol=_TOPICS,
     ),
 )
 """What has to come up where topics are deleted and leaders moved as somebody asks."""

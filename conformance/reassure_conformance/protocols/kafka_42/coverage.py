@@ -1,9 +1,9 @@
 """The first reassignment in the gate: what nobody can be asked, what has to come up, and how."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, MESSAGES
+from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import (
     KEY,
@@ -27,37 +27,6 @@ from reassure_judge.live_events import ClusterView, Wrote
 from reassure_judge.protocols.kafka_42.monitor import is_found
 from reassure_model.partition import Partition
 from reassure_spec.znodes import LegacyEntry, ReplicaList
-
-_COMMAND: Final = "it is the command's, and the gate writes the path itself"
-UNCLAIMED: Final[Mapping[str, str]] = {
-    "move.tool.creates-path": _COMMAND,
-    "move.tool.one-at-a-time": _COMMAND,
-    "move.tool.reports": _COMMAND,
-    "move.tool.interrupt": _COMMAND,
-    "move.failure.leader-does-not-serve": "brokers of the gate do what they are told",
-    "election.preferred": "the text elects a preferred leader for no request that it names",
-    "election.controlled-shutdown": "brokers of the gate stop without notice",
-}
-"""The clauses of the profile that nothing driven here claims, each with the reason."""
-NEEDED_FOR: Final = dict.fromkeys(
-    (
-        "move.failover.no-needless-election",
-        "move.failover.re-elects",
-        "move.failover.resumes",
-        "move.failure.never-in-sync",
-        "move.listener.ignore-in-flight",
-        "move.partition.self-transition",
-        "move.selector.offline",
-        "move.selector.reassigned",
-        "move.step.listen",
-        "move.step.start-new",
-        "move.step.stop-old",
-        "request.refuse.dead-replica",
-        "shipped.entry.client-asks",
-    ),
-    (MESSAGES,),
-)
-"""What only who hears the messages can judge."""
 
 _NOTHING: Final = Partition()
 
@@ -277,7 +246,6 @@ def reach_last_resort(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 # -- the list
 
-_MOVE: Final = "kafka-42"
 _DIES: Final = frozenset({BROKERS, HOLD, ISR, KILL})
 
 SITUATIONS: Final = (
@@ -288,7 +256,6 @@ SITUATIONS: Final = (
         _count_completions,
         reach_move,
         frozenset({ISR}),
-        _MOVE,
     ),
     Situation(
         "move-inherited",
@@ -297,7 +264,6 @@ SITUATIONS: Final = (
         _count_heirs,
         reach_heir,
         frozenset({KILL}),
-        _MOVE,
     ),
     Situation(
         "target-found-in-sync",
@@ -306,7 +272,6 @@ SITUATIONS: Final = (
         _count_found,
         reach_found,
         _DIES,
-        _MOVE,
     ),
     Situation(
         "leader-found-in-target",
@@ -315,7 +280,6 @@ SITUATIONS: Final = (
         _count_kept_leaders,
         reach_kept_leader,
         frozenset({HOLD, ISR, KILL}),
-        _MOVE,
     ),
     Situation(
         "path-overwritten",
@@ -324,7 +288,6 @@ SITUATIONS: Final = (
         lambda history: _count_asked(history, _is_overwritten),
         reach_overwriting,
         frozenset({ISR}),
-        _MOVE,
     ),
     Situation(
         "command-interrupted",
@@ -332,7 +295,6 @@ SITUATIONS: Final = (
         ("assigned.change.only-as-due",),
         lambda history: _count_asked(history, _is_interrupted),
         reach_interruption,
-        protocol=_MOVE,
     ),
     Situation(
         "nothing-asked",
@@ -341,7 +303,6 @@ SITUATIONS: Final = (
         lambda history: _count_asked(history, _asks_nothing),
         reach_refusal,
         frozenset({BROKERS}),
-        _MOVE,
     ),
     Situation(
         "dead-asked",
@@ -350,7 +311,6 @@ SITUATIONS: Final = (
         lambda history: _count_asked(history, _asks_for_the_dead),
         reach_refusal,
         frozenset({BROKERS}),
-        _MOVE,
     ),
     Situation(
         "last-resort",
@@ -359,7 +319,6 @@ SITUATIONS: Final = (
         _count_last_resorts,
         reach_last_resort,
         frozenset({BROKERS, ISR}),
-        _MOVE,
     ),
 )
 """What has to come up where moves are asked for by the first text."""

@@ -192,7 +192,6 @@ def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
 # -- the list
 
 
-_HEALING: Final = "kip-46"
 _AWAY: Final = frozenset({BROKERS, CLOCK})
 
 SITUATIONS: Final = (
@@ -203,7 +202,6 @@ SITUATIONS: Final = (
         _count_generated,
         reach_healing,
         _AWAY,
-        _HEALING,
     ),
     Situation(
         "back-in-time",
@@ -212,7 +210,6 @@ SITUATIONS: Final = (
         _count_returns,
         reach_return,
         _AWAY,
-        _HEALING,
     ),
     Situation(
         "tasks-waiting",
@@ -221,7 +218,6 @@ SITUATIONS: Final = (
         _count_queues,
         reach_queue,
         _AWAY | {ISR},
-        _HEALING,
     ),
     Situation(
         "operator-task",
@@ -230,7 +226,6 @@ SITUATIONS: Final = (
         _count_operators,
         reach_operator,
         frozenset({ISR}),
-        _HEALING,
     ),
     Situation(
         "task-half-done",
@@ -239,7 +234,6 @@ SITUATIONS: Final = (
         _count_half_done,
         reach_operator,
         frozenset({ISR}),
-        _HEALING,
     ),
     Situation(
         "record-found",
@@ -248,7 +242,6 @@ SITUATIONS: Final = (
         _count_heirs,
         reach_heir,
         _AWAY | {KILL},
-        _HEALING,
     ),
 )
 """What has to come up where brokers that stay away are healed."""

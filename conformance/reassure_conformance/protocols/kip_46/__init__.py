@@ -1,0 +1,1 @@
+"""What this room has of KIP-46."""
