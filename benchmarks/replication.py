@@ -22,7 +22,8 @@ from typing import Final
 
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
-from reassure_conformance.gate.replication.trial import Setting, Trial
+from reassure_conformance.gate.replication.setting import Setting
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.replication.rules import ReplicationRules, Rule
 from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import get_profile

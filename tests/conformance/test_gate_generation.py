@@ -9,9 +9,10 @@ import pytest
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.generation import Budget, generate
 from reassure_conformance.gate.guide import TOUCHES, list_choices, next_step
-from reassure_conformance.gate.harness import Done, Example, Harness
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import Story, shipped_stories

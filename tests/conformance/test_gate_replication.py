@@ -9,9 +9,9 @@ from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.drawing import LAYOUTS
 from reassure_conformance.gate.replication.outcome import Result
+from reassure_conformance.gate.replication.setting import Setting
 from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
-from reassure_conformance.gate.replication.trial import Setting
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.mutants import load_mutants
 

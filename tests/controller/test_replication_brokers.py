@@ -11,7 +11,8 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.brokers import SHIPPED
-from reassure_conformance.gate.replication.trial import Setting, Trial
+from reassure_conformance.gate.replication.setting import Setting
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced

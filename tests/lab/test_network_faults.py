@@ -15,7 +15,8 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.brokers import SHIPPED
-from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
+from reassure_conformance.gate.replication.setting import Setting
+from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed

@@ -16,7 +16,8 @@ from reassure_conformance.adapter import AdapterDied, open_adapter
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
-from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.outcome import Result as BrokersResult
 from reassure_conformance.gate.replication.tale import Tale, parse_tale

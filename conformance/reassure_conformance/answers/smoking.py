@@ -16,7 +16,8 @@ from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.answers.stories import Telling, list_possible, open_bench
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.report import display

@@ -13,7 +13,8 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Situation
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
-from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
 from reassure_conformance.gate.needs import (
     ALL_ABILITIES,
@@ -148,18 +149,10 @@ class Result(Outcome):
             "not_followed": len(self.not_followed),
         }
 
-    def describe_situations(self) -> list[dict[str, Any]]:
-        """Return every situation, with how often it came up."""
-        return [
-            {
-                "name": situation.name,
-                "sentence": situation.sentence,
-                "clauses": list(situation.clauses),
-                "needs": sorted(situation.needs),
-                "reached": self.reached.get(situation.name),
-            }
-            for situation in SITUATIONS
-        ]
+    @property
+    def situations(self) -> Sequence[Situation]:
+        """Every situation that there is to what was driven."""
+        return SITUATIONS
 
     def as_body(self) -> dict[str, Any]:
         """Return what a report of a run says beyond the common head."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
-from reassure_judge.live_events import Received, Rested, Wrote
+from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +49,16 @@ def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
     for place, event in enumerate(history):
         if isinstance(event, Wrote):
             yield place, event
+
+
+def iterate_steps(history: History) -> Iterator[tuple[s.Step, ClusterView]]:
+    """Yield the steps that were done, each with what ZooKeeper held then."""
+    view = None
+    for event in history:
+        if isinstance(event, Wrote):
+            view = event.after
+        elif isinstance(event, Took) and event.result == "ok" and view is not None:
+            yield event.step, view
 
 
 def iterate_failovers(history: History) -> Iterator[tuple[int, Wrote]]:

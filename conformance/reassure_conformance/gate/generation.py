@@ -23,8 +23,9 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
 from reassure_conformance.gate.drawn import Batch, Broken, ExampleMachine, OutOfTime, run_batch
 from reassure_conformance.gate.events import Situation
+from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
-from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import why_not
 from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import Story

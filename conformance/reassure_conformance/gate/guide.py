@@ -19,6 +19,7 @@ from typing import Final
 from reassure_conformance.adapter import ADMIN, ISR, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.contents import FOREIGN_KINDS, OLD_KINDS, RAW_KINDS, TOO_LARGE
 from reassure_conformance.gate.moment import Moment, why_not
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
@@ -135,7 +136,7 @@ def _make_bad_target(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) ->
 def _make_old_znode(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
     """Ask by the old znode for one partition or more, or now and then for what is refused."""
     if draw(8) == 7:
-        kinds = tuple(s.OLD_KINDS)
+        kinds = tuple(OLD_KINDS)
         return s.RawOld(kinds[draw(len(kinds))])
     make = _make_bad_target if draw(8) == 7 else _make_request
     entries = []
@@ -147,7 +148,7 @@ def _make_old_znode(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> 
 
 
 def _make_raw(draw: Draw) -> s.Step:
-    kinds = tuple(s.RAW_KINDS)
+    kinds = tuple(RAW_KINDS)
     return s.RawRequest(kinds[draw(len(kinds))])
 
 
@@ -206,8 +207,8 @@ def _client_choices(now: Moment) -> Iterator[Choice]:
             yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
     if now.requests and not now.lacks_route(REQUESTS):
         yield Choice("raw", 1, _make_raw)
-        yield Choice("too-large", 1, _make_of((s.RawRequest(s.TOO_LARGE),)))
-    foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
+        yield Choice("too-large", 1, _make_of((s.RawRequest(TOO_LARGE),)))
+    foreign = _possible(now, (s.Foreign(kind) for kind in FOREIGN_KINDS))
     if foreign:
         yield Choice("foreign", 1, _make_of(foreign))
 

@@ -173,6 +173,13 @@ class Moment:
             found += [(b, key) for b in sorted(set(state.isr)) if b != state.leader]
         return tuple(found)
 
+    def follow(self, view: View) -> None:
+        """Take over what the log shows; an election nobody asked for is of who was deposed."""
+        if not self.acting and view.controller_epoch > self.view.controller_epoch:
+            # It was to be held, had not come to its stop yet, noticed, and was elected again.
+            self.acting, self.held, self.sleeper = True, self.sleeper, False
+        self.view = view
+
     def original_of(self, key: PartitionKey) -> ReplicaList:
         """Return the replica list that a cancel asks for: the first `top` of the assigned ones."""
         partition = self.view.partitions[key]

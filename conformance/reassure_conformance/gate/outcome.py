@@ -24,6 +24,26 @@ class Case(Protocol):
         """What is done."""
 
 
+class Goal(Protocol):
+    """What there is to a situation, of controllers or of brokers, once it is known what came up."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def sentence(self) -> str:
+        """What has to come up."""
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses that are put to the test only where it comes up."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The capabilities that it takes."""
+
+
 class Failure(ABC):
     """The first violation of a run, with its shortest test case."""
 
@@ -104,9 +124,10 @@ class Outcome(ABC):
     def counts(self) -> dict[str, int]:
         """Return the numbers that the report begins with."""
 
+    @property
     @abstractmethod
-    def describe_situations(self) -> list[dict[str, Any]]:
-        """Return every situation, with how often it came up."""
+    def situations(self) -> Sequence[Goal]:
+        """Every situation that there is to what was driven."""
 
     def missing(self) -> tuple[str, ...]:
         """Return the clauses that should have been put to the test and were not."""
@@ -165,7 +186,16 @@ class Outcome(ABC):
             "died_after": list(self.died_after),
             "traceback": self.trace,
             "stale": list(self.stale),
-            "situations": self.describe_situations(),
+            "situations": [
+                {
+                    "name": situation.name,
+                    "sentence": situation.sentence,
+                    "clauses": list(situation.clauses),
+                    "needs": sorted(situation.needs),
+                    "reached": self.reached.get(situation.name),
+                }
+                for situation in self.situations
+            ],
             "undeclared": dict(self.undeclared),
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,

@@ -9,9 +9,10 @@ of a protocol stand in its folder, `protocols/NAME/coverage.py`.
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from reassure_conformance.gate.events import History, Situation
+from reassure_conformance.gate.outcome import Goal
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 
@@ -42,20 +43,8 @@ def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation
     )
 
 
-class Needed(Protocol):
-    """What there is to a situation, of controllers or of brokers, once it is known what came up."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        """The clauses that are put to the test only where it comes up."""
-
-
 def find_unreached(
-    possible: Iterable[Needed], reached: Mapping[str, int]
+    possible: Iterable[Goal], reached: Mapping[str, int]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, by clause, the situations that it needs and that never came up."""
     found: dict[str, tuple[str, ...]] = {}

@@ -21,17 +21,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.steps import (
-    BadStep,
-    Step,
-    format_replicas,
-    format_step,
-    parse_replicas,
-    parse_step,
-)
+from reassure_conformance.gate.step_fields import BadStep, parse_replicas
+from reassure_conformance.gate.steps import Step, format_step, parse_step
 from reassure_conformance.script import SUFFIX, Block, Script, parse_script, read_script
 from reassure_spec.readings import PROFILES
-from reassure_spec.words import ScenarioError
+from reassure_spec.words import ScenarioError, spell_replicas
 from reassure_spec.znodes import ReplicaList
 
 DEFAULT_BROKERS: Final[ReplicaList] = (1, 2, 3, 4)
@@ -68,7 +62,7 @@ def format_story(story: Story) -> str:
         lines.append("# profiles: " + ", ".join(story.profiles))
     if story.violates:
         lines.append(f"# violates: {story.violates}")
-    lines += [f"world {WORLD} brokers={format_replicas(story.brokers)}", ""]
+    lines += [f"world {WORLD} brokers={spell_replicas(story.brokers)}", ""]
     lines.extend(format_step(step) for step in story.steps)
     return "\n".join(lines) + "\n"
 
@@ -120,7 +114,7 @@ def _make_story(script: Script) -> Story:
 def _read_brokers(first: Block) -> ReplicaList:
     arguments = dict(first.arguments)
     del arguments[WORLD]
-    text = arguments.pop("brokers", format_replicas(DEFAULT_BROKERS))
+    text = arguments.pop("brokers", spell_replicas(DEFAULT_BROKERS))
     if arguments:
         raise BadStep(f"no argument {min(arguments)!r}; there is: brokers")
     brokers = parse_replicas(text)

@@ -23,7 +23,9 @@ from reassure_conformance.gate.drawn import run_batch
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import Step
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
+from reassure_conformance.gate.replication.events import Event
 from reassure_conformance.gate.replication.outcome import Result, TaleFailure
+from reassure_conformance.gate.replication.setting import AMENDED, AS_WRITTEN, Setting, Told
 from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import (
     Tale,
@@ -31,15 +33,7 @@ from reassure_conformance.gate.replication.tale import (
     read_tales,
     shipped_tales,
 )
-from reassure_conformance.gate.replication.trial import (
-    AMENDED,
-    AS_WRITTEN,
-    BROKERS,
-    Event,
-    Setting,
-    Told,
-    Trial,
-)
+from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_conformance.gate.runner import Runner, open_server
 from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
 from reassure_conformance.gate.situations import find_unreached

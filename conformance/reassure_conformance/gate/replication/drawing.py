@@ -16,16 +16,16 @@ from reassure_conformance.gate.drawn import Batch, Broken, ExampleMachine, OutOf
 from reassure_conformance.gate.replication.alphabet import Step
 from reassure_conformance.gate.replication.outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
-from reassure_conformance.gate.replication.situations import Situation
-from reassure_conformance.gate.replication.trial import (
+from reassure_conformance.gate.replication.setting import (
     AMENDED,
     AS_WRITTEN,
     EARLY_CREDIT,
     Assignment,
     Setting,
     Told,
-    Trial,
 )
+from reassure_conformance.gate.replication.situations import Situation
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_spec.znodes import ReplicaList
 
 Begin = Callable[[Setting], Trial]

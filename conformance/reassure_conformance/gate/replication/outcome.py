@@ -7,9 +7,9 @@ from typing import Any, Final
 
 from reassure_conformance.gate.outcome import Failure, Outcome
 from reassure_conformance.gate.replication.alphabet import format_step
-from reassure_conformance.gate.replication.situations import SITUATIONS
+from reassure_conformance.gate.replication.setting import Told
+from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
 from reassure_conformance.gate.replication.tale import Tale, format_tale
-from reassure_conformance.gate.replication.trial import Told
 from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.verdicts import ClauseVerdict, Violation
 
@@ -102,18 +102,10 @@ class Result(Outcome):
             "situations_reached": sum(1 for count in self.reached.values() if count),
         }
 
-    def describe_situations(self) -> list[dict[str, Any]]:
-        """Return every situation, with how often it came up."""
-        return [
-            {
-                "name": situation.name,
-                "sentence": situation.sentence,
-                "clauses": list(situation.clauses),
-                "needs": [],
-                "reached": self.reached.get(situation.name),
-            }
-            for situation in SITUATIONS
-        ]
+    @property
+    def situations(self) -> Sequence[Situation]:
+        """Every situation that there is to what was driven."""
+        return SITUATIONS
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""

@@ -10,7 +10,7 @@ from typing import Final
 
 from reassure_conformance.gate.replication.alphabet import Step
 from reassure_conformance.gate.replication.trial import Trial
-from reassure_conformance.gate.steps import format_partition
+from reassure_conformance.gate.step_fields import format_partition
 
 Draw = Callable[[int], int]
 """Draws a number from 0 to before its argument."""

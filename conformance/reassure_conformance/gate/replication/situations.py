@@ -7,9 +7,10 @@ it does, which clauses need it, and by which scene drawing gets there.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
 from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.events import Arrived, Died, Event
 from reassure_conformance.gate.replication.scenes import (
     ALL,
     Draw,
@@ -20,8 +21,8 @@ from reassure_conformance.gate.replication.scenes import (
     find_leader,
     pick,
 )
-from reassure_conformance.gate.replication.trial import Arrived, Died, Event, Trial
-from reassure_conformance.gate.steps import format_partition
+from reassure_conformance.gate.replication.trial import Trial
+from reassure_conformance.gate.step_fields import format_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
@@ -35,6 +36,7 @@ from reassure_controller.replication.stepping import Anything, name_broker
 class Situation:
     """What has to come up, how it is told, and how to get there."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
     name: str
     sentence: str
     clauses: tuple[str, ...]

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.replication.alphabet import BadStep, Step, format_step, parse_step
-from reassure_conformance.gate.replication.trial import RULES, Setting
-from reassure_conformance.gate.steps import format_partition, parse_partition
+from reassure_conformance.gate.replication.setting import RULES, Setting
+from reassure_conformance.gate.step_fields import format_partition, parse_partition
 from reassure_conformance.script import SUFFIX, Block, Script, parse_script
 from reassure_spec.errors import BadData
 from reassure_spec.words import ScenarioError, parse_number, parse_replicas, spell_replicas

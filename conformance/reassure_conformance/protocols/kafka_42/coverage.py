@@ -18,12 +18,12 @@ from reassure_conformance.gate.approaches import (
 from reassure_conformance.gate.events import (
     History,
     Situation,
-    Took,
     iterate_failovers,
+    iterate_steps,
     iterate_writes,
 )
 from reassure_conformance.gate.moment import Moment
-from reassure_judge.live_events import ClusterView, Wrote
+from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols.kafka_42.monitor import is_found
 from reassure_model.partition import Partition
 from reassure_spec.znodes import LegacyEntry, ReplicaList
@@ -80,13 +80,7 @@ def _count_kept_leaders(history: History) -> int:
 
 def _count_asked(history: History, counts: Callable[[s.Step, ClusterView], bool]) -> int:
     """Count the steps of clients that count, given what ZooKeeper held before them."""
-    found, view = 0, None
-    for event in history:
-        if isinstance(event, Wrote):
-            view = event.after
-        elif isinstance(event, Took) and event.result == "ok" and view is not None:
-            found += counts(event.step, view)
-    return found
+    return sum(counts(step, view) for step, view in iterate_steps(history))
 
 
 def _is_overwritten(step: s.Step, view: ClusterView) -> bool:

@@ -18,6 +18,7 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
+from reassure_conformance.gate.contents import FOREIGN_KINDS
 from reassure_conformance.gate.moment import Moment
 
 
@@ -110,7 +111,7 @@ def reach_foreign_beside_a_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
     other = (TOPIC, 1)
     yield move(now, draw, other)
     yield s.Kill()
-    kinds = [kind for kind in s.FOREIGN_KINDS if kind.startswith("child-")]
+    kinds = [kind for kind in FOREIGN_KINDS if kind.startswith("child-")]
     for _ in range(1 + draw(2)):
         yield s.Foreign(kinds.pop(len(kinds) - 1 - draw(len(kinds))))
     yield s.Elect()

@@ -12,6 +12,7 @@ from reassure_conformance.gate.events import (
     Situation,
     Took,
     iterate_failovers,
+    iterate_steps,
     iterate_writes,
 )
 from reassure_conformance.protocols.kip_236 import approaches as by
@@ -49,7 +50,7 @@ def _changes(
 
 
 def _count_intruders(history: History, *, alive: bool) -> int:
-    """Count the refusals of who tried to join in vain, by whether it was alive."""
+    """Count refused joins, by whether the broker was alive."""
     found, live = 0, frozenset[int]()
     for event in history:
         if isinstance(event, Wrote):
@@ -81,9 +82,10 @@ def _count_minimums(history: History, *, own: bool) -> int:
     return found
 
 
-def _steps(history: History, kind: type, result: str) -> int:
-    taken = (event for event in history if isinstance(event, Took))
-    return sum(isinstance(event.step, kind) and event.result == result for event in taken)
+def _count_steps(history: History, kind: type) -> int:
+    return sum(
+        isinstance(e, Took) and isinstance(e.step, kind) and e.result == "ok" for e in history
+    )
 
 
 # -- how each is recognised
@@ -223,13 +225,8 @@ def _ends_loss(event: Event) -> bool:
 
 
 def _count_growth_under_move(history: History) -> int:
-    found, flying = 0, False
-    for event in history:
-        if isinstance(event, Wrote):
-            flying = _count_flying(event.after) > 0
-        elif isinstance(event, Took) and isinstance(event.step, s.Grow):
-            found += flying and event.result == "ok"
-    return found
+    steps = iterate_steps(history)
+    return sum(isinstance(step, s.Grow) and _count_flying(view) > 0 for step, view in steps)
 
 
 def _count_earlier_again(history: History) -> int:
@@ -417,7 +414,7 @@ SITUATIONS: Final = (
         "request-withdrawn",
         "A client takes a request back before the controller has dealt with it.",
         ("request.consumed",),
-        lambda history: _steps(history, s.Withdraw, "ok"),
+        lambda history: _count_steps(history, s.Withdraw),
         by.reach_withdrawal,
         frozenset({HOLD}),
     ),
@@ -425,7 +422,7 @@ SITUATIONS: Final = (
         "request-changed",
         "A client changes a request that the controller has in hand.",
         ("request.delete.child-first",),
-        lambda history: _steps(history, s.Rewrite, "ok"),
+        lambda history: _count_steps(history, s.Rewrite),
         by.reach_rewrite,
         frozenset({HOLD}),
     ),

@@ -20,7 +20,7 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, Took, iterate_failovers
+from reassure_conformance.gate.events import History, Situation, iterate_failovers, iterate_steps
 from reassure_conformance.gate.moment import Moment
 from reassure_judge.live_events import ClusterView, Wrote
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
@@ -42,13 +42,9 @@ def _count_steps(
     legacy: bool = True,
 ) -> int:
     """Count the steps that count, given what was in flight by one of the routes before them."""
-    found, flights = 0, dict[PartitionKey, ReplicaList]()
-    for event in history:
-        if isinstance(event, Wrote):
-            flights = _find_flights(event.after, legacy=legacy)
-        elif isinstance(event, Took) and event.result == "ok":
-            found += counts(event.step, flights)
-    return found
+    return sum(
+        counts(step, _find_flights(view, legacy=legacy)) for step, view in iterate_steps(history)
+    )
 
 
 def _is_deleted(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:

@@ -20,8 +20,8 @@ from reassure_conformance.gate.approaches import (
 from reassure_conformance.gate.events import (
     History,
     Situation,
-    Took,
     iterate_failovers,
+    iterate_steps,
     iterate_writes,
 )
 from reassure_conformance.gate.moment import Moment
@@ -57,8 +57,7 @@ def _count_generated(history: History) -> int:
 
 
 def _count_operators(history: History) -> int:
-    taken = (event for event in history if isinstance(event, Took))
-    return sum(isinstance(e.step, s.SubmitTask) and e.result == "ok" for e in taken)
+    return sum(isinstance(step, s.SubmitTask) for step, _ in iterate_steps(history))
 
 
 def _count_queues(history: History) -> int:
