@@ -104,7 +104,7 @@ def test_a_run_ends_with_whoever_began_it(tmp_path: Path) -> None:
     begin = (
         "import sys; from pathlib import Path;"
         "from reassure_conformance.answers import campaigning;"
-        "from reassure_conformance.gate.running import Settings;"
+        "from reassure_conformance.gate.settings import Settings;"
         "charge, = campaigning.make_charges(Settings(seed=7), 1, Path(sys.argv[1]), 60.0);"
         "campaigning.carry_out(charge)"
     )

@@ -15,51 +15,36 @@ from reassure_conformance.gate.replication.tale import format_tale, parse_tale, 
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.mutants import load_mutants
 
-CAUGHT_IN: dict[str, tuple[str, ...]] = {
-    "a-record-is-committed": ("leader-not-counted", "acks-all-early", "follow-untold"),
-    "as-written-nobody-fetches": (
-        "limit-doubled",
-        "evaluates-only-fetches",
-        "mark-of-all-assigned",
-        "laggard-kept",
-        "answers-forgotten",
-    ),
-    "back-but-not-in-sync-yet": ("mark-of-in-sync-only",),
-    "in-sync-set-changed-meanwhile": ("isr-unconditional",),
-    "late-while-others-keep-up": (
-        "credit-without-last-fetch",
-        "credit-compares-itself",
-        "credit-any-fetch",
-        "mark-not-of-stored",
-        "mark-of-any-follower",
-        "served-beyond-mark",
-    ),
-    "leader-loses-what-it-wrote-last": ("served-at-once",),
-    "leaders-die-with-records-of-their-own": (
-        "mark-goes-back",
-        "entry-below-mark",
-        "entry-refused",
-        "truncation-skipped",
-    ),
-    "mark-restored-from-before-the-loss": ("checkpoint-uncapped",),
-    "nobody-fetches": ("end-read-early",),
-    "old-leader-back-at-an-old-mark": ("entry-before-start",),
-    "one-batch-at-a-time": ("follower-mark-uncapped",),
-    "order-for-an-earlier-life": ("truncates-to-mark",),
-    "order-outlived-by-the-log": ("dead-order-obeyed",),
-    "order-of-an-earlier-epoch": ("stale-order-obeyed",),
-    "request-of-an-earlier-epoch": ("stale-fetch-noted",),
-    "request-of-an-earlier-life": ("dead-life-noted",),
-    "deleted-while-it-leads": ("answered-when-deleted",),
-    "made-anew": ("deleted-kept",),
-    "marks-of-two-partitions": ("mark-of-another",),
-    "orders-from-before-a-deletion": ("late-stop-obeyed", "stop-forgotten"),
-    "session-ends": ("expiry-unnoticed",),
-    "stopped-while-it-leads": ("stopped-leads-on",),
-    "two-partitions-part": ("epochs-shared",),
-    "written-and-not-answered": ("unanswered-taken-for-made",),
-    "two-leaders-die-with-one-record-each": ("truncates-to-end",),
-}
+TABLE = """
+a-record-is-committed: leader-not-counted acks-all-early follow-untold
+as-written-nobody-fetches: limit-doubled evaluates-only-fetches mark-of-all-assigned laggard-kept
+    answers-forgotten
+back-but-not-in-sync-yet: mark-of-in-sync-only
+in-sync-set-changed-meanwhile: isr-unconditional
+late-while-others-keep-up: credit-without-last-fetch credit-compares-itself credit-any-fetch
+    mark-not-of-stored mark-of-any-follower served-beyond-mark
+leader-loses-what-it-wrote-last: served-at-once
+leaders-die-with-records-of-their-own: mark-goes-back entry-below-mark entry-refused
+    truncation-skipped
+mark-restored-from-before-the-loss: checkpoint-uncapped
+nobody-fetches: end-read-early
+old-leader-back-at-an-old-mark: entry-before-start
+one-batch-at-a-time: follower-mark-uncapped
+order-for-an-earlier-life: truncates-to-mark
+order-outlived-by-the-log: dead-order-obeyed
+order-of-an-earlier-epoch: stale-order-obeyed
+request-of-an-earlier-epoch: stale-fetch-noted
+request-of-an-earlier-life: dead-life-noted
+deleted-while-it-leads: answered-when-deleted
+made-anew: deleted-kept
+marks-of-two-partitions: mark-of-another
+orders-from-before-a-deletion: late-stop-obeyed stop-forgotten
+session-ends: expiry-unnoticed
+stopped-while-it-leads: stopped-leads-on
+two-partitions-part: epochs-shared
+written-and-not-answered: unanswered-taken-for-made
+two-leaders-die-with-one-record-each: truncates-to-end
+"""
 """By shipped tale, the faults that it catches. `reassure mutants` draws trials against each."""
 MADE_FOR = {
     "fetch-of-an-earlier-epoch": "stale-fetch-noted",
@@ -75,7 +60,8 @@ MADE_FOR = {
 """By situation, the fault that shows there."""
 SHARED = LAYOUTS[2]
 """Two partitions with a follower that they share."""
-CASES = [(fault, tale) for tale, faults in CAUGHT_IN.items() for fault in faults]
+ROWS = (row.partition(": ") for row in TABLE.replace("\n    ", " ").strip().splitlines())
+CASES = [(fault, name) for name, _, faults in ROWS for fault in faults.split()]
 
 
 def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
