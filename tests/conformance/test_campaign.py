@@ -21,7 +21,7 @@ from reassure_conformance.answers.campaigning import (
 )
 from reassure_conformance.answers.workers import WorkerEnded
 from reassure_conformance.cli import cli
-from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.needs import ALL_ABILITIES
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED
@@ -32,7 +32,7 @@ SETTINGS = Settings(seed=7, examples=2, with_stories=True)
 
 def make_carried(seed: int, verdict: str, steps: int = 0) -> Carried:
     """Return what a run came to."""
-    made = Result(
+    made = ControllersResult(
         Settings(seed=seed),
         {"name": "some"},
         "kip-236",

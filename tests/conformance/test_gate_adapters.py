@@ -26,7 +26,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S
 from reassure_conformance.answers.stories import find_story
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.settings import Settings
@@ -383,7 +383,7 @@ def test_fault_is_found_in_a_cluster_that_lives_on(living: Any, tmp_path: Path) 
     fault = ("delete-request-before-child",)
     settings = Settings(1, connectable="direct:living:Living", faults=fault, examples=0)
     result = run(settings, tmp_path)
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     assert result.failure is not None
     assert result.failure.violation.clause == "request.delete.child-first"
     assert result.failure.repeats
@@ -393,7 +393,7 @@ def test_requests_go_by_the_route_that_is_declared(living: Any, tmp_path: Path) 
     """Who takes requests by a call of its own is asked by it, and not for what only znodes show."""
     settings = Settings(1, connectable="direct:living:Asked", examples=0)
     result = run(settings, tmp_path)
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     assert (result.died, result.failure) == ("", None)
     assert next(c for c in result.clauses if c.id == "complete.carried-out").exercised
     assert result.lacking()["requests"] == [

@@ -14,9 +14,9 @@ from reassure_conformance.answers.checking import (
     explore_gate_scope,
     settle_brokers,
 )
-from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.needs import merge_needs
-from reassure_conformance.gate.replication.outcome import Result as BrokersResult
+from reassure_conformance.gate.replication.outcome import BrokersResult
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.qualified import read_report
@@ -119,7 +119,7 @@ SETTINGS = Settings(1, examples=0, with_stories=False)
 
 def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
     """Return a gate's result of runs that put these clauses to the test so often."""
-    ran = Result(SETTINGS, {}, "kip-236", {}, frozenset())
+    ran = ControllersResult(SETTINGS, {}, "kip-236", {}, frozenset())
     ran.clauses = summarise("kip-236", controllers, {})
     beside = BrokersResult(settle_brokers(SETTINGS), {}, "kafka-4485", {})
     beside.clauses = summarise("kafka-4485", brokers, {})

@@ -8,9 +8,9 @@ import pytest
 from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.drawing import LAYOUTS
-from reassure_conformance.gate.replication.outcome import Result
-from reassure_conformance.gate.replication.setting import Setting
-from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
+from reassure_conformance.gate.replication.outcome import BrokersResult
+from reassure_conformance.gate.replication.setting import TrialSetting
+from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.mutants import load_mutants
@@ -64,7 +64,7 @@ ROWS = (row.partition(": ") for row in TABLE.replace("\n    ", " ").strip().spli
 CASES = [(fault, name) for name, _, faults in ROWS for fault in faults.split()]
 
 
-def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
+def tell(tmp_path: Path, fault: str = "", name: str = "") -> BrokersResult:
     """Tell one of the shipped tales, or all, to brokers with this fault, or with none."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -111,7 +111,7 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     assert failure.violation.clause in load_mutants()[fault].clauses
 
 
-def approach(runner: BrokersRunner, situation: Situation, setting: Setting) -> Result:
+def approach(runner: BrokersRunner, situation: BrokerGoal, setting: TrialSetting) -> BrokersResult:
     """Take the steps of an approach, and always the first of what could be drawn."""
     with runner.open():
         trial = runner.begin(setting)
@@ -127,11 +127,11 @@ def approach(runner: BrokersRunner, situation: Situation, setting: Setting) -> R
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
-def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: Path) -> None:
+def test_approach_gets_there(situation: BrokerGoal, is_planted: bool, tmp_path: Path) -> None:
     """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
     fault = MADE_FOR[situation.name]
     settings = Settings(seed=1, profile="kafka-4485", strict=True, faults=(fault,) * is_planted)
-    setting = Setting(brokers=SHARED[0], partitions=SHARED[1])
+    setting = TrialSetting(brokers=SHARED[0], partitions=SHARED[1])
     result = approach(BrokersRunner(settings, tmp_path), situation, setting)
     if not is_planted:
         assert result.failure is None and result.reached[situation.name]

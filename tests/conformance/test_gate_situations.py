@@ -9,7 +9,7 @@ import pytest
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import controllers
-from reassure_conformance.gate.generation import Budget, Failed, generate
+from reassure_conformance.gate.generation import Failed, GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.settings import Settings
@@ -87,7 +87,7 @@ def test_generation_alone_gets_into_every_situation(
 
     for seed in range(12):
         aims = tuple(one for one in possible if one.name in left())
-        budget = Budget(examples=12, steps_per_example=10)
+        budget = GenerationBudget(examples=12, steps_per_example=10)
         if not aims:
             break
         failure = generate(

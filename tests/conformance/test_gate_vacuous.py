@@ -11,7 +11,7 @@ from reassure_conformance import cli
 from reassure_conformance.adapter import LOG, REQUESTS
 from reassure_conformance.answers.checking import CheckResult, Proofs
 from reassure_conformance.gate import faultmatrix
-from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.settings import Settings
 from reassure_conformance.report.document import EXIT_CODES
 from reassure_judge.verdicts import summarise
@@ -99,10 +99,12 @@ def test_verb_that_tests_nothing_is_vacuous(
     assert (code, document["exit_code"], document["verdict"]) == (3, 3, "vacuous")
 
 
-def _make_result(*abilities: str, **changes: Any) -> Result:
+def _make_result(*abilities: str, **changes: Any) -> ControllersResult:
     clauses = summarise("kip-236", {}, {})
     able = frozenset(abilities)
-    return Result(Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes)
+    return ControllersResult(
+        Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes
+    )
 
 
 def test_run_that_exercises_nothing_is_vacuous() -> None:

@@ -19,7 +19,7 @@ from reassure_conformance.answers.workers import (
     spell_run,
 )
 from reassure_conformance.cli.test import test as driving
-from reassure_conformance.gate.controllers import Result
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.needs import ALL_ABILITIES
 from reassure_conformance.gate.runner import note_missing
 from reassure_conformance.gate.running import run
@@ -46,7 +46,7 @@ SETTINGS = Settings(
 
 def make_result(seed: int, exercised: dict[str, int], **counts: Any) -> dict[str, Any]:
     """Return the document of a worker whose clauses were put to the test so often."""
-    result = Result(
+    result = ControllersResult(
         Settings(seed=seed),
         {"name": "some"},
         "kip-236",

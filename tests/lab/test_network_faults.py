@@ -15,7 +15,7 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
 from reassure_conformance.gate.replication.brokers import SHIPPED
-from reassure_conformance.gate.replication.setting import Setting
+from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_controller.broker import Broker, IdTaken
 from reassure_controller.replication import errors
@@ -32,7 +32,7 @@ from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic
 RULES = ReplicationRules(
     override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000, min_insync_replicas=1
 )
-KEY = Setting().keys[0]
+KEY = TrialSetting().keys[0]
 Begin = Callable[..., Trial]
 
 
@@ -48,7 +48,7 @@ def begin(zookeeper_server: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         def make(*steps: str) -> Trial:
             cluster.end()
             folder = tmp_path_factory.mktemp("trial") / str(next(numbers))
-            trial = Trial(driver, cluster, folder, Setting(), RULES)
+            trial = Trial(driver, cluster, folder, TrialSetting(), RULES)
             for step in steps:
                 assert trial.perform(parse_step(step)), step
             return trial

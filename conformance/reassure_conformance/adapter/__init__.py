@@ -334,13 +334,13 @@ def open_adapter(
             raise BadConnectable(f"{connectable!r}: faults are planted by the program's own flags")
         return open_program(rest, profile=profile, readings=readings, answer_s=answer_s)
     if scheme == "zk":
-        from reassure_conformance.adapter.remote import Place, Remote
+        from reassure_conformance.adapter.remote import Remote, RemotePlace
 
         if faults:
             raise BadConnectable(
                 f"{connectable!r}: faults are planted by the controller's own flags"
             )
-        return Remote(Place(connectable), profile=profile, readings=readings)
+        return Remote(RemotePlace(connectable), profile=profile, readings=readings)
     return _make_adapter(connectable, profile, readings, faults)
 
 

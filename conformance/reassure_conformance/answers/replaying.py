@@ -19,8 +19,8 @@ from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import BrokersRunner
-from reassure_conformance.gate.replication.outcome import Result as BrokersResult
-from reassure_conformance.gate.replication.tale import Tale, parse_tale
+from reassure_conformance.gate.replication.outcome import BrokersResult
+from reassure_conformance.gate.replication.tale import BrokersCase, parse_tale
 from reassure_conformance.gate.settings import REPLICATION, Settings
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
@@ -213,7 +213,7 @@ def replay(directory: Path) -> Replay | BrokersReplay:
     return Replay(directory, run, story, example, logged, died, trace, seconds)
 
 
-def _replay_brokers(run: Mapping[str, Any], tale: Tale) -> BrokersReplay:
+def _replay_brokers(run: Mapping[str, Any], tale: BrokersCase) -> BrokersReplay:
     settings = Settings(
         run["seed"],
         profile=REPLICATION,

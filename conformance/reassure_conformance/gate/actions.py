@@ -14,7 +14,7 @@ from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.contents import FOREIGN_KINDS, OLD_KINDS, make_raw_request
 from reassure_conformance.gate.example import Example
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_spec.znodes import (
     CONTROLLER,
     DEFAULT_BROKER_CONFIG,
@@ -47,7 +47,7 @@ class Actions:
         self.driver = driver
         self.adapter = adapter
 
-    def let_go(self, now: Moment) -> None:
+    def let_go(self, now: ClusterMoment) -> None:
         """Let go of what is held, and have a controller act."""
         if now.held or now.sleeper or now.losing:
             with self.driver.calling("resume"):
@@ -58,7 +58,7 @@ class Actions:
                 expect(Reply, self.adapter.elect())
             now.acting = True
 
-    def bring_back(self, now: Moment) -> bool:
+    def bring_back(self, now: ClusterMoment) -> bool:
         """Start the brokers that are down. Returns whether there were any."""
         down = [broker for broker in now.brokers if broker not in now.up]
         for broker in down:
@@ -213,7 +213,7 @@ class Actions:
         client.set(path, content, stat.version)
 
 
-def note_effect(now: Moment, step: s.Step) -> None:
+def note_effect(now: ClusterMoment, step: s.Step) -> None:
     """Count what only the driver knows."""
     match step:
         case s.Die(broker):

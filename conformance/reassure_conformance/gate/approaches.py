@@ -8,53 +8,53 @@ effects. What it leaves open is filled by the guide after it has ended.
 from collections.abc import Callable, Iterator
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
-Approach = Callable[[Moment, Draw], Iterator[s.Step]]
+Approach = Callable[[ClusterMoment, Draw], Iterator[s.Step]]
 
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
 
-def pick(now: Moment, draw: Draw, count: int) -> ReplicaList:
+def pick(now: ClusterMoment, draw: Draw, count: int) -> ReplicaList:
     """Draw so many brokers in some order; the first ones where zeros are drawn."""
     left = list(now.brokers)
     return tuple(left.pop(draw(len(left))) for _ in range(min(count, len(left))))
 
 
-def pick_others(now: Moment, draw: Draw, than: ReplicaList, count: int = 1) -> ReplicaList:
+def pick_others(now: ClusterMoment, draw: Draw, than: ReplicaList, count: int = 1) -> ReplicaList:
     """Draw so many brokers that are not among these."""
     left = [broker for broker in now.brokers if broker not in than]
     return tuple(left.pop(draw(len(left))) for _ in range(min(count, len(left))))
 
 
-def create(now: Moment, draw: Draw, count: int = 2, partitions: int = 1) -> s.CreateTopic:
+def create(now: ClusterMoment, draw: Draw, count: int = 2, partitions: int = 1) -> s.CreateTopic:
     """Make the topic, with so many replicas of each partition."""
     return s.CreateTopic(TOPIC, tuple(pick(now, draw, count) for _ in range(partitions)))
 
 
-def get_in_sync(now: Moment, key: PartitionKey = KEY) -> ReplicaList:
+def get_in_sync(now: ClusterMoment, key: PartitionKey = KEY) -> ReplicaList:
     """Return the in-sync replicas, none where there is no state."""
     partition = now.view.partitions.get(key)
     return () if partition is None or partition.state is None else partition.state.isr
 
 
-def get_assigned(now: Moment, key: PartitionKey = KEY) -> ReplicaList:
+def get_assigned(now: ClusterMoment, key: PartitionKey = KEY) -> ReplicaList:
     """Return the assigned replicas, none where there is no such partition."""
     partition = now.view.partitions.get(key)
     return () if partition is None else partition.assigned or ()
 
 
-def get_leader(now: Moment, key: PartitionKey = KEY) -> int:
+def get_leader(now: ClusterMoment, key: PartitionKey = KEY) -> int:
     """Return the leader, -1 where there is none."""
     partition = now.view.partitions.get(key)
     return -1 if partition is None or partition.state is None else partition.state.leader
 
 
-def move(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
+def move(now: ClusterMoment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     """Ask for a target with a replica that is not assigned, where there is such a broker."""
     assigned = get_assigned(now, key)
     new = pick_others(now, draw, assigned)
@@ -63,7 +63,7 @@ def move(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     return s.Request(((key, target),))
 
 
-def catch_up(now: Moment, key: PartitionKey = KEY) -> Iterator[s.Step]:
+def catch_up(now: ClusterMoment, key: PartitionKey = KEY) -> Iterator[s.Step]:
     """Let every replica of the target join."""
     partition = now.view.partitions.get(key)
     flight = None if partition is None else partition.reassignment

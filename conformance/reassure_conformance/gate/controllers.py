@@ -11,7 +11,7 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.events import Situation
+from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
@@ -23,7 +23,7 @@ from reassure_conformance.gate.needs import (
     join_needs,
     merge_needs,
 )
-from reassure_conformance.gate.outcome import Failure, Outcome
+from reassure_conformance.gate.outcome import Failure, RunOutcome
 from reassure_conformance.gate.runner import Runner, open_server
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
@@ -91,7 +91,7 @@ class StoryFailure(Failure):
 
 
 @dataclass(slots=True)
-class Result(Outcome):
+class ControllersResult(RunOutcome):
     """What came of a run against controllers."""
 
     failure: StoryFailure | None = None
@@ -150,7 +150,7 @@ class Result(Outcome):
         }
 
     @property
-    def situations(self) -> Sequence[Situation]:
+    def situations(self) -> Sequence[CoverageGoal]:
         """Every situation that there is to what was driven."""
         return SITUATIONS
 
@@ -158,7 +158,7 @@ class Result(Outcome):
         """Return what a report of a run says beyond the common head."""
         failure = self.failure
         return {
-            **Outcome.as_body(self),
+            **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
@@ -186,7 +186,7 @@ class Result(Outcome):
 class ControllersRunner(Runner[Story, StoryFailure]):
     """Carries out a run against a controller and its brokers, behind an adapter."""
 
-    result: Result
+    result: ControllersResult
     harness: Harness
 
     @contextmanager
@@ -209,7 +209,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             ) as h,
         ):
             self.harness, self.driver = h, h.driver
-            self.result = Result(
+            self.result = ControllersResult(
                 settings,
                 h.description.as_dict(),
                 h.description.profile,
@@ -261,10 +261,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
 
     def generate(self, most: int, deadline: float) -> StoryFailure | None:
         """Generate so many examples, until then; return what one of them violates."""
-        from reassure_conformance.gate.generation import Budget, generate
+        from reassure_conformance.gate.generation import GenerationBudget, generate
 
         settings, h = self.settings, self.harness
-        budget = Budget(
+        budget = GenerationBudget(
             examples=most,
             steps_per_example=settings.steps_per_example,
             steps_min=max(0, settings.steps_min - h.steps),
@@ -284,7 +284,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        def get_aims() -> tuple[Situation, ...]:
+        def get_aims() -> tuple[CoverageGoal, ...]:
             """Return the situations that never came up, then those of clauses still wanted."""
             unreached = tuple(one for one in possible if not h.reached[one.name])
             wanted = get_wanted()

@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 Found = TypeVar("Found")
 
 
-class Broken(AssertionError):
+class ExampleBroken(AssertionError):
     """An example in which a clause was violated."""
 
 
@@ -26,7 +26,7 @@ class OutOfTime(Exception):
 
 
 @dataclass(slots=True, kw_only=True)
-class Batch(Generic[Found]):
+class ExampleBatch(Generic[Found]):
     """What the machines of one batch share."""
 
     failures: list[Found] = field(default_factory=list)
@@ -62,7 +62,7 @@ class ExampleMachine(RuleBasedStateMachine):
 
 def run_batch(
     machine: type[ExampleMachine],
-    batch: Batch[Any],
+    batch: ExampleBatch[Any],
     seed_value: int,
     *,
     examples: int,
@@ -89,7 +89,7 @@ def run_batch(
             warnings.filterwarnings("ignore", "Do not use the `random` module")
             seeded = seed(seed_value)(type("Machine", (machine,), {"batch": batch}))
             run_state_machine_as_test(seeded, settings=chosen)
-    except (Broken, Flaky, FlakyFailure, OutOfTime, StopTest):
+    except (ExampleBroken, Flaky, FlakyFailure, OutOfTime, StopTest):
         # A failure is recorded in the batch. Flaky says only that Hypothesis could not repeat an
         # example in its own terms, which real processes do not promise; whether a failing story
         # repeats is tried by the minimiser, and without a failure the next batch goes on.

@@ -27,7 +27,7 @@ History = Sequence[Event]
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class CoverageGoal:
     """What has to come up, how it is told, and how to get there."""
 
     name: str

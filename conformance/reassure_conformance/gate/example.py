@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_conformance.gate.story import Story
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import ClusterView
@@ -39,7 +39,7 @@ class Example:
     story: Story
     """The cluster, and the steps asked for so far."""
     chroot: str
-    now: Moment
+    now: ClusterMoment
     live: LiveCluster
     """Judges what happens beside the log."""
     suffix: str = ""

@@ -21,8 +21,14 @@ from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
-from reassure_conformance.gate.drawn import Batch, Broken, ExampleMachine, OutOfTime, run_batch
-from reassure_conformance.gate.events import Situation
+from reassure_conformance.gate.drawn import (
+    ExampleBatch,
+    ExampleBroken,
+    ExampleMachine,
+    OutOfTime,
+    run_batch,
+)
+from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Harness
@@ -49,7 +55,7 @@ class Failed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Budget:
+class GenerationBudget:
     """How much to generate and to shrink."""
 
     examples: int = 300
@@ -65,14 +71,14 @@ class Budget:
 
 
 @dataclass(slots=True)
-class _Batch(Batch[Failed]):
+class _Batch(ExampleBatch[Failed]):
     """What the machines of one batch share."""
 
     harness: Harness
     wanted: frozenset[str]
-    aims: tuple[Situation, ...]
+    aims: tuple[CoverageGoal, ...]
     """The situations that three in four examples are to get into."""
-    budget: Budget
+    budget: GenerationBudget
     progress: Callable[[], None]
     clause: str = ""
     """The clause of the first violation; shrinking stays with it."""
@@ -94,10 +100,10 @@ class _Batch(Batch[Failed]):
                 tuple(done.step for done in example.done if done.result != "skipped")
             )
             self.failures.append(Failed(story, example, violation))
-            raise Broken(f"{violation.clause}: {violation.reason}")
+            raise ExampleBroken(f"{violation.clause}: {violation.reason}")
 
 
-def _is_over(harness: Harness, budget: Budget) -> bool:
+def _is_over(harness: Harness, budget: GenerationBudget) -> bool:
     """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
     return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
 
@@ -179,7 +185,9 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _choose(aims: tuple[Situation, ...], seed_value: int, number: int) -> tuple[Situation, ...]:
+def _choose(
+    aims: tuple[CoverageGoal, ...], seed_value: int, number: int
+) -> tuple[CoverageGoal, ...]:
     """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
     return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
 
@@ -187,10 +195,10 @@ def _choose(aims: tuple[Situation, ...], seed_value: int, number: int) -> tuple[
 def generate(
     harness: Harness,
     seed_value: int,
-    budget: Budget,
+    budget: GenerationBudget,
     *,
     get_wanted: Callable[[], frozenset[str]],
-    get_aims: Callable[[], tuple[Situation, ...]] = lambda: (),
+    get_aims: Callable[[], tuple[CoverageGoal, ...]] = lambda: (),
     progress: Callable[[], None] = lambda: None,
 ) -> Failed | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.

@@ -40,7 +40,7 @@ from reassure_conformance.gate.actions import Actions, note_effect
 from reassure_conformance.gate.events import Took
 from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.laps import Laps
-from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
@@ -171,7 +171,7 @@ class Harness:
         lives_on = self.description.lifetime == RUN
         chroot = self._start(tuple(range(1, MOST_BROKERS + 1)) if lives_on else brokers)
         view = self.judge.view(chroot)
-        now = Moment(
+        now = ClusterMoment(
             brokers=brokers,
             view=view,
             capabilities=self.description.capabilities,

@@ -75,7 +75,7 @@ class Failure(ABC):
 
 
 @dataclass(slots=True)
-class Outcome(ABC):
+class RunOutcome(ABC):
     """What came of a run."""
 
     settings: Settings

@@ -11,8 +11,8 @@ from typing import Any, Generic, TypeVar
 
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import Driver, ServerGone
-from reassure_conformance.adapter.remote import Place
-from reassure_conformance.gate.outcome import Case, Failure, Outcome
+from reassure_conformance.adapter.remote import RemotePlace
+from reassure_conformance.gate.outcome import Case, Failure, RunOutcome
 from reassure_conformance.gate.settings import COVERED, MISSING, Progress, Settings
 from reassure_conformance.report.document import get_version, write_text
 from reassure_conformance.script import SUFFIX
@@ -35,7 +35,7 @@ def open_server(
         yield server.hosts, server.log_dir, None
         return
     if connectable.startswith("zk:"):
-        place = Place(connectable)
+        place = RemotePlace(connectable)
         yield place.hosts, place.log_dir, place.chroot
         return
     with Server.start(data_dir) as server:
@@ -49,7 +49,7 @@ class Runner(ABC, Generic[OneCase, Found]):
     from this.
     """
 
-    result: Outcome
+    result: RunOutcome
     """What came of the run so far; it is there once the run is open."""
     driver: Driver
 
@@ -103,7 +103,7 @@ class Runner(ABC, Generic[OneCase, Found]):
         """Note why the run cannot go on."""
         self.result.died, self.result.trace = str(error), getattr(error, "trace", "")
 
-    def run(self) -> Outcome:
+    def run(self) -> RunOutcome:
         """Carry out the run and write its directory.
 
         Raises BadConnectable and the server's own errors where nothing could be started; an

@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reassure_conformance.gate.outcome import Outcome
+from reassure_conformance.gate.outcome import RunOutcome
 from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
 from reassure_conformance.report.supervise import note_limit
 from reassure_zookeeper.server import Server
@@ -59,7 +59,7 @@ def run(
     progress: Progress = lambda *_: None,
     *,
     server: Server | None = None,
-) -> Outcome:
+) -> RunOutcome:
     """Carry out one run and write its directory; see the module's text for what stands there.
 
     Under the profile of replication brokers with logs are driven, else controllers. Without a
@@ -71,7 +71,7 @@ def run(
             if settings.profile == REPLICATION:
                 from reassure_conformance.gate.replication.brokers import BrokersRunner
 
-                outcome: Outcome = BrokersRunner(settings, directory, progress, server).run()
+                outcome: RunOutcome = BrokersRunner(settings, directory, progress, server).run()
             else:
                 from reassure_conformance.gate.controllers import ControllersRunner
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.adapter import Adapter, open_adapter
-from reassure_conformance.gate.known import Known
+from reassure_conformance.gate.known import KnownFailure
 from reassure_conformance.mutants import OF_BROKERS
 from reassure_conformance.report.supervise import HANG_S
 from reassure_spec.profiles import DEFAULT_PROFILE
@@ -55,7 +55,7 @@ class Settings:
     """Folder of saved failures, told before anything else and added to; "" for none."""
     strict: bool = False
     """Whether a SHOULD binds like a MUST."""
-    known: tuple[Known, ...] = ()
+    known: tuple[KnownFailure, ...] = ()
     """Failures that do not count."""
 
     def open(self) -> Adapter:

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Final
 
-from reassure_conformance.gate.events import History, Situation
+from reassure_conformance.gate.events import CoverageGoal, History
 from reassure_conformance.gate.outcome import Goal
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 
 
-def _collect() -> Iterator[Situation]:
+def _collect() -> Iterator[CoverageGoal]:
     for protocol, part in import_parts("reassure_conformance", "coverage").items():
         for situation in part.SITUATIONS:
             yield replace(situation, protocol=protocol)
@@ -28,13 +28,13 @@ SITUATIONS: Final = tuple(_collect())
 
 
 def count_situations(
-    history: History, situations: Iterable[Situation] = SITUATIONS
+    history: History, situations: Iterable[CoverageGoal] = SITUATIONS
 ) -> dict[str, int]:
     """Return how often each of the situations came up in an example's history."""
     return {situation.name: situation.count(history) for situation in situations}
 
 
-def possible_with(capabilities: frozenset[str], profile: str) -> tuple[Situation, ...]:
+def possible_with(capabilities: frozenset[str], profile: str) -> tuple[CoverageGoal, ...]:
     """Return the situations that can come up under a profile, given these capabilities."""
     return tuple(
         one

@@ -20,8 +20,8 @@ from reassure_conformance.scenarios.worlds import World, get_world
 from reassure_conformance.script import (
     RULE,
     SUFFIX,
-    Block,
-    Script,
+    ScriptBlock,
+    ScriptFile,
     parse_command,
     parse_script,
     read_script,
@@ -51,15 +51,15 @@ class Scenario:
     findings: tuple[str, ...]
     """The findings (`reassure_spec.findings`) that it shows."""
     world: str
-    script: Script
+    script: ScriptFile
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[ScriptBlock, ...]:
         """The commands; the first makes the world."""
         return self.script.blocks
 
 
-def _settle(script: Script) -> tuple[str, dict[str, str], Readings]:
+def _settle(script: ScriptFile) -> tuple[str, dict[str, str], Readings]:
     """Return profile, overrides and the readings that follow. Raises ScenarioError."""
     fields = script.fields
     missing = [name for name in ("clauses", "profile") if not fields.get(name)]
@@ -96,7 +96,7 @@ def parse_scenario(text: str, origin: str) -> Scenario:
     return _make_scenario(parse_script(text, origin))
 
 
-def _make_scenario(script: Script) -> Scenario:
+def _make_scenario(script: ScriptFile) -> Scenario:
     try:
         profile, overrides, readings = _settle(script)
     except ScenarioError as error:

@@ -40,7 +40,7 @@ class NotTheSame(ReassureError):
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class SourceTeller:
     """How the stories of one kind of source are told."""
 
     opening: Callable[[Any], tuple[str, ...]]
@@ -93,9 +93,9 @@ def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
             yield f"p{at}: {line}" if source.is_one_of_several else line
 
 
-TELLERS: Final[Mapping[type, Teller]] = {
-    MachineScope: Teller(_open_machine, _say_machine, _close_machine, _describe_machine),
-    SmallWorld: Teller(
+TELLERS: Final[Mapping[type, SourceTeller]] = {
+    MachineScope: SourceTeller(_open_machine, _say_machine, _close_machine, _describe_machine),
+    SmallWorld: SourceTeller(
         lambda world: world.opening,
         lambda _, step: step.words,
         lambda world: world.closing,
@@ -163,7 +163,7 @@ def list_commands(source: Source, story: Trace) -> tuple[str, ...]:
 
 
 def _check_same(
-    teller: Teller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
+    teller: SourceTeller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
 ) -> None:
     if isinstance(source, MachineScope) and source.bounds.calm:
         story = _go_on(source, story)

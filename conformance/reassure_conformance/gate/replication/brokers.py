@@ -21,14 +21,19 @@ from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.drawn import run_batch
 from reassure_conformance.gate.laps import Laps
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
 from reassure_conformance.gate.replication.events import Event
-from reassure_conformance.gate.replication.outcome import Result, TaleFailure
-from reassure_conformance.gate.replication.setting import AMENDED, AS_WRITTEN, Setting, Told
-from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
+from reassure_conformance.gate.replication.outcome import BrokersResult, TaleFailure
+from reassure_conformance.gate.replication.setting import (
+    AMENDED,
+    AS_WRITTEN,
+    TrialOutcome,
+    TrialSetting,
+)
+from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import (
-    Tale,
+    BrokersCase,
     format_tale,
     read_tales,
     shipped_tales,
@@ -77,10 +82,10 @@ EARLY: Final[Mapping[str, str]] = MappingProxyType(
 """Fields of the readings that differ in trials of early credit."""
 
 
-class BrokersRunner(Runner[Tale, TaleFailure]):
+class BrokersRunner(Runner[BrokersCase, TaleFailure]):
     """Carries out a run against stepped brokers with logs."""
 
-    result: Result
+    result: BrokersResult
 
     def __init__(
         self,
@@ -107,7 +112,9 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
             "language": "Python",
         }
         readings = self._readings.as_dict()
-        self.result = Result(settings, implementation, REPLICATION, readings, directory=directory)
+        self.result = BrokersResult(
+            settings, implementation, REPLICATION, readings, directory=directory
+        )
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -121,7 +128,7 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
         ):
             yield
 
-    def replay(self, tale: Tale) -> Result:
+    def replay(self, tale: BrokersCase) -> BrokersResult:
         """Tell one tale alone, as it is; what it breaks first is the failure of the result."""
         start = time.monotonic()
         with self.open():
@@ -138,7 +145,7 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
 
     # Trials
 
-    def begin(self, setting: Setting) -> Trial:
+    def begin(self, setting: TrialSetting) -> Trial:
         """Begin a trial."""
         self._made += 1
         rules = ReplicationRules(
@@ -153,27 +160,27 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
     def _note_event(self, event: Event) -> None:
         self._reached.update(one.name for one in SITUATIONS if one.is_in(event))
 
-    def _choose_readings(self, setting: Setting) -> Readings:
+    def _choose_readings(self, setting: TrialSetting) -> Readings:
         if setting.rules == AS_WRITTEN:
             return get_profile(REPLICATION)
         return self._readings if setting.rules == AMENDED else replace(self._readings, **EARLY)
 
-    def carry_out(self, setting: Setting, steps: tuple[Step, ...]) -> Told:
+    def carry_out(self, setting: TrialSetting, steps: tuple[BrokerStep, ...]) -> TrialOutcome:
         """Carry out steps, those that are possible."""
         trial = self.begin(setting)
         for step in steps:
             trial.perform(step)
         return trial.finish()
 
-    def judge(self, told: Told) -> TaleFailure | None:
+    def judge(self, told: TrialOutcome) -> TaleFailure | None:
         """Add up what came of a trial; return what it violates."""
         if not self._note(told):
             return None
         violation = self._find_broken(told)[0]
-        tale = Tale("failure", told.setting, told.steps, violation.clause)
+        tale = BrokersCase("failure", told.setting, told.steps, violation.clause)
         return TaleFailure(tale, told, violation)
 
-    def _note(self, told: Told) -> bool:
+    def _note(self, told: TrialOutcome) -> bool:
         """Add up what came of a trial; answer whether it failed."""
         note_alive()
         result = self.result
@@ -185,7 +192,7 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
             result.unsettled += 1
             log.warning("%s", told.unrest)
             name = f"unsettled-{result.unsettled}"
-            text = format_tale(Tale(name, told.setting, told.steps, why=(told.unrest,)))
+            text = format_tale(BrokersCase(name, told.setting, told.steps, why=(told.unrest,)))
             write_text(self.directory / f"{name}{SUFFIX}", text)
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
@@ -195,7 +202,7 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
             shutil.rmtree(told.directory)
         return bool(broken)
 
-    def _find_broken(self, told: Told) -> list[Violation]:
+    def _find_broken(self, told: TrialOutcome) -> list[Violation]:
         strict = self.settings.strict
         return [
             violation
@@ -203,15 +210,15 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
             if violation.binds() or (strict and violation.clause not in NOT_PROMISED)
         ]
 
-    def read_saved(self, folder: Path) -> Iterator[Tale]:
+    def read_saved(self, folder: Path) -> Iterator[BrokersCase]:
         """Yield the saved failures of a folder."""
         return read_tales(folder)
 
-    def list_shipped(self) -> Sequence[Tale]:
+    def list_shipped(self) -> Sequence[BrokersCase]:
         """Return the tales that come with the package."""
         return list(shipped_tales())
 
-    def tell(self, case: Tale) -> TaleFailure | None:
+    def tell(self, case: BrokersCase) -> TaleFailure | None:
         """Carry out a tale; return what it violates."""
         return self.judge(self.carry_out(case.setting, case.steps))
 
@@ -229,12 +236,12 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
                 return None
         return None
 
-    def _take_drawn(self, told: Told) -> TaleFailure | None:
+    def _take_drawn(self, told: TrialOutcome) -> TaleFailure | None:
         self.result.examples += 1
         self.progress("examples", self.result.examples, self.settings.examples)
         return self.judge(told)
 
-    def _choose_aims(self) -> Iterator[Situation | None]:
+    def _choose_aims(self) -> Iterator[BrokerGoal | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
 
         First what never came up, then, once everything has, one after the other. A counter decides,
@@ -254,7 +261,7 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
         clause = found.violation.clause
         until = time.monotonic() + min(SHORTEN_S, self.settings.shrink_s * 2)
 
-        def breaks(steps: tuple[Step, ...]) -> TaleFailure | None:
+        def breaks(steps: tuple[BrokerStep, ...]) -> TaleFailure | None:
             again = self.carry_out(found.tale.setting, steps)
             broken = [v for v in self._find_broken(again) if v.clause == clause]
             if not broken:
@@ -294,8 +301,8 @@ class BrokersRunner(Runner[Tale, TaleFailure]):
 
 
 def shorten(
-    steps: tuple[Step, ...],
-    breaks: Callable[[tuple[Step, ...]], TaleFailure | None],
+    steps: tuple[BrokerStep, ...],
+    breaks: Callable[[tuple[BrokerStep, ...]], TaleFailure | None],
     until: float,
 ) -> Iterator[TaleFailure]:
     """Yield shorter and shorter tales that still fail: without half of them, a quarter, one."""

@@ -12,8 +12,8 @@ from typing import ClassVar, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from reassure_conformance.gate.drawn import Batch, Broken, ExampleMachine, OutOfTime
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.drawn import ExampleBatch, ExampleBroken, ExampleMachine, OutOfTime
+from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
 from reassure_conformance.gate.replication.setting import (
@@ -21,14 +21,14 @@ from reassure_conformance.gate.replication.setting import (
     AS_WRITTEN,
     EARLY_CREDIT,
     Assignment,
-    Setting,
-    Told,
+    TrialOutcome,
+    TrialSetting,
 )
-from reassure_conformance.gate.replication.situations import Situation
+from reassure_conformance.gate.replication.situations import BrokerGoal
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_spec.znodes import ReplicaList
 
-Begin = Callable[[Setting], Trial]
+Begin = Callable[[TrialSetting], Trial]
 """Starts a trial."""
 
 STEPS: Final = 50
@@ -49,14 +49,14 @@ of their own and with followers that they share."""
 
 
 @dataclass(slots=True)
-class TrialBatch(Batch[TaleFailure]):
+class TrialBatch(ExampleBatch[TaleFailure]):
     """What the machines of one batch share."""
 
     begin: Begin
-    done: Callable[[Told], TaleFailure | None]
+    done: Callable[[TrialOutcome], TaleFailure | None]
     """Takes what came of a trial, and answers what it violates."""
     deadline: float
-    aims: Iterator[Situation | None]
+    aims: Iterator[BrokerGoal | None]
     """The situation that each trial is to get into, None where it goes where it will, for ever."""
 
 
@@ -68,7 +68,7 @@ class TrialMachine(ExampleMachine):
     def __init__(self) -> None:
         super().__init__()
         self.trial: Trial | None = None
-        self.scene: Iterator[Step] = iter(())
+        self.scene: Iterator[BrokerStep] = iter(())
         self.is_undisturbed = False
         """Whether nothing comes between the steps of the scene."""
         self.draw: Callable[[int], int] = lambda _: 0
@@ -98,7 +98,7 @@ class TrialMachine(ExampleMachine):
             raise OutOfTime
         aim = next(self.batch.aims)
         rules = AS_WRITTEN if one_term and aim is None else rules
-        setting = Setting(rules, minimum, size, *layout)
+        setting = TrialSetting(rules, minimum, size, *layout)
         self.trial = trial = self.guard(lambda: self.batch.begin(setting))
         if trial is not None and aim is not None:
             self.scene = aim.approach(trial, lambda n: self.draw(n))
@@ -136,4 +136,4 @@ class TrialMachine(ExampleMachine):
         failure = None if told is None else self.batch.done(told)
         if failure is not None:
             self.batch.failures.append(failure)
-            raise Broken
+            raise ExampleBroken

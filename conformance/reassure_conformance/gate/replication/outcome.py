@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate.outcome import Failure, Outcome
+from reassure_conformance.gate.outcome import Failure, RunOutcome
 from reassure_conformance.gate.replication.alphabet import format_step
-from reassure_conformance.gate.replication.setting import Told
-from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
-from reassure_conformance.gate.replication.tale import Tale, format_tale
+from reassure_conformance.gate.replication.setting import TrialOutcome
+from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
+from reassure_conformance.gate.replication.tale import BrokersCase, format_tale
 from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.verdicts import ClauseVerdict, Violation
 
@@ -21,13 +21,13 @@ LOOKED_AT: Final = frozenset({"replica.order-obeyed"})
 class TaleFailure(Failure):
     """A violation with its tale, and with what came of that."""
 
-    tale: Tale
-    told: Told
+    tale: BrokersCase
+    told: TrialOutcome
     violation: Violation
     repeats: bool = False
 
     @property
-    def case(self) -> Tale:
+    def case(self) -> BrokersCase:
         """The tale."""
         return self.tale
 
@@ -70,7 +70,7 @@ class TaleFailure(Failure):
 
 
 @dataclass(slots=True)
-class Result(Outcome):
+class BrokersResult(RunOutcome):
     """What came of a run against brokers with logs."""
 
     failure: TaleFailure | None = None
@@ -103,11 +103,11 @@ class Result(Outcome):
         }
 
     @property
-    def situations(self) -> Sequence[Situation]:
+    def situations(self) -> Sequence[BrokerGoal]:
         """Every situation that there is to what was driven."""
         return SITUATIONS
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
         unjudged = {name: why for name, why in UNJUDGED.items() if name not in LOOKED_AT}
-        return {**Outcome.as_body(self), "unjudged": unjudged}
+        return {**RunOutcome.as_body(self), "unjudged": unjudged}

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_judge.verdicts import Tally, Violation
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode, encode_topic, topic_path
 
@@ -21,7 +21,7 @@ RULES: Final = (AMENDED, EARLY_CREDIT, AS_WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class TrialSetting:
     """What differs from trial to trial beside the steps."""
 
     rules: str = AMENDED
@@ -46,11 +46,11 @@ class Setting:
 
 
 @dataclass(slots=True)
-class Told:
+class TrialOutcome:
     """A trial that is over."""
 
-    setting: Setting
-    steps: tuple[Step, ...]
+    setting: TrialSetting
+    steps: tuple[BrokerStep, ...]
     """Those that were possible, as they were carried out."""
     tally: Tally
     violations: tuple[Violation, ...]
@@ -66,7 +66,7 @@ class Told:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class StoredPartition:
     """What ZooKeeper holds of a partition."""
 
     assigned: ReplicaList

@@ -25,9 +25,13 @@ from reassure_conformance.adapter.replicating import (
     ReplicatingCluster,
     name_directory,
 )
-from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, Step
+from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, BrokerStep
 from reassure_conformance.gate.replication.events import Arrived, Died, Event
-from reassure_conformance.gate.replication.setting import Setting, Stored, Told
+from reassure_conformance.gate.replication.setting import (
+    StoredPartition,
+    TrialOutcome,
+    TrialSetting,
+)
 from reassure_conformance.gate.step_fields import format_partition, parse_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
@@ -79,7 +83,7 @@ class Trial:
         driver: Driver,
         cluster: ReplicatingCluster,
         directory: Path,
-        setting: Setting,
+        setting: TrialSetting,
         rules: ReplicationRules,
         note: Callable[[Event], None] = lambda _: None,
     ) -> None:
@@ -91,7 +95,7 @@ class Trial:
         self.rules = rules
         self._sent: dict[tuple[PartitionKey, int], tuple[bytes, ...]] = {}
         """By partition and request: the values of which all in-sync replicas are to have a copy."""
-        self.done: list[Step] = []
+        self.done: list[BrokerStep] = []
         self._driver = driver
         self._cluster = cluster
         self._directory = directory
@@ -136,7 +140,7 @@ class Trial:
         key = self.find_key(of)
         return [one for one in self.stepped.live if self.stepped.replicas(one).find(key)]
 
-    def read(self) -> dict[PartitionKey, Stored]:
+    def read(self) -> dict[PartitionKey, StoredPartition]:
         """Return what is stored of each partition."""
         keys = self.setting.keys
         paths = [
@@ -149,7 +153,7 @@ class Trial:
         for place, key in enumerate(keys):
             topic, state, child = found[3 * place : 3 * place + 3]
             assert topic is not None and state is not None, f"{self.chroot}: {key} is gone"
-            stored[key] = Stored(
+            stored[key] = StoredPartition(
                 decode_topic(paths[3 * place], topic[0])[key[1]],
                 decode_state(paths[3 * place + 1], state[0]),
                 child is not None,
@@ -158,7 +162,7 @@ class Trial:
 
     # Doing
 
-    def perform(self, step: Step) -> bool:
+    def perform(self, step: BrokerStep) -> bool:
         """Carry out a step; return False where it is not possible now."""
         about: tuple[PartitionKey, ...] = ()
         if step.verb in OF_ONE_PARTITION:
@@ -370,7 +374,7 @@ class Trial:
 
     # The end
 
-    def finish(self) -> Told:
+    def finish(self) -> TrialOutcome:
         """Heal the cluster, read everything, end it, and judge."""
         with self._driver.calling("heal"):
             unrest = self._heal()
@@ -407,7 +411,7 @@ class Trial:
             self.stepped.tick(self._chunk_ms)
         return f"{self.chroot}: nothing changes any more: {found}"
 
-    def _is_at_rest(self, key: PartitionKey, stored: Stored) -> bool:
+    def _is_at_rest(self, key: PartitionKey, stored: StoredPartition) -> bool:
         """Whether everybody assigned is in sync, has everything, and knows so."""
         is_led = stored.state.leader in self.stepped.live
         if stored.moves or not is_led or set(stored.state.isr) != set(stored.assigned):
@@ -420,7 +424,7 @@ class Trial:
         }
         return len(found) == 1 and all(end == mark for end, mark in found) and None not in replicas
 
-    def _describe(self, stored: Mapping[PartitionKey, Stored]) -> str:
+    def _describe(self, stored: Mapping[PartitionKey, StoredPartition]) -> str:
         words = []
         for key, each in stored.items():
             words.append(f"{format_partition(key)}: {each}")
@@ -450,7 +454,7 @@ class Trial:
         assert isinstance(answer, Consumed) and answer.error == errors.NONE, answer
         self.witness.read_whole(key, _read_records(answer), answer.high_watermark)
 
-    def _judge(self, unrest: str) -> Told:
+    def _judge(self, unrest: str) -> TrialOutcome:
         judge = ObservationJudge(self.rules.readings)
         for broker in self.setting.brokers:
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
@@ -464,7 +468,7 @@ class Trial:
             tally = judge.finish(is_over=True)
         self.witness.count(tally)
         clients = self.witness.clients.values()
-        return Told(
+        return TrialOutcome(
             self.setting,
             tuple(self.done),
             tally,

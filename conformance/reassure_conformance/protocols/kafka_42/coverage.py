@@ -16,13 +16,13 @@ from reassure_conformance.gate.approaches import (
     pick_others,
 )
 from reassure_conformance.gate.events import (
+    CoverageGoal,
     History,
-    Situation,
     iterate_failovers,
     iterate_steps,
     iterate_writes,
 )
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols.kafka_42.monitor import is_found
 from reassure_model.partition import Partition
@@ -130,7 +130,7 @@ def _count_last_resorts(history: History) -> int:
 # -- how to get there
 
 
-def ask(now: Moment, draw: Draw, *, than: ReplicaList = (), keep: bool = True) -> s.WriteOld:
+def ask(now: ClusterMoment, draw: Draw, *, than: ReplicaList = (), keep: bool = True) -> s.WriteOld:
     """Ask for a target with a replica that is not assigned, and none of these."""
     assigned = get_assigned(now)
     new = pick_others(now, draw, (*assigned, *than), 1 + draw(2))
@@ -138,13 +138,13 @@ def ask(now: Moment, draw: Draw, *, than: ReplicaList = (), keep: bool = True) -
     return s.WriteOld((LegacyEntry(KEY, new if kept is None else (*new, kept)),))
 
 
-def _join(now: Moment, target: ReplicaList) -> Iterator[s.Step]:
+def _join(now: ClusterMoment, target: ReplicaList) -> Iterator[s.Step]:
     for replica in target:
         if (replica, KEY) in now.joinable():
             yield s.Join(replica, KEY)
 
 
-def reach_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_move(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Move a partition, perhaps with others beside it or a topic that grows."""
     yield create(now, draw, 2, partitions=1 + draw(2))
     first = ask(now, draw)
@@ -155,7 +155,7 @@ def reach_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, first.entries[0].target)
 
 
-def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die while it waits, or before it has started anybody."""
     yield create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -167,7 +167,7 @@ def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, asked.entries[0].target)
 
 
-def reach_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_found(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let somebody of a target in sync die together with the controller."""
     yield create(now, draw, 2)
     new = pick_others(now, draw, get_assigned(now), 2)
@@ -181,7 +181,7 @@ def reach_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_kept_leader(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_kept_leader(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die behind step 4, or where the leader is of the target."""
     yield create(now, draw, 2)
     new = pick_others(now, draw, get_assigned(now))
@@ -194,7 +194,7 @@ def reach_kept_leader(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Write another target over the one that is in flight."""
     yield create(now, draw, 1)
     first = ask(now, draw)
@@ -204,7 +204,7 @@ def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, target)
 
 
-def reach_interruption(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_interruption(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Interrupt the command that waits, and perhaps ask again."""
     yield create(now, draw, 2)
     first = ask(now, draw)
@@ -218,7 +218,7 @@ def reach_interruption(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, first.entries[0].target)
 
 
-def reach_refusal(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_refusal(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for what is assigned, or for who is dead."""
     yield create(now, draw, 2)
     assigned = get_assigned(now)
@@ -228,7 +228,7 @@ def reach_refusal(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.WriteOld((LegacyEntry(KEY, (assigned[draw(2)], *other)),))
 
 
-def reach_last_resort(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_last_resort(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the last in-sync replica die beside one that is assigned and alive."""
     yield create(now, draw, 2)
     first, second = get_assigned(now)
@@ -243,7 +243,7 @@ def reach_last_resort(now: Moment, draw: Draw) -> Iterator[s.Step]:
 _DIES: Final = frozenset({BROKERS, HOLD, ISR, KILL})
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "move-ended",
         "A move from the path ends, and somebody new is there for somebody old.",
         ("move.step.listen", "move.step.start-new", "move.step.stop-old"),
@@ -251,7 +251,7 @@ SITUATIONS: Final = (
         reach_move,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "move-inherited",
         "A new controller finds a target on the path that is not in sync.",
         ("move.failover.resumes", "move.failure.never-in-sync"),
@@ -259,7 +259,7 @@ SITUATIONS: Final = (
         reach_heir,
         frozenset({KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "target-found-in-sync",
         "A new controller finds a target in sync of whom somebody has died.",
         ("move.failover.re-elects",),
@@ -267,7 +267,7 @@ SITUATIONS: Final = (
         reach_found,
         _DIES,
     ),
-    Situation(
+    CoverageGoal(
         "leader-found-in-target",
         "A new controller finds a target in sync, and a live replica of it in the lead.",
         ("move.failover.no-needless-election",),
@@ -275,7 +275,7 @@ SITUATIONS: Final = (
         reach_kept_leader,
         frozenset({HOLD, ISR, KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "path-overwritten",
         "A client writes another target over the one that is in flight.",
         ("move.listener.ignore-in-flight",),
@@ -283,14 +283,14 @@ SITUATIONS: Final = (
         reach_overwriting,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "command-interrupted",
         "A client removes the path while a move is in flight.",
         ("assigned.change.only-as-due",),
         lambda history: _count_asked(history, _is_interrupted),
         reach_interruption,
     ),
-    Situation(
+    CoverageGoal(
         "nothing-asked",
         "A client asks for what is assigned already.",
         ("move.listener.refuse-same",),
@@ -298,7 +298,7 @@ SITUATIONS: Final = (
         reach_refusal,
         frozenset({BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "dead-asked",
         "A client asks for a replica on a broker that is not alive.",
         ("move.listener.refuse-dead", "request.refuse.dead-replica"),
@@ -306,7 +306,7 @@ SITUATIONS: Final = (
         reach_refusal,
         frozenset({BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "last-resort",
         "A leader dies, and nobody who is assigned and alive is in sync.",
         ("move.selector.offline",),

@@ -19,10 +19,10 @@ from reassure_conformance.gate.approaches import (
     pick_others,
 )
 from reassure_conformance.gate.contents import FOREIGN_KINDS
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 
 
-def reach_unordered_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_unordered_election(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let an early follower leave and come back behind the others, then the leader die."""
     yield create(now, draw, 3)
     early = get_assigned(now)[1]
@@ -33,7 +33,7 @@ def reach_unordered_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Die(get_leader(now))
 
 
-def reach_unordered_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_unordered_move(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for a target in another order than the in-sync set has."""
     yield create(now, draw, 2 + draw(2))
     assigned = get_assigned(now)
@@ -46,7 +46,7 @@ def reach_unordered_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
             yield s.Join(replica, KEY)
 
 
-def reach_conflict_at_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_conflict_at_election(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Change the in-sync set while the controller is about to move the leader."""
     yield create(now, draw, 2)
     old = get_assigned(now)
@@ -63,7 +63,7 @@ def reach_conflict_at_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_conflict_at_removal(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_conflict_at_removal(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Change the in-sync set while the controller is about to take a replica out of it."""
     yield create(now, draw, 3)
     _, second, third = get_assigned(now)
@@ -77,7 +77,7 @@ def reach_conflict_at_removal(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_conflict_at_drop(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_conflict_at_drop(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Change the in-sync set while the controller is about to drop replicas."""
     yield create(now, draw, 2)
     old = get_assigned(now)
@@ -90,7 +90,7 @@ def reach_conflict_at_drop(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_moves_at_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_moves_at_failover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Begin two moves and let the controller die."""
     yield create(now, draw, 2, partitions=2)
     held = HOLD in now.capabilities and bool(draw(2))
@@ -105,7 +105,7 @@ def reach_moves_at_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now, (TOPIC, 0))
 
 
-def reach_foreign_beside_a_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_foreign_beside_a_move(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die beside a move, and put a record there that is none of ours."""
     yield create(now, draw, 2, partitions=2)
     other = (TOPIC, 1)
@@ -118,7 +118,7 @@ def reach_foreign_beside_a_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now, other)
 
 
-def reach_failovers_in_a_row(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_failovers_in_a_row(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a second controller die in the middle of what it found."""
     yield create(now, draw, 2)
     yield s.Hold(1 + draw(4))
@@ -134,7 +134,7 @@ def reach_failovers_in_a_row(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_leader_not_told(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_leader_not_told(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die between the write of a leader and its message."""
     yield create(now, draw, 2)
     kind = draw(3)
@@ -153,7 +153,7 @@ def reach_leader_not_told(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def _reach_lost(now: Moment, draw: Draw, *, done: bool) -> Iterator[s.Step]:
+def _reach_lost(now: ClusterMoment, draw: Draw, *, done: bool) -> Iterator[s.Step]:
     yield create(now, draw, 2)
     if draw(2):
         yield move(now, draw)
@@ -168,17 +168,17 @@ def _reach_lost(now: Moment, draw: Draw, *, done: bool) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_answer_lost(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_answer_lost(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a write be carried out and its answer be lost."""
     return _reach_lost(now, draw, done=True)
 
 
-def reach_write_lost(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_write_lost(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a write be lost on its way."""
     return _reach_lost(now, draw, done=False)
 
 
-def reach_stranger(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_stranger(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a broker that is not assigned, or no more, try to join."""
     yield create(now, draw, 2)
     old = get_assigned(now)
@@ -190,7 +190,7 @@ def reach_stranger(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield s.Intrude(pick_others(now, draw, old)[0], KEY)
 
 
-def reach_dead_intruder(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_dead_intruder(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a replica die out of the in-sync set, or a target before it is in it, and try to join."""
     yield create(now, draw, 2)
     if draw(2):
@@ -201,7 +201,7 @@ def reach_dead_intruder(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Intrude(dead, KEY)
 
 
-def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_withdrawal(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Take a request back while the controller is held, or while there is none."""
     yield create(now, draw, 2)
     kills = KILL in now.capabilities and bool(draw(2))
@@ -215,7 +215,7 @@ def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_rewrite(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_rewrite(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Change a request while the controller is held in the middle of it."""
     yield create(now, draw, 2)
     if draw(2):
@@ -227,7 +227,7 @@ def reach_rewrite(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_default_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_default_minimum(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for a move of a topic that does not say its minimum, once another default counts."""
     yield create(now, draw, 2)
     if draw(2):
@@ -239,7 +239,7 @@ def reach_default_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_own_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_own_minimum(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for a move of a topic that says another minimum than the default."""
     yield create(now, draw, 2)
     own, default = (2, 3) if draw(2) else (3, 1 + draw(2))
@@ -249,7 +249,7 @@ def reach_own_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_growth(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Add partitions to a topic while one of its partitions moves."""
     yield create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -260,7 +260,7 @@ def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_earlier_controller(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_earlier_controller(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Supersede a controller that sleeps, wake it up, and let its successor die."""
     yield from reach_superseded_write(now, draw)
     if draw(2):
@@ -270,7 +270,7 @@ def reach_earlier_controller(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_superseded_write(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_superseded_write(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Supersede a controller that sleeps in the middle of a plan, and wake it up."""
     yield create(now, draw, 2)
     yield s.Hold(draw(6))
@@ -280,7 +280,7 @@ def reach_superseded_write(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_unclean_chance(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_unclean_chance(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the last in-sync replica die beside one that lives."""
     yield create(now, draw, 2 + draw(2))
     for follower in get_assigned(now)[1:]:
@@ -290,7 +290,7 @@ def reach_unclean_chance(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Die(get_leader(now))
 
 
-def reach_own_unclean(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_own_unclean(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the last in-sync replica die where a topic says otherwise of that than the default."""
     yield create(now, draw, 2 + draw(2))
     allowed, late = bool(draw(2)), draw(2)
@@ -303,7 +303,7 @@ def reach_own_unclean(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.SetUnclean(TOPIC, bool(draw(2)))
 
 
-def reach_change_after_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_change_after_failover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Change the target after a failover, with more replicas assigned than at first."""
     yield create(now, draw, 2)
     old = get_assigned(now)
@@ -317,7 +317,7 @@ def reach_change_after_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_requests_together(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_requests_together(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Make several requests for a partition before the controller looks."""
     yield create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):

@@ -7,9 +7,9 @@ from typing import Final
 from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, LOSE, MESSAGES
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import (
+    CoverageGoal,
     Event,
     History,
-    Situation,
     Took,
     iterate_failovers,
     iterate_steps,
@@ -306,7 +306,7 @@ _HOLD: Final = frozenset({HOLD, ISR})
 _FAIL: Final = frozenset({HOLD, KILL})
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "in-sync-order",
         "A leader is elected while the in-sync replicas stand in another order than the assigned.",
         ("election.assignment-order",),
@@ -314,7 +314,7 @@ SITUATIONS: Final = (
         by.reach_unordered_election,
         frozenset({ISR, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "in-sync-order-at-move",
         "The leader moves into a target that begins otherwise than the in-sync set.",
         ("complete.leader-first-in-sync-target",),
@@ -322,7 +322,7 @@ SITUATIONS: Final = (
         by.reach_unordered_move,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "conflict-at-election",
         "The state changes between an election's decision and its write.",
         ("state.write-conditional",),
@@ -330,7 +330,7 @@ SITUATIONS: Final = (
         by.reach_conflict_at_election,
         _HOLD,
     ),
-    Situation(
+    CoverageGoal(
         "conflict-at-removal",
         "The state changes between the decision to take a replica out of sync and its write.",
         ("state.write-conditional",),
@@ -338,7 +338,7 @@ SITUATIONS: Final = (
         by.reach_conflict_at_removal,
         _HOLD,
     ),
-    Situation(
+    CoverageGoal(
         "conflict-at-drop",
         "The in-sync set changes between the decision what to drop and its write.",
         ("state.write-conditional", "drop.leader-kept"),
@@ -346,7 +346,7 @@ SITUATIONS: Final = (
         by.reach_conflict_at_drop,
         _HOLD,
     ),
-    Situation(
+    CoverageGoal(
         "moves-at-failover",
         "A controller is elected while several reassignments are in flight.",
         ("complete.carried-out",),
@@ -354,7 +354,7 @@ SITUATIONS: Final = (
         by.reach_moves_at_failover,
         frozenset({KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "foreign-beside-a-move",
         "A controller takes over a topic with a record in flight and one that is none of ours.",
         ("child.foreign-removed",),
@@ -362,7 +362,7 @@ SITUATIONS: Final = (
         by.reach_foreign_beside_a_move,
         frozenset({KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "failovers-in-a-row",
         "A controller dies before it has dealt with what it found at its election.",
         ("expand.carried-out",),
@@ -370,7 +370,7 @@ SITUATIONS: Final = (
         by.reach_failovers_in_a_row,
         _FAIL,
     ),
-    Situation(
+    CoverageGoal(
         "leader-not-told",
         "A controller dies after it wrote who leads and before it said so.",
         ("expand.announced", "complete.announced"),
@@ -378,7 +378,7 @@ SITUATIONS: Final = (
         by.reach_leader_not_told,
         _FAIL | {MESSAGES},
     ),
-    Situation(
+    CoverageGoal(
         "answer-lost",
         "A write is carried out and its answer never reaches the controller.",
         ("request.consumed",),
@@ -386,7 +386,7 @@ SITUATIONS: Final = (
         by.reach_answer_lost,
         frozenset({LOSE}),
     ),
-    Situation(
+    CoverageGoal(
         "write-lost",
         "A write is lost on its way, and the controller cannot tell.",
         ("request.consumed",),
@@ -394,7 +394,7 @@ SITUATIONS: Final = (
         by.reach_write_lost,
         frozenset({LOSE}),
     ),
-    Situation(
+    CoverageGoal(
         "stranger-refused",
         "A broker that is not assigned tries to join the in-sync set.",
         ("isr.change.assigned-only",),
@@ -402,7 +402,7 @@ SITUATIONS: Final = (
         by.reach_stranger,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "dead-refused",
         "A replica that has died is still taken for one that has caught up.",
         ("isr.change.live-only",),
@@ -410,7 +410,7 @@ SITUATIONS: Final = (
         by.reach_dead_intruder,
         frozenset({ISR, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "request-withdrawn",
         "A client takes a request back before the controller has dealt with it.",
         ("request.consumed",),
@@ -418,7 +418,7 @@ SITUATIONS: Final = (
         by.reach_withdrawal,
         frozenset({HOLD}),
     ),
-    Situation(
+    CoverageGoal(
         "request-changed",
         "A client changes a request that the controller has in hand.",
         ("request.delete.child-first",),
@@ -426,28 +426,28 @@ SITUATIONS: Final = (
         by.reach_rewrite,
         frozenset({HOLD}),
     ),
-    Situation(
+    CoverageGoal(
         "default-minimum",
         "A move is asked for where the brokers' default of min.insync.replicas decides.",
         ("top.at-least-min-isr",),
         lambda history: _count_minimums(history, own=False),
         by.reach_default_minimum,
     ),
-    Situation(
+    CoverageGoal(
         "own-minimum",
         "A move is asked for where the topic's own min.insync.replicas decides otherwise.",
         ("top.at-least-min-isr",),
         lambda history: _count_minimums(history, own=True),
         by.reach_own_minimum,
     ),
-    Situation(
+    CoverageGoal(
         "growth-under-move",
         "A client adds partitions to a topic while a reassignment is in flight.",
         ("assigned.change.only-as-due",),
         _count_growth_under_move,
         by.reach_growth,
     ),
-    Situation(
+    CoverageGoal(
         "earlier-controller",
         "A controller that acted before another one is elected again.",
         ("controller.epoch.raised-by-one",),
@@ -455,7 +455,7 @@ SITUATIONS: Final = (
         by.reach_earlier_controller,
         frozenset({HOLD, KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "superseded-write",
         "A controller writes after its successor was elected, and is refused.",
         ("controller.write.epoch-checked",),
@@ -463,7 +463,7 @@ SITUATIONS: Final = (
         by.reach_superseded_write,
         frozenset({HOLD, KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "unclean-chance",
         "The last in-sync replica dies and one that is not in sync lives.",
         ("election.clean",),
@@ -471,7 +471,7 @@ SITUATIONS: Final = (
         by.reach_unclean_chance,
         frozenset({ISR, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "own-unclean",
         "The last in-sync replica dies, and the topic's own settings say whether another may lead.",
         ("election.clean",),
@@ -479,7 +479,7 @@ SITUATIONS: Final = (
         by.reach_own_unclean,
         frozenset({ISR, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "change-after-failover",
         "After a failover the target changes while more than top replicas are assigned.",
         ("top.once-per-chain",),
@@ -487,7 +487,7 @@ SITUATIONS: Final = (
         by.reach_change_after_failover,
         frozenset({KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "requests-together",
         "Requests with different targets for one partition wait at the same time.",
         ("request.order.sequence",),

@@ -20,8 +20,8 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, iterate_failovers, iterate_steps
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.events import CoverageGoal, History, iterate_failovers, iterate_steps
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView, Wrote
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import Create, Delete
@@ -98,7 +98,9 @@ def _count_translated_before(history: History) -> int:
 # -- how to get there
 
 
-def _ask(now: Moment, draw: Draw, *, original: bool = False, other: ReplicaList = ()) -> s.WriteOld:
+def _ask(
+    now: ClusterMoment, draw: Draw, *, original: bool = False, other: ReplicaList = ()
+) -> s.WriteOld:
     """Ask by the old znode for a target with a replica that is not assigned."""
     assigned = get_assigned(now)
     new = pick_others(now, draw, (*assigned, *other))
@@ -106,7 +108,7 @@ def _ask(now: Moment, draw: Draw, *, original: bool = False, other: ReplicaList 
     return s.WriteOld((LegacyEntry(KEY, target, assigned if original else None),))
 
 
-def reach_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Delete the old znode while what came by it is in flight."""
     yield create(now, draw, 2)
     yield _ask(now, draw)
@@ -117,7 +119,7 @@ def reach_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Write another target into the old znode before the first one is reached."""
     yield create(now, draw, 2)
     first = _ask(now, draw)
@@ -130,7 +132,7 @@ def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_rollback(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_rollback(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for the original replicas by a znode that is made anew."""
     yield create(now, draw, 2)
     first = get_assigned(now)
@@ -144,7 +146,7 @@ def reach_rollback(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_request(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_request(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask by a request for what moves by the old znode."""
     yield create(now, draw, 2)
     yield _ask(now, draw)
@@ -155,7 +157,7 @@ def reach_request(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_entry(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_entry(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask by the old znode for what moves by a request, and perhaps for another partition."""
     yield create(now, draw, 2, partitions=2)
     yield s.Request(((KEY, pick_others(now, draw, get_assigned(now))),))
@@ -169,7 +171,7 @@ def reach_entry(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now, other)
 
 
-def reach_queue_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_queue_found(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Leave a request and the old znode for a new controller."""
     yield create(now, draw, 2, partitions=2)
     yield s.Kill()
@@ -182,7 +184,7 @@ def reach_queue_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now, other)
 
 
-def reach_translation_again(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_translation_again(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die between the translation of an entry and its removal."""
     yield create(now, draw, 2)
     held = HOLD in now.capabilities and bool(draw(2))
@@ -200,14 +202,14 @@ def reach_translation_again(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "old-znode-gone",
         "A client deletes the old znode while what it asked for is in flight.",
         ("legacy.znode.delete-does-not-cancel",),
         lambda history: _count_steps(history, _is_deleted),
         reach_deletion,
     ),
-    Situation(
+    CoverageGoal(
         "old-znode-overwritten",
         "A client asks by the old znode for another target while the first is in flight.",
         ("legacy.entry.matching-target", "legacy.entry.removed-when-done"),
@@ -215,28 +217,28 @@ SITUATIONS: Final = (
         reach_overwriting,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "old-znode-rolled-back",
         "A client asks by the old znode for the original replicas of what is in flight.",
         ("legacy.original.rollback",),
         lambda history: _count_steps(history, _is_rolled_back),
         reach_rollback,
     ),
-    Situation(
+    CoverageGoal(
         "requested-under-an-entry",
         "A client asks by a request for what moves by the old znode.",
         ("legacy.conflict.both-ways",),
         lambda history: _count_steps(history, _is_requested),
         reach_request,
     ),
-    Situation(
+    CoverageGoal(
         "entered-under-a-request",
         "A client asks by the old znode for what moves by a request.",
         ("legacy.conflict.both-ways", "legacy.entry.refused-removed"),
         lambda history: _count_steps(history, _is_entered, legacy=False),
         reach_entry,
     ),
-    Situation(
+    CoverageGoal(
         "queue-and-old-znode-found",
         "A new controller finds requests and an old znode.",
         ("legacy.failover.sources-in-order",),
@@ -244,7 +246,7 @@ SITUATIONS: Final = (
         reach_queue_found,
         frozenset({KILL}),
     ),
-    Situation(
+    CoverageGoal(
         "translated-before",
         "A controller dies when an entry of the old znode was translated and is there still.",
         ("legacy.failover.translated-again", "legacy.failover.half-done"),

@@ -18,13 +18,13 @@ from reassure_conformance.gate.approaches import (
     pick_others,
 )
 from reassure_conformance.gate.events import (
+    CoverageGoal,
     History,
-    Situation,
     iterate_failovers,
     iterate_steps,
     iterate_writes,
 )
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import Wrote
 from reassure_spec.znodes import (
     FAILED_BROKERS,
@@ -114,18 +114,18 @@ def _count_returns(history: History) -> int:
 # -- how to get there
 
 
-def _lose(now: Moment, draw: Draw, partitions: int = 1) -> Iterator[s.Step]:
+def _lose(now: ClusterMoment, draw: Draw, partitions: int = 1) -> Iterator[s.Step]:
     """Make a topic of two replicas each, and let one that has some of them die."""
     yield create(now, draw, 2, partitions=partitions)
     yield s.Die(get_assigned(now)[draw(2)])
 
 
-def _find_away(now: Moment) -> int:
+def _find_away(now: ClusterMoment) -> int:
     """Return a broker that is down."""
     return next((broker for broker in now.brokers if broker not in now.up), now.brokers[0])
 
 
-def reach_healing(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_healing(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a broker stay away for longer than the interval."""
     yield from _lose(now, draw, 1 + draw(2))
     if draw(2):
@@ -135,7 +135,7 @@ def reach_healing(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield from catch_up(now, (TOPIC, number))
 
 
-def reach_return(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_return(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a broker come back before the interval has passed, and perhaps go again."""
     yield from _lose(now, draw)
     yield s.Tick(now.failure_interval_ms // 2)
@@ -146,7 +146,7 @@ def reach_return(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Tick(now.failure_interval_ms // 2)
 
 
-def reach_queue(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_queue(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let several tasks wait, and the broker come back or an operator do a part meanwhile."""
     yield s.CreateTopic(TOPIC, (now.brokers[:2],) * 4)
     yield s.Die(now.brokers[draw(2)])
@@ -162,7 +162,7 @@ def reach_queue(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield from catch_up(now, (TOPIC, number))
 
 
-def reach_operator(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_operator(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let an operator persist tasks, needless and senseless ones among them."""
     yield create(now, draw, 2, partitions=2)
     first = get_assigned(now)
@@ -175,7 +175,7 @@ def reach_operator(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now, (TOPIC, 1))
 
 
-def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die while a broker is recorded, perhaps with some tasks persisted."""
     yield from _lose(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -194,7 +194,7 @@ def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
 _AWAY: Final = frozenset({BROKERS, CLOCK})
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "healed",
         "A broker stays away for longer than the failure interval.",
         ("heal.interval", "heal.generate.replaces-failed", "heal.target.live"),
@@ -202,7 +202,7 @@ SITUATIONS: Final = (
         reach_healing,
         _AWAY,
     ),
-    Situation(
+    CoverageGoal(
         "back-in-time",
         "A broker comes back while the record of its failure stands.",
         ("heal.record.deleted-on-return",),
@@ -210,7 +210,7 @@ SITUATIONS: Final = (
         reach_return,
         _AWAY,
     ),
-    Situation(
+    CoverageGoal(
         "tasks-waiting",
         "A task is persisted while another one waits or runs.",
         ("heal.task.one-at-a-time", "heal.task.in-order", "heal.cancel.enough-replicas"),
@@ -218,7 +218,7 @@ SITUATIONS: Final = (
         reach_queue,
         _AWAY | {ISR},
     ),
-    Situation(
+    CoverageGoal(
         "operator-task",
         "An operator persists a task.",
         ("heal.cancel.automatic-only", "heal.task.refuse-duplicate"),
@@ -226,7 +226,7 @@ SITUATIONS: Final = (
         reach_operator,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "task-half-done",
         "A part of a task is there already when its turn comes.",
         ("heal.task.satisfied-skipped", "heal.cancel.enough-replicas"),
@@ -234,7 +234,7 @@ SITUATIONS: Final = (
         reach_operator,
         frozenset({ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "record-found",
         "A new controller finds the record of a broker that is missed.",
         ("heal.failover.generated-again", "heal.record.first-failure"),

@@ -25,8 +25,8 @@ from reassure_conformance.gate.approaches import (
     pick,
     pick_others,
 )
-from reassure_conformance.gate.events import History, Situation, Took
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.events import CoverageGoal, History, Took
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView, Wrote
 from reassure_model.partition import Partition
 from reassure_spec.znodes import DELETED_TOPICS, PartitionKey
@@ -157,12 +157,12 @@ def _count_cut_handovers(history: History) -> int:
 # -- how to get there
 
 
-def _ask(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
+def _ask(now: ClusterMoment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     assigned = get_assigned(now, key)
     return s.Request(((key, (*assigned[:1], *pick_others(now, draw, assigned))),))
 
 
-def reach_deletion_in_flight(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_in_flight(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic of which a partition moves."""
     yield create(now, draw, 2, partitions=1 + draw(2))
     if HOLD in now.capabilities and draw(2):
@@ -175,7 +175,7 @@ def reach_deletion_in_flight(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from catch_up(now)
 
 
-def reach_request_for_deleted(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_request_for_deleted(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for a move of a topic that is to be deleted and cannot be yet."""
     yield create(now, draw, 2)
     if BROKERS in now.capabilities and draw(2):
@@ -191,7 +191,7 @@ def reach_request_for_deleted(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield s.Resume()
 
 
-def reach_deletion_without(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_without(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic with a replica on a broker that is down."""
     yield create(now, draw, 2)
     dead = get_assigned(now)[draw(2)]
@@ -203,7 +203,7 @@ def reach_deletion_without(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_deletion_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_cut(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die in the middle of a deletion."""
     yield create(now, draw, 2)
     # After two the leader is stopped, after four both replicas have deleted their logs.
@@ -213,7 +213,7 @@ def reach_deletion_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_death_in_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_death_in_deletion(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a broker die in the middle of a deletion."""
     yield create(now, draw, 2)
     dead = get_assigned(now)[draw(2)]
@@ -224,7 +224,7 @@ def reach_death_in_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Return(dead)
 
 
-def reach_preferred(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a leader die and return in sync, then ask for preferred leaders."""
     yield create(now, draw, 2)
     first = get_assigned(now)[0]
@@ -237,7 +237,7 @@ def reach_preferred(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Elect()
 
 
-def reach_preferred_out_of_sync(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred_out_of_sync(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a leader die, and ask for preferred leaders before it is in sync again."""
     yield create(now, draw, 2)
     first = get_assigned(now)[0]
@@ -247,7 +247,7 @@ def reach_preferred_out_of_sync(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Prefer()
 
 
-def reach_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a leader stop in good order, and a follower after it."""
     yield create(now, draw, 2 + draw(2))
     first = get_assigned(now)
@@ -257,7 +257,7 @@ def reach_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
         yield s.Return(first[0])
 
 
-def reach_unordered_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_unordered_handover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let a leader stop while the in-sync set stands in another order than the assigned."""
     yield create(now, draw, 3)
     leader, early, _ = get_assigned(now)
@@ -266,7 +266,7 @@ def reach_unordered_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.ShutDown(leader)
 
 
-def reach_handover_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover_cut(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     """Let the controller die before a broker that stops has an answer."""
     yield s.CreateTopic(TOPIC, tuple(pick(now, draw, 2) for _ in range(1 + draw(2))))
     yield s.Hold(draw(3))
@@ -279,7 +279,7 @@ def reach_handover_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "deleted-while-moving",
         "A client asks for the deletion of a topic while a reassignment of it is in flight.",
         ("topic.delete.waits-for-reassignment", "topic.delete.asked-last"),
@@ -287,7 +287,7 @@ SITUATIONS: Final = (
         reach_deletion_in_flight,
         frozenset({DELETION}),
     ),
-    Situation(
+    CoverageGoal(
         "asked-while-deleted",
         "A client asks for a reassignment of a topic that is to be deleted.",
         ("shipped.delete.blocks-reassignment",),
@@ -295,7 +295,7 @@ SITUATIONS: Final = (
         reach_request_for_deleted,
         frozenset({DELETION, HOLD}),
     ),
-    Situation(
+    CoverageGoal(
         "deleted-with-a-broker-down",
         "A client asks for the deletion of a topic with a replica on a broker that is down.",
         ("topic.delete.waits-for-brokers",),
@@ -303,7 +303,7 @@ SITUATIONS: Final = (
         reach_deletion_without,
         frozenset({DELETION, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "failover-in-a-deletion",
         "A controller dies when it has stopped replicas of a topic that is to be deleted.",
         ("topic.delete.failover-begins-again",),
@@ -311,7 +311,7 @@ SITUATIONS: Final = (
         reach_deletion_cut,
         frozenset({DELETION, HOLD, KILL, MESSAGES}),
     ),
-    Situation(
+    CoverageGoal(
         "death-in-a-deletion",
         "A broker dies when replicas of a topic that is to be deleted are stopped.",
         ("topic.delete.failed-retried-later", "topic.delete.all-successful-first"),
@@ -319,7 +319,7 @@ SITUATIONS: Final = (
         reach_death_in_deletion,
         frozenset({DELETION, HOLD, BROKERS, MESSAGES}),
     ),
-    Situation(
+    CoverageGoal(
         "preferred-in-sync",
         "A client asks for preferred leaders where one is in sync and does not lead.",
         ("act.preferred-election-held",),
@@ -327,7 +327,7 @@ SITUATIONS: Final = (
         reach_preferred,
         frozenset({PREFERRED, BROKERS, ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "preferred-out-of-sync",
         "A client asks for preferred leaders where one is not in sync.",
         ("act.preferred-election-held",),
@@ -335,7 +335,7 @@ SITUATIONS: Final = (
         reach_preferred_out_of_sync,
         frozenset({PREFERRED, BROKERS}),
     ),
-    Situation(
+    CoverageGoal(
         "leader-stops",
         "A broker stops in good order that leads where others are in sync.",
         ("act.shutdown-handed-over",),
@@ -343,7 +343,7 @@ SITUATIONS: Final = (
         reach_handover,
         frozenset({SHUTDOWN}),
     ),
-    Situation(
+    CoverageGoal(
         "leader-stops-out-of-order",
         "A leader stops while those in sync stand in another order than the assigned.",
         ("act.controlled-shutdown",),
@@ -351,7 +351,7 @@ SITUATIONS: Final = (
         reach_unordered_handover,
         frozenset({SHUTDOWN, ISR}),
     ),
-    Situation(
+    CoverageGoal(
         "handover-cut",
         "A controller dies before a broker that stops has an answer.",
         ("act.shutdown-handed-over",),
