@@ -5,7 +5,7 @@ batch, so that a failure that does not repeat draw by draw is still a failure wi
 """
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
@@ -67,7 +67,7 @@ def run_batch(
     *,
     examples: int,
     steps: int,
-    phases: Iterable[Phase] = (Phase.generate,),
+    phases: Collection[Phase] = (Phase.generate,),
 ) -> None:
     """Run so many examples of so many steps, until one fails. Raises what the batch died of."""
     chosen = settings(

@@ -15,14 +15,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.replication.alphabet import (
-    BadStep,
-    BrokerStep,
-    format_step,
-    parse_step,
-)
+from reassure_conformance.gate.replication.alphabet import BrokerStep, format_step, parse_step
 from reassure_conformance.gate.replication.setting import RULES, TrialSetting
-from reassure_conformance.gate.step_fields import format_partition, parse_partition
+from reassure_conformance.gate.step_fields import BadStep, format_partition, parse_partition
 from reassure_conformance.script import (
     ScriptBlock,
     ScriptFile,
