@@ -4,17 +4,8 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
 from reassure_conformance.gate.events import (
     CoverageGoal,
     History,
@@ -130,63 +121,65 @@ def _count_last_resorts(history: History) -> int:
 # -- how to get there
 
 
-def ask(now: ClusterMoment, draw: Draw, *, than: ReplicaList = (), keep: bool = True) -> s.WriteOld:
+def ask(
+    now: ClusterMoment, draw: by.Draw, *, than: ReplicaList = (), keep: bool = True
+) -> s.WriteOld:
     """Ask for a target with a replica that is not assigned, and none of these."""
-    assigned = get_assigned(now)
-    new = pick_others(now, draw, (*assigned, *than), 1 + draw(2))
+    assigned = by.get_assigned(now)
+    new = by.pick_others(now, draw, (*assigned, *than), 1 + draw(2))
     kept = assigned[draw(len(assigned))] if keep and draw(2) else None
-    return s.WriteOld((LegacyEntry(KEY, new if kept is None else (*new, kept)),))
+    return s.WriteOld((LegacyEntry(by.KEY, new if kept is None else (*new, kept)),))
 
 
 def _join(now: ClusterMoment, target: ReplicaList) -> Iterator[s.Step]:
     for replica in target:
-        if (replica, KEY) in now.joinable():
-            yield s.Join(replica, KEY)
+        if (replica, by.KEY) in now.joinable():
+            yield s.Join(replica, by.KEY)
 
 
-def reach_move(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Move a partition, perhaps with others beside it or a topic that grows."""
-    yield create(now, draw, 2, partitions=1 + draw(2))
+    yield by.create(now, draw, 2, partitions=1 + draw(2))
     first = ask(now, draw)
-    beside = (LegacyEntry((TOPIC, 1), pick(now, draw, 2)),) if draw(2) else ()
+    beside = (LegacyEntry((by.TOPIC, 1), by.pick(now, draw, 2)),) if draw(2) else ()
     yield s.WriteOld((*first.entries, *beside))
     if draw(2):
-        yield s.Grow(TOPIC, (pick(now, draw, 2),))
+        yield s.Grow(by.TOPIC, (by.pick(now, draw, 2),))
     yield from _join(now, first.entries[0].target)
 
 
-def reach_heir(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die while it waits, or before it has started anybody."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(draw(4))
     asked = ask(now, draw)
     yield asked
-    yield from fail_over(draw)
+    yield from by.fail_over(draw)
     yield s.Resume()
     yield from _join(now, asked.entries[0].target)
 
 
-def reach_found(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let somebody of a target in sync die together with the controller."""
-    yield create(now, draw, 2)
-    new = pick_others(now, draw, get_assigned(now), 2)
-    yield s.WriteOld((LegacyEntry(KEY, (*new, get_assigned(now)[0])),))
+    yield by.create(now, draw, 2)
+    new = by.pick_others(now, draw, by.get_assigned(now), 2)
+    yield s.WriteOld((LegacyEntry(by.KEY, (*new, by.get_assigned(now)[0])),))
     yield from _join(now, new[1:])
     yield s.Hold(draw(5))
     yield from _join(now, new)
-    yield s.Die((new[0], get_assigned(now)[0])[draw(2)])
+    yield s.Die((new[0], by.get_assigned(now)[0])[draw(2)])
     yield s.Kill()
     yield s.Elect()
     yield s.Resume()
 
 
-def reach_kept_leader(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_kept_leader(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die behind step 4, or where the leader is of the target."""
-    yield create(now, draw, 2)
-    new = pick_others(now, draw, get_assigned(now))
-    target = new if draw(2) else (get_assigned(now)[0], *new)
-    yield s.WriteOld((LegacyEntry(KEY, target),))
+    yield by.create(now, draw, 2)
+    new = by.pick_others(now, draw, by.get_assigned(now))
+    target = new if draw(2) else (by.get_assigned(now)[0], *new)
+    yield s.WriteOld((LegacyEntry(by.KEY, target),))
     yield s.Hold(1 + draw(4))
     yield from _join(now, target)
     yield s.Kill()
@@ -194,9 +187,9 @@ def reach_kept_leader(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_overwriting(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Write another target over the one that is in flight."""
-    yield create(now, draw, 1)
+    yield by.create(now, draw, 1)
     first = ask(now, draw)
     target = first.entries[0].target
     yield first
@@ -204,35 +197,35 @@ def reach_overwriting(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, target)
 
 
-def reach_interruption(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_interruption(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Interrupt the command that waits, and perhaps ask again."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     first = ask(now, draw)
     yield first
     yield s.DeleteOld()
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
         yield s.Resume()
     if draw(2):
         yield ask(now, draw)
     yield from _join(now, first.entries[0].target)
 
 
-def reach_refusal(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_refusal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for what is assigned, or for who is dead."""
-    yield create(now, draw, 2)
-    assigned = get_assigned(now)
-    other = pick_others(now, draw, assigned)
-    yield s.WriteOld((LegacyEntry(KEY, assigned),))
+    yield by.create(now, draw, 2)
+    assigned = by.get_assigned(now)
+    other = by.pick_others(now, draw, assigned)
+    yield s.WriteOld((LegacyEntry(by.KEY, assigned),))
     yield s.Die(other[0])
-    yield s.WriteOld((LegacyEntry(KEY, (assigned[draw(2)], *other)),))
+    yield s.WriteOld((LegacyEntry(by.KEY, (assigned[draw(2)], *other)),))
 
 
-def reach_last_resort(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_last_resort(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the last in-sync replica die beside one that is assigned and alive."""
-    yield create(now, draw, 2)
-    first, second = get_assigned(now)
-    yield s.Leave(second, KEY)
+    yield by.create(now, draw, 2)
+    first, second = by.get_assigned(now)
+    yield s.Leave(second, by.KEY)
     if draw(2):
         yield ask(now, draw)
     yield s.Die(first)

@@ -13,18 +13,8 @@ from reassure_conformance.adapter import (
     PREFERRED,
     SHUTDOWN,
 )
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    catch_up,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
 from reassure_conformance.gate.events import CoverageGoal, History, Took
 from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView, Wrote
@@ -157,121 +147,121 @@ def _count_cut_handovers(history: History) -> int:
 # -- how to get there
 
 
-def _ask(now: ClusterMoment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
-    assigned = get_assigned(now, key)
-    return s.Request(((key, (*assigned[:1], *pick_others(now, draw, assigned))),))
+def _ask(now: ClusterMoment, draw: by.Draw, key: PartitionKey = by.KEY) -> s.Request:
+    assigned = by.get_assigned(now, key)
+    return s.Request(((key, (*assigned[:1], *by.pick_others(now, draw, assigned))),))
 
 
-def reach_deletion_in_flight(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_in_flight(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic of which a partition moves."""
-    yield create(now, draw, 2, partitions=1 + draw(2))
+    yield by.create(now, draw, 2, partitions=1 + draw(2))
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(1 + draw(4))
     yield _ask(now, draw)
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
     yield s.Resume()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_request_for_deleted(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_request_for_deleted(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for a move of a topic that is to be deleted and cannot be yet."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     if BROKERS in now.capabilities and draw(2):
-        yield s.Die(get_assigned(now)[draw(2)])
-        yield s.DeleteTopic(TOPIC)
+        yield s.Die(by.get_assigned(now)[draw(2)])
+        yield s.DeleteTopic(by.TOPIC)
         yield _ask(now, draw)
     else:
         yield s.Hold(0)
         yield _ask(now, draw)
         yield s.Withdraw()
-        yield s.DeleteTopic(TOPIC)
+        yield s.DeleteTopic(by.TOPIC)
         yield _ask(now, draw)
         yield s.Resume()
 
 
-def reach_deletion_without(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_without(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic with a replica on a broker that is down."""
-    yield create(now, draw, 2)
-    dead = get_assigned(now)[draw(2)]
+    yield by.create(now, draw, 2)
+    dead = by.get_assigned(now)[draw(2)]
     yield s.Die(dead)
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
     yield s.Return(dead)
     yield s.Resume()
 
 
-def reach_deletion_cut(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die in the middle of a deletion."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     # After two the leader is stopped, after four both replicas have deleted their logs.
     yield s.Hold(2 + draw(4))
-    yield s.DeleteTopic(TOPIC)
-    yield from fail_over(draw)
+    yield s.DeleteTopic(by.TOPIC)
+    yield from by.fail_over(draw)
     yield s.Resume()
 
 
-def reach_death_in_deletion(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_death_in_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a broker die in the middle of a deletion."""
-    yield create(now, draw, 2)
-    dead = get_assigned(now)[draw(2)]
+    yield by.create(now, draw, 2)
+    dead = by.get_assigned(now)[draw(2)]
     yield s.Hold(2 + draw(2))
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     yield s.Die(dead)
     yield s.Resume()
     yield s.Return(dead)
 
 
-def reach_preferred(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader die and return in sync, then ask for preferred leaders."""
-    yield create(now, draw, 2)
-    first = get_assigned(now)[0]
+    yield by.create(now, draw, 2)
+    first = by.get_assigned(now)[0]
     yield s.Die(first)
     yield s.Return(first)
-    yield s.Join(first, KEY)
+    yield s.Join(first, by.KEY)
     if KILL in now.capabilities and draw(2):
         yield s.Kill()
     yield s.Prefer()
     yield s.Elect()
 
 
-def reach_preferred_out_of_sync(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred_out_of_sync(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader die, and ask for preferred leaders before it is in sync again."""
-    yield create(now, draw, 2)
-    first = get_assigned(now)[0]
+    yield by.create(now, draw, 2)
+    first = by.get_assigned(now)[0]
     yield s.Die(first)
     if draw(2):
         yield s.Return(first)
     yield s.Prefer()
 
 
-def reach_handover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader stop in good order, and a follower after it."""
-    yield create(now, draw, 2 + draw(2))
-    first = get_assigned(now)
+    yield by.create(now, draw, 2 + draw(2))
+    first = by.get_assigned(now)
     yield s.ShutDown(first[0])
     yield s.ShutDown(first[-1])
     if draw(2):
         yield s.Return(first[0])
 
 
-def reach_unordered_handover(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_unordered_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader stop while the in-sync set stands in another order than the assigned."""
-    yield create(now, draw, 3)
-    leader, early, _ = get_assigned(now)
-    yield s.Leave(early, KEY)
-    yield s.Join(early, KEY)
+    yield by.create(now, draw, 3)
+    leader, early, _ = by.get_assigned(now)
+    yield s.Leave(early, by.KEY)
+    yield s.Join(early, by.KEY)
     yield s.ShutDown(leader)
 
 
-def reach_handover_cut(now: ClusterMoment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die before a broker that stops has an answer."""
-    yield s.CreateTopic(TOPIC, tuple(pick(now, draw, 2) for _ in range(1 + draw(2))))
+    yield s.CreateTopic(by.TOPIC, tuple(by.pick(now, draw, 2) for _ in range(1 + draw(2))))
     yield s.Hold(draw(3))
-    yield s.ShutDown(get_assigned(now)[0])
-    yield from fail_over(draw)
+    yield s.ShutDown(by.get_assigned(now)[0])
+    yield from by.fail_over(draw)
     yield s.Resume()
 
 
