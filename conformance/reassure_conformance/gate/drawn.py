@@ -17,7 +17,7 @@ Value = TypeVar("Value")
 Found = TypeVar("Found")
 
 
-class ExampleBroken(AssertionError):
+class Broken(AssertionError):
     """An example in which a clause was violated."""
 
 
@@ -89,7 +89,7 @@ def run_batch(
             warnings.filterwarnings("ignore", "Do not use the `random` module")
             seeded = seed(seed_value)(type("Machine", (machine,), {"batch": batch}))
             run_state_machine_as_test(seeded, settings=chosen)
-    except (ExampleBroken, Flaky, FlakyFailure, OutOfTime, StopTest):
+    except (Broken, Flaky, FlakyFailure, OutOfTime, StopTest):
         # A failure is recorded in the batch. Flaky says only that Hypothesis could not repeat an
         # example in its own terms, which real processes do not promise; whether a failing story
         # repeats is tried by the minimiser, and without a failure the next batch goes on.

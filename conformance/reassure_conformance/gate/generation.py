@@ -22,8 +22,8 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
 from reassure_conformance.gate.drawn import (
+    Broken,
     ExampleBatch,
-    ExampleBroken,
     ExampleMachine,
     OutOfTime,
     run_batch,
@@ -100,7 +100,7 @@ class _Batch(ExampleBatch[Failed]):
                 tuple(done.step for done in example.done if done.result != "skipped")
             )
             self.failures.append(Failed(story, example, violation))
-            raise ExampleBroken(f"{violation.clause}: {violation.reason}")
+            raise Broken(f"{violation.clause}: {violation.reason}")
 
 
 def _is_over(harness: Harness, budget: GenerationBudget) -> bool:

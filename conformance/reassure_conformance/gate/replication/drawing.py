@@ -12,7 +12,7 @@ from typing import ClassVar, Final
 from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
-from reassure_conformance.gate.drawn import ExampleBatch, ExampleBroken, ExampleMachine, OutOfTime
+from reassure_conformance.gate.drawn import Broken, ExampleBatch, ExampleMachine, OutOfTime
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
@@ -136,4 +136,4 @@ class TrialMachine(ExampleMachine):
         failure = None if told is None else self.batch.done(told)
         if failure is not None:
             self.batch.failures.append(failure)
-            raise ExampleBroken
+            raise Broken
