@@ -22,8 +22,8 @@ from reassure_conformance.answers.campaigning import (
 from reassure_conformance.answers.workers import WorkerEnded
 from reassure_conformance.cli import cli
 from reassure_conformance.gate.controllers import ControllersResult
-from reassure_conformance.gate.needs import ALL_ABILITIES
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.requirements import ALL_ABILITIES
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED
 from reassure_judge.verdicts import summarise
 
@@ -104,7 +104,7 @@ def test_a_run_ends_with_whoever_began_it(tmp_path: Path) -> None:
     begin = (
         "import sys; from pathlib import Path;"
         "from reassure_conformance.answers import campaigning;"
-        "from reassure_conformance.gate.settings import Settings;"
+        "from reassure_conformance.gate.run_settings import Settings;"
         "charge, = campaigning.make_charges(Settings(seed=7), 1, Path(sys.argv[1]), 60.0);"
         "campaigning.carry_out(charge)"
     )

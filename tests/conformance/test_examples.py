@@ -15,8 +15,8 @@ from reassure_conformance.adapter import LOG, OLD_ZNODE, REQUESTS
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import Settings
 from reassure_zookeeper.server import Server
 
 DROP_OWED = """world cluster brokers=1,2,3,4,5

@@ -28,8 +28,8 @@ from reassure_conformance.answers.stories import find_story
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.story import parse_story
 from reassure_conformance.mutants import UnknownFault
 

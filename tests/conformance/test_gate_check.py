@@ -15,9 +15,9 @@ from reassure_conformance.answers.checking import (
     settle_brokers,
 )
 from reassure_conformance.gate.controllers import ControllersResult
-from reassure_conformance.gate.needs import merge_needs
-from reassure_conformance.gate.replication.outcome import BrokersResult
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
+from reassure_conformance.gate.requirements import merge_needs
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.qualified import read_report
 from reassure_judge.verdicts import summarise

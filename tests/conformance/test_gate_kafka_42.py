@@ -7,7 +7,7 @@ import pytest
 
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.needs import find_not_claimed
+from reassure_conformance.gate.requirements import find_not_claimed
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_spec.clauses import clauses_of_profile

@@ -7,8 +7,8 @@ import pytest
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.known import BadKnown, KnownFailure, read_known
+from reassure_conformance.gate.run_settings import COVERED, Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import COVERED, Settings
 from reassure_conformance.report.terminal import render_run
 
 FAULT = "no-epoch-bump-on-election"

@@ -20,8 +20,8 @@ from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.answers.stories import tell_document
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document

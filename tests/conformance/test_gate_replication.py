@@ -7,12 +7,12 @@ import pytest
 
 from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import LAYOUTS
-from reassure_conformance.gate.replication.outcome import BrokersResult
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.mutants import load_mutants
 
 TABLE = """

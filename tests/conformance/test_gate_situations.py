@@ -11,8 +11,8 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import controllers
 from reassure_conformance.gate.generation import Failed, GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import Settings
 from reassure_conformance.gate.situations import (
     SITUATIONS,
     count_situations,

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.contents import FOREIGN_KINDS, RAW_KINDS, TOO_LARGE
+from reassure_conformance.gate.malformed_znodes import FOREIGN_KINDS, RAW_KINDS, TOO_LARGE
 from reassure_conformance.gate.story import (
     Story,
     format_story,

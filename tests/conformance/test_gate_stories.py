@@ -7,7 +7,7 @@ import pytest
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.needs import merge_needs
+from reassure_conformance.gate.requirements import merge_needs
 from reassure_conformance.gate.steps import format_step
 from reassure_conformance.gate.story import Story, parse_story, shipped_stories
 from reassure_spec.clauses import clauses_of_profile

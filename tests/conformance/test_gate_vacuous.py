@@ -12,7 +12,7 @@ from reassure_conformance.adapter import LOG, REQUESTS
 from reassure_conformance.answers.checking import CheckResult, Proofs
 from reassure_conformance.gate import faultmatrix
 from reassure_conformance.gate.controllers import ControllersResult
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import EXIT_CODES
 from reassure_judge.verdicts import summarise
 from reassure_zookeeper.transactions import Create, committed

@@ -19,11 +19,11 @@ from reassure_conformance.answers.workers import (
     spell_run,
 )
 from reassure_conformance.cli.test import test as driving
+from reassure_conformance.gate.base_runner import note_missing
 from reassure_conformance.gate.controllers import ControllersResult
-from reassure_conformance.gate.needs import ALL_ABILITIES
-from reassure_conformance.gate.runner import note_missing
+from reassure_conformance.gate.requirements import ALL_ABILITIES
+from reassure_conformance.gate.run_settings import BUNDLED, COVERED, MISSING, Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import BUNDLED, COVERED, MISSING, Settings
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document, read_result
 from reassure_judge.verdicts import summarise
 from reassure_spec.errors import BadUsage

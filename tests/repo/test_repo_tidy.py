@@ -182,20 +182,21 @@ SHARED = {
     "situations": "what has to come up, of controllers and of brokers with logs",
     "spark": "the audit on Spark, and what it costs",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
-    "tables": "the world `tables`, of the model and live",
+    "tables": "the world `tables`, and what a protocol adds to it",
     "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""
 PARTS = {
     "__init__",
     "__main__",
+    "coverage_goals",
     "guarantees",
     "invariants",
-    "live",
     "machine",
     "monitor",
     "narration",
     "properties",
+    "requirements",
     "rules",
     "scopes",
     "stages",

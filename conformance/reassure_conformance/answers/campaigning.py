@@ -24,7 +24,7 @@ from reassure_conformance.answers.workers import (
     read_result,
     spell_run,
 )
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document, worst
 
 # Ends the command that follows when the pipe at its input ends: who began it is gone then.

@@ -17,9 +17,9 @@ from typing import Any, Final
 
 from reassure_conformance.answers.workers import add_seconds
 from reassure_conformance.gate.controllers import ControllersResult
-from reassure_conformance.gate.outcome import RunOutcome
+from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
 from reassure_conformance.report.document import VACUOUS, Document, worst
 from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile

@@ -332,7 +332,7 @@ def _list_capabilities() -> Iterable[str]:
 
 def _describe_capability(name: str) -> Iterator[str]:
     from reassure_conformance.adapter import OPTIONAL, Adapter
-    from reassure_conformance.gate.needs import merge_needs
+    from reassure_conformance.gate.requirements import merge_needs
     from reassure_conformance.gate.steps import NEEDS
 
     mark = f" (capability `{name}`)"

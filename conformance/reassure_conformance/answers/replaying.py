@@ -19,9 +19,9 @@ from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import BrokersRunner
-from reassure_conformance.gate.replication.outcome import BrokersResult
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.tale import BrokersCase, parse_tale
-from reassure_conformance.gate.settings import REPLICATION, Settings
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid

@@ -18,7 +18,7 @@ from reassure_conformance.answers.stories import Telling, list_possible, open_be
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document

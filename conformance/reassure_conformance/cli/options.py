@@ -176,7 +176,7 @@ def check_planted(connectable: str | None, names: Sequence[str]) -> None:
 
     Another implementation has names of its own.
     """
-    from reassure_conformance.gate.settings import BUNDLED
+    from reassure_conformance.gate.run_settings import BUNDLED
     from reassure_conformance.mutants import check_faults
 
     if connectable in (None, BUNDLED):
@@ -235,7 +235,7 @@ def make_settings(
 
     `replicates` says whether the verb drives the bundled brokers as well.
     """
-    from reassure_conformance.gate.settings import BUNDLED, REPLICATION, Settings
+    from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION, Settings
     from reassure_spec.rooms import judge_of
 
     readings, profile = parse_readings(options["readings"]), options["profile"]
@@ -257,7 +257,7 @@ def make_settings(
 
 def make_driving(options: Mapping[str, Any]) -> Any:
     """Return the `Settings` of one story, or of a few: nothing in it is drawn."""
-    from reassure_conformance.gate.settings import BUNDLED, Settings
+    from reassure_conformance.gate.run_settings import BUNDLED, Settings
 
     readings, connectable = parse_readings(options["readings"]), options["connectable"]
     _check_driven(options["profile"], readings, connectable)
@@ -275,7 +275,7 @@ def make_driving(options: Mapping[str, Any]) -> Any:
 
 def _check_driven(profile: str, readings: Mapping[str, str], connectable: str | None) -> None:
     """Complain of rules that nobody drives or judges by, or the bundled controller does not do."""
-    from reassure_conformance.gate.settings import BUNDLED
+    from reassure_conformance.gate.run_settings import BUNDLED
     from reassure_judge.protocols import check_driven
     from reassure_spec.rooms import controller_of, gate_of
 

@@ -25,7 +25,7 @@ from reassure_conformance.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from reassure_conformance.gate.settings import Settings
+    from reassure_conformance.gate.run_settings import Settings
     from reassure_conformance.report.document import Document
 
 _DRIVING: Final = frozenset(
@@ -204,7 +204,7 @@ def _run(
 
     from reassure_conformance.gate import running as conformance
     from reassure_conformance.gate.known import read_known
-    from reassure_conformance.gate.settings import BUNDLED, REPLICATION
+    from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION
 
     if known is not None and options["profile"] == REPLICATION:
         raise click.UsageError("--known is for controllers; brokers with logs have no such list")

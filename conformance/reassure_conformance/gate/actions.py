@@ -12,8 +12,8 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.contents import FOREIGN_KINDS, OLD_KINDS, make_raw_request
 from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.malformed_znodes import FOREIGN_KINDS, OLD_KINDS, make_raw_request
 from reassure_conformance.gate.moment import ClusterMoment
 from reassure_spec.znodes import (
     CONTROLLER,

@@ -11,20 +11,20 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
-from reassure_conformance.gate.needs import (
+from reassure_conformance.gate.requirements import (
     ALL_ABILITIES,
     find_lacking,
     find_not_claimed,
     join_needs,
     merge_needs,
 )
-from reassure_conformance.gate.outcome import Failure, RunOutcome
-from reassure_conformance.gate.runner import Runner, open_server
+from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
 from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories

@@ -20,9 +20,9 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, Final
 
-from reassure_conformance.gate.outcome import RunOutcome
+from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_settings import BUNDLED, Progress, Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.settings import BUNDLED, Progress, Settings
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.mutants.exchange import StalePatch, prepare
 from reassure_conformance.report.display import paint, render_table, say_counts

@@ -19,7 +19,12 @@ from typing import Final
 from reassure_conformance.adapter import ADMIN, ISR, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
-from reassure_conformance.gate.contents import FOREIGN_KINDS, OLD_KINDS, RAW_KINDS, TOO_LARGE
+from reassure_conformance.gate.malformed_znodes import (
+    FOREIGN_KINDS,
+    OLD_KINDS,
+    RAW_KINDS,
+    TOO_LARGE,
+)
 from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 

@@ -21,8 +21,9 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from reassure_conformance.gate.outcome import RunOutcome
-from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
+from reassure_conformance.gate.controllers import ControllersRunner
+from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
 from reassure_conformance.report.supervise import note_limit
 from reassure_zookeeper.server import Server
 
@@ -73,8 +74,6 @@ def run(
 
                 outcome: RunOutcome = BrokersRunner(settings, directory, progress, server).run()
             else:
-                from reassure_conformance.gate.controllers import ControllersRunner
-
                 outcome = ControllersRunner(settings, directory, progress, server).run()
     finally:
         note_limit(None)

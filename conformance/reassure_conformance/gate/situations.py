@@ -4,7 +4,7 @@ Most mistakes show only where two things meet: a write and a change under it, a 
 half carried out. A clause that was held a thousand times where right and wrong look alike has not
 been put to the test. So each situation says in one sentence what has to come up, how it is
 recognised in the history of an example, which clauses need it, and how generation gets there. Those
-of a protocol stand in its folder, `protocols/NAME/coverage.py`.
+of a protocol stand in its folder, `protocols/NAME/coverage_goals.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_conformance.gate.events import CoverageGoal, History
-from reassure_conformance.gate.outcome import Goal
+from reassure_conformance.gate.run_outcome import Goal
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 
 
 def _collect() -> Iterator[CoverageGoal]:
-    for protocol, part in import_parts("reassure_conformance", "coverage").items():
+    for protocol, part in import_parts("reassure_conformance", "coverage_goals").items():
         for situation in part.SITUATIONS:
             yield replace(situation, protocol=protocol)
 

@@ -34,7 +34,12 @@ from reassure_conformance.adapter import (
     PREFERRED,
     SHUTDOWN,
 )
-from reassure_conformance.gate.contents import FOREIGN_KINDS, OLD_KINDS, RAW_KINDS, TOO_LARGE
+from reassure_conformance.gate.malformed_znodes import (
+    FOREIGN_KINDS,
+    OLD_KINDS,
+    RAW_KINDS,
+    TOO_LARGE,
+)
 from reassure_conformance.gate.step_fields import (
     BadStep,
     Targets,

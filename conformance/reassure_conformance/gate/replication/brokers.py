@@ -19,12 +19,13 @@ from typing import Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
+from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.drawn import run_batch
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import BrokerStep
+from reassure_conformance.gate.replication.arrivals import Event
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult, TaleFailure
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
-from reassure_conformance.gate.replication.events import Event
-from reassure_conformance.gate.replication.outcome import BrokersResult, TaleFailure
 from reassure_conformance.gate.replication.setting import (
     AMENDED,
     AS_WRITTEN,
@@ -39,8 +40,7 @@ from reassure_conformance.gate.replication.tale import (
     shipped_tales,
 )
 from reassure_conformance.gate.replication.trial import BROKERS, Trial
-from reassure_conformance.gate.runner import Runner, open_server
-from reassure_conformance.gate.settings import REPLICATION, Progress, Settings
+from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
 from reassure_conformance.gate.situations import find_unreached
 from reassure_conformance.mutants import check_faults, planted
 from reassure_conformance.report.document import get_version, write_text

@@ -14,7 +14,7 @@ from hypothesis.stateful import initialize, rule
 
 from reassure_conformance.gate.drawn import Broken, ExampleBatch, ExampleMachine, OutOfTime
 from reassure_conformance.gate.replication.alphabet import BrokerStep
-from reassure_conformance.gate.replication.outcome import TaleFailure
+from reassure_conformance.gate.replication.brokers_outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
 from reassure_conformance.gate.replication.setting import (
     AMENDED,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from reassure_conformance.gate.replication.alphabet import BrokerStep
-from reassure_conformance.gate.replication.events import Arrived, Died, Event
+from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.scenes import (
     ALL,
     Draw,

@@ -26,7 +26,7 @@ from reassure_conformance.adapter.replicating import (
     name_directory,
 )
 from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, BrokerStep
-from reassure_conformance.gate.replication.events import Arrived, Died, Event
+from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.setting import (
     StoredPartition,
     TrialOutcome,

@@ -3,7 +3,7 @@
 from typing import Final
 
 from reassure_conformance.adapter import MESSAGES
-from reassure_conformance.gate.needs import Needs
+from reassure_conformance.gate.requirements import Needs
 
 _COMMAND: Final = "it is the command's, and the gate writes the path itself"
 NEEDS: Final = Needs(

@@ -3,7 +3,7 @@
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, EXPIRE, ISR, KILL, MESSAGES, REQUESTS
-from reassure_conformance.gate.needs import Needs
+from reassure_conformance.gate.requirements import Needs
 
 NEEDS: Final = Needs(
     any_of={

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from reassure_conformance.adapter import BROKERS, HOLD, KILL
 from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.contents import FOREIGN_KINDS
+from reassure_conformance.gate.malformed_znodes import FOREIGN_KINDS
 from reassure_conformance.gate.moment import ClusterMoment
 
 

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from reassure_conformance.gate.needs import Needs
+from reassure_conformance.gate.requirements import Needs
 
 NEEDS: Final = Needs(
     unseen=frozenset(

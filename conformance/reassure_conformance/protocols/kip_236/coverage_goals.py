@@ -15,7 +15,7 @@ from reassure_conformance.gate.events import (
     iterate_steps,
     iterate_writes,
 )
-from reassure_conformance.protocols.kip_236 import approaches as by
+from reassure_conformance.protocols.kip_236 import goal_steps as by
 from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 from reassure_model.partition import Partition
 from reassure_spec.znodes import NO_LEADER, PartitionKey

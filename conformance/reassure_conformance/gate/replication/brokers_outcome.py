@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate.outcome import Failure, RunOutcome
 from reassure_conformance.gate.replication.alphabet import format_step
 from reassure_conformance.gate.replication.setting import TrialOutcome
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import BrokersCase, format_tale
+from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_judge.observed.needs import UNJUDGED
 from reassure_judge.verdicts import ClauseVerdict, Violation
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 from reassure_conformance.adapter import OLD_ZNODE
-from reassure_conformance.gate.needs import Needs
+from reassure_conformance.gate.requirements import Needs
 from reassure_spec.clauses import load_clauses
 
 NEEDS: Final = Needs(

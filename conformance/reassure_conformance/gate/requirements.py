@@ -1,6 +1,6 @@
 """What clauses need of an implementation before the gate can put them to the test.
 
-Those of a protocol stand in its folder, `protocols/NAME/needs.py`.
+Those of a protocol stand in its folder, `protocols/NAME/requirements.py`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ class Needs:
 @cache
 def load_needs() -> Mapping[str, Needs]:
     """Return the needs of each protocol's clauses."""
-    parts = import_parts("reassure_conformance", "needs")
+    parts = import_parts("reassure_conformance", "requirements")
     return {protocol: part.NEEDS for protocol, part in parts.items()}
 
 

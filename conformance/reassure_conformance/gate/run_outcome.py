@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from reassure_conformance.gate.settings import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_judge.verdicts import ClauseVerdict, Violation
 from reassure_spec.errors import Unavailable
