@@ -17,8 +17,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from reassure_conformance.gate.running import DEFAULT_PROFILE, Settings, run
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.running import run
 from reassure_controller.client import Client
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 TARGET = 150
 ASKED: Counter[str] = Counter()

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.gate.faultmatrix import KILLED, matrix_document
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.report.document import RESULT
 

@@ -22,14 +22,15 @@ from typing import Final
 
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
-from reassure_conformance.gate.replication.trial import Setting, Trial
+from reassure_conformance.gate.replication.setting import TrialSetting
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.replication.rules import ReplicationRules, Rule
 from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.server import Server
 
 PICTURE: Final = Path(__file__).parents[1] / "docs" / "figures" / "replication-rules.svg"
-BROKERS, (KEY,) = Setting().brokers, Setting().keys
+BROKERS, (KEY,) = TrialSetting().brokers, TrialSetting().keys
 LAG_MS_MAX: Final = 200
 WAY_MS: Final = 2
 LEADER: Final = 1
@@ -96,7 +97,7 @@ def measure(seconds: int) -> Iterator[Course]:
     ):
         for number, (load, rule) in enumerate(product(LOADS, RULES)):
             rules = ReplicationRules(get_profile("kafka-4485"), rule, lag_ms_max=LAG_MS_MAX)
-            trial = Trial(driver, cluster, Path(folder) / str(number), Setting(), rules)
+            trial = Trial(driver, cluster, Path(folder) / str(number), TrialSetting(), rules)
             course = Course(load, rule)
             run_course(trial, course, seconds)
             cluster.end()

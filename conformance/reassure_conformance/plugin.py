@@ -21,7 +21,7 @@ import pytest
 
 if TYPE_CHECKING:
     from reassure_conformance.gate.harness import Harness
-    from reassure_conformance.gate.running import Settings
+    from reassure_conformance.gate.run_settings import Settings
     from reassure_conformance.gate.story import Story
     from reassure_conformance.report.cases import Case
 
@@ -70,7 +70,7 @@ class Suite(pytest.Collector):
 
     def collect(self) -> Iterator[pytest.Item]:
         """Yield a test for each story of the profile, then one for each clause."""
-        from reassure_conformance.gate.running import REPLICATION
+        from reassure_conformance.gate.run_settings import REPLICATION
         from reassure_conformance.gate.story import shipped_stories
         from reassure_spec.clauses import clauses_of_profile
 
@@ -88,7 +88,7 @@ class Suite(pytest.Collector):
     @cached_property
     def settings(self) -> "Settings":
         """What is asked for. Raises UsageError."""
-        from reassure_conformance.gate.running import BUNDLED, Settings
+        from reassure_conformance.gate.run_settings import BUNDLED, Settings
         from reassure_judge.protocols import check_driven
         from reassure_spec.errors import ReassureError
         from reassure_spec.profiles import DEFAULT_PROFILE

@@ -17,8 +17,9 @@ of it, up to the next blank line; without that nothing is expected of its output
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
@@ -32,7 +33,7 @@ _FIELD: Final = re.compile(rf"\b({'|'.join(_NAMES)}):")
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class ScriptBlock:
     """One command and the output that is expected of it."""
 
     line: int
@@ -56,7 +57,7 @@ class Block:
 
 
 @dataclass(frozen=True, slots=True)
-class Script:
+class ScriptFile:
     """One file."""
 
     origin: str
@@ -66,7 +67,7 @@ class Script:
     fields: Mapping[str, tuple[str, ...]]
     """The values of each field that the head has, by name."""
     world: str
-    blocks: tuple[Block, ...]
+    blocks: tuple[ScriptBlock, ...]
     """The first makes the world."""
     lines: tuple[str, ...] = field(repr=False)
     """The whole file."""
@@ -105,7 +106,7 @@ def parse_command(text: str) -> tuple[str, dict[str, str]]:
     return command, arguments
 
 
-def parse_script(text: str, origin: str) -> Script:
+def parse_script(text: str, origin: str) -> ScriptFile:
     """Return the script in this text; `origin` is the file's path, for messages and names.
 
     Raises ScenarioError with file and line for a text that does not keep the format.
@@ -119,10 +120,31 @@ def parse_script(text: str, origin: str) -> Script:
     words = blocks[0].text.split() if blocks else []
     if len(words) < 2 or words[0] != WORLD:
         raise ScenarioError(f"{origin}:{start + 1}: the first command must be `{WORLD} NAME`")
-    return Script(origin, why, fields, words[1], blocks, lines)
+    return ScriptFile(origin, why, fields, words[1], blocks, lines)
 
 
-def read_script(path: Path) -> Script:
+def format_script(
+    why: Iterable[str], fields: Mapping[str, Sequence[str]], world: str, commands: Iterable[str]
+) -> str:
+    """Return the text of a script; fields without a value are left out."""
+    head = [f"# {line}".rstrip() for line in why]
+    head += [f"# {name}: {', '.join(values)}" for name, values in fields.items() if values]
+    return "\n".join([*head, f"{WORLD} {world}", "", *commands, ""])
+
+
+def read_scripts(folder: Path) -> Iterator[ScriptFile]:
+    """Yield the scripts of a folder, by name. Raises ScenarioError, OSError."""
+    return map(read_script, sorted(folder.glob(f"*{SUFFIX}")))
+
+
+def list_shipped(package: str, folder: str) -> Iterator[ScriptFile]:
+    """Yield the scripts in a folder that comes with a package, by name."""
+    for entry in sorted((files(package) / folder).iterdir(), key=lambda each: each.name):
+        if entry.name.endswith(SUFFIX):
+            yield parse_script(entry.read_text(encoding="utf-8"), entry.name)
+
+
+def read_script(path: Path) -> ScriptFile:
     """Return the script in this file. Raises ScenarioError, OSError."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -147,7 +169,7 @@ def _parse_head(comments: Sequence[str]) -> tuple[tuple[str, ...], dict[str, tup
     return tuple(why), fields
 
 
-def _parse_blocks(lines: Sequence[str], start: int) -> Iterator[Block]:
+def _parse_blocks(lines: Sequence[str], start: int) -> Iterator[ScriptBlock]:
     at = start
     while at < len(lines):
         text = lines[at].strip()
@@ -156,10 +178,10 @@ def _parse_blocks(lines: Sequence[str], start: int) -> Iterator[Block]:
             continue
         first = end = at + 2
         if at + 1 >= len(lines) or lines[at + 1].strip() != RULE:
-            yield Block(at + 1, text, None, first)
+            yield ScriptBlock(at + 1, text, None, first)
             at += 1
             continue
         while end < len(lines) and lines[end].strip():
             end += 1
-        yield Block(at + 1, text, tuple(line.rstrip() for line in lines[first:end]), first)
+        yield ScriptBlock(at + 1, text, tuple(line.rstrip() for line in lines[first:end]), first)
         at = end

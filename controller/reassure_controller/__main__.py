@@ -18,7 +18,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from types import ModuleType
 from typing import Final, get_args
 
 from kazoo.handlers.threading import KazooTimeoutError
@@ -28,6 +27,7 @@ from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
 from reassure_controller.log_lines import Form, Speaker, set_up
+from reassure_controller.rules import list_settable
 from reassure_controller.session import (
     Indefinite,
     OldZooKeeper,
@@ -39,7 +39,6 @@ from reassure_controller.session import (
 from reassure_controller.transport import TcpTransport, Transport, TransportServer
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.profiles import DEFAULT_PROFILE
-from reassure_spec.protocols import import_parts
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
 
@@ -65,12 +64,6 @@ def make_parser(
     for role in (controller, broker):
         _add_process_options(role)
     return parser, {"controller": controller, "broker": broker}
-
-
-def list_settable() -> list[ModuleType]:
-    """Return the modules of protocols for which an operator may set something."""
-    modules = import_parts("reassure_controller").values()
-    return [module for module in modules if hasattr(module, "add_options")]
 
 
 def _add_controller_options(controller: argparse.ArgumentParser) -> None:

@@ -14,7 +14,9 @@ from kazoo.client import KazooClient
 from reassure_conformance.adapter import LOG, OLD_ZNODE, REQUESTS
 from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
-from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.running import run
 from reassure_zookeeper.server import Server
 
 DROP_OWED = """world cluster brokers=1,2,3,4,5
@@ -100,7 +102,7 @@ def test_controller_is_sound(
     """It holds in every story and in generated examples, and meets every clause that it can."""
     settings = Settings(1, connectable=build(name), profile=profile, examples=30, steps_min=0)
     result = run(settings, tmp_path)
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     assert result.died == ""
     assert result.failure is None, result.failure.lines()
     assert result.verdict() == "holds", result.missing()

@@ -14,8 +14,10 @@ from reassure_conformance.answers.checking import (
     explore_gate_scope,
     settle_brokers,
 )
-from reassure_conformance.gate.replication.campaign import Result as BrokersResult
-from reassure_conformance.gate.running import UNSEEN, Result, Settings
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
+from reassure_conformance.gate.requirements import merge_needs
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.qualified import read_report
 from reassure_judge.verdicts import summarise
@@ -117,9 +119,9 @@ SETTINGS = Settings(1, examples=0, with_stories=False)
 
 def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
     """Return a gate's result of runs that put these clauses to the test so often."""
-    ran = Result(SETTINGS, {}, "kip-236", {}, frozenset())
+    ran = ControllersResult(SETTINGS, {}, "kip-236", {}, frozenset())
     ran.clauses = summarise("kip-236", controllers, {})
-    beside = BrokersResult(settle_brokers(SETTINGS), {})
+    beside = BrokersResult(settle_brokers(SETTINGS), {}, "kafka-4485", {})
     beside.clauses = summarise("kafka-4485", brokers, {})
     explored: dict[str, Any] = {"verdict": "holds", "counts": {}}
     return CheckResult(ran, beside, Proofs([PROVED], verdict="holds"), explored, 1.0)
@@ -128,9 +130,10 @@ def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
 def test_clause_that_nobody_exercises_makes_the_gate_vacuous() -> None:
     """What brokers have to show is required of them; a proof does not stand in for it."""
     every = {clause.id: 1 for clause in clauses_of_profile("kafka-4485")}
-    controllers = {c.id: 1 for c in clauses_of_profile("kip-236") if c.id not in UNSEEN}
+    unseen = merge_needs().unseen
+    controllers = {c.id: 1 for c in clauses_of_profile("kip-236") if c.id not in unseen}
     assert joined(controllers, every).verdict() == "holds"
-    for name in UNSEEN:
+    for name in unseen:
         gate = joined(controllers, {**every, name: 0})
         assert (gate.verdict(), gate.as_body()["not_exercised"]) == ("vacuous", [name])
         assert gate.counts()["clauses_exercised"] == gate.counts()["clauses_required"] - 1

@@ -9,13 +9,13 @@ import pytest
 from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.example import Done, Example
+from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.guide import TOUCHES, list_choices, next_step
-from reassure_conformance.gate.harness import Done, Example, Harness
-from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import Story, shipped_stories
-from reassure_conformance.mutants import load_mutants
 from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
 from reassure_judge.transaction_reader import written_paths
@@ -45,9 +45,9 @@ MOVING = Partition(
 RESTING = Partition(assigned=(2, 1), state=LeaderAndIsr(2, 0, 1, (2, 1)))
 
 
-def _situation(**changes: object) -> Moment:
+def _situation(**changes: object) -> ClusterMoment:
     view = FakeView({("orders", 0): MOVING, ("events", 0): RESTING})
-    situation = Moment((1, 2, 3, 4), view, up={1, 2, 3})
+    situation = ClusterMoment((1, 2, 3, 4), view, up={1, 2, 3})
     for name, value in changes.items():
         setattr(situation, name, value)
     return situation
@@ -116,13 +116,6 @@ def test_boosts_name_real_clauses() -> None:
     assert {start for start in starts if not any(c.startswith(start) for c in clauses)} == set()
 
 
-def test_expected_kills_name_real_clauses() -> None:
-    """Every mutant is made for some clauses, and those exist."""
-    assert all(mutant.clauses for mutant in load_mutants().values())
-    named = {clause for mutant in load_mutants().values() for clause in mutant.clauses}
-    assert named - set(load_clauses()) == set()
-
-
 def _generate(harness: Harness, seed: int) -> list[str]:
     """Return what was done in a few generated examples, as text."""
     told: list[str] = []
@@ -137,7 +130,7 @@ def _generate(harness: Harness, seed: int) -> list[str]:
         return perform(example, step)
 
     harness.begin, harness.perform = noted_begin, noted_perform  # type: ignore[method-assign]
-    budget = Budget(examples=8, steps_per_example=6)
+    budget = GenerationBudget(examples=8, steps_per_example=6)
     assert generate(harness, seed, budget, get_wanted=frozenset) is None
     del harness.begin, harness.perform
     return told
@@ -155,7 +148,7 @@ def test_generation_catches_and_shrinks_a_planted_fault(
 ) -> None:
     """Generated examples alone catch a controller that leaves the record, with a short story."""
     harness = make_harness(Bundled(faults=("completion-keeps-child",)))
-    budget = Budget(examples=60, steps_per_example=8, shrink_s=4)
+    budget = GenerationBudget(examples=60, steps_per_example=8, shrink_s=4)
     failure = generate(harness, 3, budget, get_wanted=frozenset)
     assert failure is not None
     assert failure.violation.clause == "complete.carried-out"
@@ -196,7 +189,9 @@ def test_step_that_is_cut_short_is_not_judged(
 
     monkeypatch.setattr(harness.judge, "feed", interrupt)
     with pytest.raises(KeyboardInterrupt):
-        generate(harness, 3, Budget(examples=60, steps_per_example=8), get_wanted=frozenset)
+        generate(
+            harness, 3, GenerationBudget(examples=60, steps_per_example=8), get_wanted=frozenset
+        )
 
 
 def test_minimise_leaves_only_what_matters() -> None:

@@ -5,24 +5,28 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.known import BadKnown, Known, read_known
-from reassure_conformance.gate.running import COVERED, Result, Settings, run
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.known import BadKnown, KnownFailure, read_known
+from reassure_conformance.gate.run_settings import COVERED, Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.report.terminal import render_run
 
 FAULT = "no-epoch-bump-on-election"
 CLAUSE = "leader-epoch.raised-by-one"
 
 
-def _run(folder: Path, *known: Known, faults: tuple[str, ...] = (FAULT,)) -> Result:
+def _run(
+    folder: Path, *known: KnownFailure, faults: tuple[str, ...] = (FAULT,)
+) -> ControllersResult:
     settings = Settings(1, faults=faults, examples=2, steps_min=0, known=known)
     result = run(settings, folder)
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     return result
 
 
 def test_known_failure_does_not_count(tmp_path: Path) -> None:
     """A clause that is known to fail is shown as violated, with the reason, and nothing ends."""
-    result = _run(tmp_path, Known(CLAUSE, "failing", "to be mended"))
+    result = _run(tmp_path, KnownFailure(CLAUSE, "failing", "to be mended"))
     assert result.failure is None
     assert result.known[CLAUSE] > 0
     assert result.stale == ()
@@ -40,14 +44,17 @@ def test_known_failure_does_not_count(tmp_path: Path) -> None:
 
 def test_other_failures_count(tmp_path: Path) -> None:
     """What is not known still ends the run."""
-    result = _run(tmp_path, Known("drop.keep-top", "failing", "another one"))
+    result = _run(tmp_path, KnownFailure("drop.keep-top", "failing", "another one"))
     assert result.failure is not None
     assert result.failure.violation.clause == CLAUSE
 
 
 def test_known_failure_that_passes_is_stale(tmp_path: Path) -> None:
     """What was to fail and did not is stale and ends with 3; what may fail need not."""
-    known = Known("a-move", "failing", "long ago"), Known("cancel", "flaky", "now and then")
+    known = (
+        KnownFailure("a-move", "failing", "long ago"),
+        KnownFailure("cancel", "flaky", "now and then"),
+    )
     result = _run(tmp_path, *known, faults=())
     assert result.stale == ("a-move (known to fail)",)
     assert result.as_document().get_exit_code() == 3
@@ -63,10 +70,13 @@ def test_known_failure_is_stale_once(tmp_path: Path) -> None:
         steps_min=0,
         seconds_max=8,
         with_stories=False,
-        known=(Known("a-move", "failing", "long ago"), Known(CLAUSE, "failing", "to be mended")),
+        known=(
+            KnownFailure("a-move", "failing", "long ago"),
+            KnownFailure(CLAUSE, "failing", "to be mended"),
+        ),
     )
     result = run(settings, tmp_path)
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     assert result.known[CLAUSE] > 0
     assert result.stale == ("a-move (known to fail)",)
 
@@ -76,8 +86,8 @@ def test_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "known.txt"
     file.write_text(f"# ours\n\nfailing {CLAUSE}  JIRA-1, soon\nflaky a-move slow watch\n")
     assert read_known(file) == (
-        Known(CLAUSE, "failing", "JIRA-1, soon"),
-        Known("a-move", "flaky", "slow watch"),
+        KnownFailure(CLAUSE, "failing", "JIRA-1, soon"),
+        KnownFailure("a-move", "flaky", "slow watch"),
     )
 
 

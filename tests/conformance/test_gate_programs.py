@@ -15,7 +15,8 @@ from reassure_conformance.adapter import AdapterDied, BadConnectable, calling, o
 from reassure_conformance.adapter.program import Program
 from reassure_conformance.adapter.wire import answer_schema, list_calls, request_schema
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.running import Settings, run
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.running import run
 from reassure_spec.schemas import load_schema
 
 SERVED = (

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate.generation import Budget, generate
+from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.situations import possible_with
 from reassure_conformance.gate.story import parse_story
@@ -46,7 +46,7 @@ def test_value_holds_in_a_generated_run(
     """The controller and the judge agree on what a reading settled otherwise than usual means."""
     harness = make_harness(Bundled(profile=profile, readings={reading: value}))
     aims = possible_with(harness.description.capabilities, profile)
-    budget = Budget(examples=6, steps_per_example=14)
+    budget = GenerationBudget(examples=6, steps_per_example=14)
     failure = generate(harness, 17, budget, get_wanted=frozenset, get_aims=lambda: aims)
     harness.close()
     assert failure is None, failure.violation

@@ -15,11 +15,13 @@ from kazoo.exceptions import NotEmptyError
 from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Description
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.driver import walk
-from reassure_conformance.adapter.remote import Place, Remote
+from reassure_conformance.adapter.remote import Remote, RemotePlace
 from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
+from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Result, Settings, run
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import start_with
 from reassure_conformance.report.document import Document
@@ -165,7 +167,7 @@ def test_chroot_without_a_controller_is_refused(tmp_path: Path) -> None:
 def test_place_that_is_none_is_refused(connectable: str) -> None:
     """A connectable without a port, with another option, or a log that is none says its form."""
     with pytest.raises(BadConnectable, match=r"write zk:|\?log="):
-        Place(connectable)
+        RemotePlace(connectable)
 
 
 class Slow(Bundled):
@@ -217,7 +219,7 @@ def test_drawn_examples_of_a_running_controller_hold(start: Start, tmp_path: Pat
     )
     (tmp_path / "run").mkdir()
     result = run(settings, tmp_path / "run")
-    assert isinstance(result, Result)
+    assert isinstance(result, ControllersResult)
     assert (result.failure, result.died, result.unsettled) == (None, "", 0)
     assert result.examples >= 6
     exercised = {clause.id for clause in result.clauses if clause.exercised}
@@ -275,7 +277,7 @@ def test_old_protocol_needs_no_queue_of_requests(tmp_path: Path) -> None:
             client.create(path, b"")
         for each in ("brokers/ids", "brokers/topics", "controller_epoch", "controller"):
             client.create(f"{CHROOT}/{each}", b"1")
-        place = Place(f"zk:{server.hosts}{CHROOT}")
+        place = RemotePlace(f"zk:{server.hosts}{CHROOT}")
         adapter = Remote(place, profile="kafka-42", readings={})
         assert adapter.describe().routes == {"old-znode"}
         adapter.close()

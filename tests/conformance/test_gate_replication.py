@@ -1,65 +1,50 @@
 """The gate of brokers with logs: tales hold, and each planted mistake breaks one of them."""
 
 import json
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from reassure_conformance.answers.replaying import replay
-from reassure_conformance.gate.replication.campaign import Campaign, Result, _Stop
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import LAYOUTS
-from reassure_conformance.gate.replication.situations import SITUATIONS, Situation
+from reassure_conformance.gate.replication.setting import TrialSetting
+from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
-from reassure_conformance.gate.replication.trial import Setting
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.mutants import load_mutants
 
-CAUGHT_IN: dict[str, tuple[str, ...]] = {
-    "a-record-is-committed": ("leader-not-counted", "acks-all-early", "follow-untold"),
-    "as-written-nobody-fetches": (
-        "limit-doubled",
-        "evaluates-only-fetches",
-        "mark-of-all-assigned",
-        "laggard-kept",
-        "answers-forgotten",
-    ),
-    "back-but-not-in-sync-yet": ("mark-of-in-sync-only",),
-    "in-sync-set-changed-meanwhile": ("isr-unconditional",),
-    "late-while-others-keep-up": (
-        "credit-without-last-fetch",
-        "credit-compares-itself",
-        "credit-any-fetch",
-        "mark-not-of-stored",
-        "mark-of-any-follower",
-        "served-beyond-mark",
-    ),
-    "leader-loses-what-it-wrote-last": ("served-at-once",),
-    "leaders-die-with-records-of-their-own": (
-        "mark-goes-back",
-        "entry-below-mark",
-        "entry-refused",
-        "truncation-skipped",
-    ),
-    "mark-restored-from-before-the-loss": ("checkpoint-uncapped",),
-    "nobody-fetches": ("end-read-early",),
-    "old-leader-back-at-an-old-mark": ("entry-before-start",),
-    "one-batch-at-a-time": ("follower-mark-uncapped",),
-    "order-for-an-earlier-life": ("truncates-to-mark",),
-    "order-outlived-by-the-log": ("dead-order-obeyed",),
-    "order-of-an-earlier-epoch": ("stale-order-obeyed",),
-    "request-of-an-earlier-epoch": ("stale-fetch-noted",),
-    "request-of-an-earlier-life": ("dead-life-noted",),
-    "deleted-while-it-leads": ("answered-when-deleted",),
-    "made-anew": ("deleted-kept",),
-    "marks-of-two-partitions": ("mark-of-another",),
-    "orders-from-before-a-deletion": ("late-stop-obeyed", "stop-forgotten"),
-    "session-ends": ("expiry-unnoticed",),
-    "stopped-while-it-leads": ("stopped-leads-on",),
-    "two-partitions-part": ("epochs-shared",),
-    "written-and-not-answered": ("unanswered-taken-for-made",),
-    "two-leaders-die-with-one-record-each": ("truncates-to-end",),
-}
+TABLE = """
+a-record-is-committed: leader-not-counted acks-all-early follow-untold
+as-written-nobody-fetches: limit-doubled evaluates-only-fetches mark-of-all-assigned laggard-kept
+    answers-forgotten
+back-but-not-in-sync-yet: mark-of-in-sync-only
+in-sync-set-changed-meanwhile: isr-unconditional
+late-while-others-keep-up: credit-without-last-fetch credit-compares-itself credit-any-fetch
+    mark-not-of-stored mark-of-any-follower served-beyond-mark
+leader-loses-what-it-wrote-last: served-at-once
+leaders-die-with-records-of-their-own: mark-goes-back entry-below-mark entry-refused
+    truncation-skipped
+mark-restored-from-before-the-loss: checkpoint-uncapped
+nobody-fetches: end-read-early
+old-leader-back-at-an-old-mark: entry-before-start
+one-batch-at-a-time: follower-mark-uncapped
+order-for-an-earlier-life: truncates-to-mark
+order-outlived-by-the-log: dead-order-obeyed
+order-of-an-earlier-epoch: stale-order-obeyed
+request-of-an-earlier-epoch: stale-fetch-noted
+request-of-an-earlier-life: dead-life-noted
+deleted-while-it-leads: answered-when-deleted
+made-anew: deleted-kept
+marks-of-two-partitions: mark-of-another
+orders-from-before-a-deletion: late-stop-obeyed stop-forgotten
+session-ends: expiry-unnoticed
+stopped-while-it-leads: stopped-leads-on
+two-partitions-part: epochs-shared
+written-and-not-answered: unanswered-taken-for-made
+two-leaders-die-with-one-record-each: truncates-to-end
+"""
 """By shipped tale, the faults that it catches. `reassure mutants` draws trials against each."""
 MADE_FOR = {
     "fetch-of-an-earlier-epoch": "stale-fetch-noted",
@@ -75,10 +60,11 @@ MADE_FOR = {
 """By situation, the fault that shows there."""
 SHARED = LAYOUTS[2]
 """Two partitions with a follower that they share."""
-CASES = [(fault, tale) for tale, faults in CAUGHT_IN.items() for fault in faults]
+ROWS = (row.partition(": ") for row in TABLE.replace("\n    ", " ").strip().splitlines())
+CASES = [(fault, name) for name, _, faults in ROWS for fault in faults.split()]
 
 
-def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
+def tell(tmp_path: Path, fault: str = "", name: str = "") -> BrokersResult:
     """Tell one of the shipped tales, or all, to brokers with this fault, or with none."""
     saved = tmp_path / "saved"
     saved.mkdir()
@@ -95,7 +81,9 @@ def tell(tmp_path: Path, fault: str = "", name: str = "") -> Result:
         with_stories=False,
         failures=str(saved),
     )
-    return Campaign(settings, tmp_path, lambda *_: None).run()
+    runner = BrokersRunner(settings, tmp_path)
+    runner.run()
+    return runner.result
 
 
 def test_every_fault_has_a_tale() -> None:
@@ -123,32 +111,28 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
     assert failure.violation.clause in load_mutants()[fault].clauses
 
 
-class Approaching(Campaign):
-    """A campaign that draws nothing: it gets into one situation, as the approach says."""
-
-    def approach(self, situation: Situation, setting: Setting) -> Result:
-        """Take the steps of an approach, and always the first of what could be drawn."""
-        with self._open(), suppress(_Stop):
-            trial = self._begin(setting)
-            for step in situation.approach(trial, lambda _: 0):
-                trial.perform(step)
-            told = trial.finish()
-            self.result.reached = dict(self._reached)
-            if self._note(told):
-                self._fail(setting, told)
-        return self.result
+def approach(runner: BrokersRunner, situation: BrokerGoal, setting: TrialSetting) -> BrokersResult:
+    """Take the steps of an approach, and always the first of what could be drawn."""
+    with runner.open():
+        trial = runner.begin(setting)
+        for step in situation.approach(trial, lambda _: 0):
+            trial.perform(step)
+        found = runner.judge(trial.finish())
+        if found is not None:
+            runner.fail(found)
+        runner.sum_up()
+    return runner.result
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
 @pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
-def test_approach_gets_there(situation: Situation, is_planted: bool, tmp_path: Path) -> None:
+def test_approach_gets_there(situation: BrokerGoal, is_planted: bool, tmp_path: Path) -> None:
     """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
     fault = MADE_FOR[situation.name]
     settings = Settings(seed=1, profile="kafka-4485", strict=True, faults=(fault,) * is_planted)
-    campaign = Approaching(settings, tmp_path, lambda *_: None)
-    setting = Setting(brokers=SHARED[0], partitions=SHARED[1])
-    result = campaign.approach(situation, setting)
+    setting = TrialSetting(brokers=SHARED[0], partitions=SHARED[1])
+    result = approach(BrokersRunner(settings, tmp_path), situation, setting)
     if not is_planted:
         assert result.failure is None and result.reached[situation.name]
         return
@@ -169,7 +153,7 @@ produce 1 with acks 1 to 1
 deliver all
 """
     settings = Settings(seed=1, profile="kafka-4485", faults=("stale-order-obeyed",), strict=True)
-    result = Campaign(settings, tmp_path, lambda *_: None).replay(parse_tale(text, "a.txt"))
+    result = BrokersRunner(settings, tmp_path).replay(parse_tale(text, "a.txt"))
     assert (result.died, result.failure is not None) == ("", True)
 
 

@@ -8,10 +8,11 @@ import pytest
 
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate import running
-from reassure_conformance.gate.generation import Budget, Failure, generate
+from reassure_conformance.gate import controllers
+from reassure_conformance.gate.generation import Failed, GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.gate.situations import (
     SITUATIONS,
     count_situations,
@@ -34,7 +35,7 @@ def _reached(harness: Harness, story: Story) -> set[str]:
     return {name for name, count in count_situations(example.history).items() if count}
 
 
-def _tell(failure: Failure) -> str:
+def _tell(failure: Failed) -> str:
     """Return what was broken and the story that shows it."""
     broken = failure.violation
     return f"{broken.clause}: {broken.reason}\n{format_story(failure.story)}"
@@ -86,7 +87,7 @@ def test_generation_alone_gets_into_every_situation(
 
     for seed in range(12):
         aims = tuple(one for one in possible if one.name in left())
-        budget = Budget(examples=12, steps_per_example=10)
+        budget = GenerationBudget(examples=12, steps_per_example=10)
         if not aims:
             break
         failure = generate(
@@ -101,8 +102,8 @@ def test_clause_without_its_situation_is_not_exercised(
 ) -> None:
     """A clause that was held where right and wrong look alike does not make a run green."""
     told = [story for story in shipped_stories() if story.name != "write-lost"]
-    monkeypatch.setattr(running, "shipped_stories", lambda: iter(told))
-    result = running.run(Settings(1, examples=0), tmp_path)
+    monkeypatch.setattr(controllers, "shipped_stories", lambda: iter(told))
+    result = run(Settings(1, examples=0), tmp_path)
     assert result.reached["write-lost"] == 0
     assert result.missing() == ("request.consumed",)
     assert result.verdict() == "vacuous"

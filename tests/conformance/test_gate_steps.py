@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.malformed_znodes import FOREIGN_KINDS, RAW_KINDS, TOO_LARGE
 from reassure_conformance.gate.story import (
     Story,
     format_story,
@@ -43,8 +44,8 @@ STEP = st.one_of(
     st.builds(s.SetMinIsr, st.one_of(TOPIC, st.just("")), st.integers(1, 5)),
     st.builds(s.Lose, st.integers(0, 20), st.booleans()),
     st.builds(s.Intrude, BROKERS, PARTITION),
-    st.builds(s.RawRequest, st.sampled_from([*s.RAW_KINDS, s.TOO_LARGE])),
-    st.builds(s.Foreign, st.sampled_from(sorted(s.FOREIGN_KINDS))),
+    st.builds(s.RawRequest, st.sampled_from([*RAW_KINDS, TOO_LARGE])),
+    st.builds(s.Foreign, st.sampled_from(sorted(FOREIGN_KINDS))),
     st.builds(s.Join, BROKERS, PARTITION),
     st.builds(s.Leave, BROKERS, PARTITION),
     st.builds(s.Die, BROKERS),

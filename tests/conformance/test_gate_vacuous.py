@@ -11,7 +11,8 @@ from reassure_conformance import cli
 from reassure_conformance.adapter import LOG, REQUESTS
 from reassure_conformance.answers.checking import CheckResult, Proofs
 from reassure_conformance.gate import faultmatrix
-from reassure_conformance.gate.running import Result, Settings
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import EXIT_CODES
 from reassure_judge.verdicts import summarise
 from reassure_zookeeper.transactions import Create, committed
@@ -38,11 +39,6 @@ def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> lis
 def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
     monkeypatch.setattr("reassure_conformance.answers.proving.sweep", _nothing)
     return ["prove", "--sweep"]
-
-
-def _no_hypotheses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.shown_live.examine_hypotheses", _nothing)
-    return ["prove", "--replay"]
 
 
 def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
@@ -83,7 +79,6 @@ def _no_clauses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
         _no_theorems,
         _no_theorems_of_a_rule,
         _no_sweep,
-        _no_hypotheses,
         _foreign_log,
         _no_documents,
         _no_scenarios,
@@ -104,10 +99,12 @@ def test_verb_that_tests_nothing_is_vacuous(
     assert (code, document["exit_code"], document["verdict"]) == (3, 3, "vacuous")
 
 
-def _make_result(*abilities: str, **changes: Any) -> Result:
+def _make_result(*abilities: str, **changes: Any) -> ControllersResult:
     clauses = summarise("kip-236", {}, {})
     able = frozenset(abilities)
-    return Result(Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes)
+    return ControllersResult(
+        Settings(1), {}, "kip-236", {}, capabilities=able, clauses=clauses, **changes
+    )
 
 
 def test_run_that_exercises_nothing_is_vacuous() -> None:

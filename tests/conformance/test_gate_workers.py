@@ -24,16 +24,11 @@ from reassure_conformance.answers.workers import (
     spell_run,
 )
 from reassure_conformance.cli.test import test as driving
-from reassure_conformance.gate.running import (
-    ALL_ABILITIES,
-    BUNDLED,
-    COVERED,
-    MISSING,
-    Result,
-    Settings,
-    run,
-    tell_missing,
-)
+from reassure_conformance.gate.base_runner import note_missing
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.requirements import ALL_ABILITIES
+from reassure_conformance.gate.run_settings import BUNDLED, COVERED, MISSING, Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.report.document import HOLDS, VACUOUS, VIOLATED, Document, read_result
 from reassure_judge.verdicts import summarise
 from reassure_spec.errors import BadUsage
@@ -56,7 +51,7 @@ SETTINGS = Settings(
 
 def make_result(seed: int, exercised: dict[str, int], **counts: Any) -> dict[str, Any]:
     """Return the document of a worker whose clauses were put to the test so often."""
-    result = Result(
+    result = ControllersResult(
         Settings(seed=seed),
         {"name": "some"},
         "kip-236",
@@ -135,11 +130,11 @@ def test_missing_is_what_no_worker_has_covered(tmp_path: Path) -> None:
     for place in places:
         place.mkdir()
     assert find_missing(places) is None
-    tell_missing(places[0], ("a", "b"))
+    note_missing(places[0], ("a", "b"))
     assert find_missing(places) == ["a", "b"]
-    tell_missing(places[1], ("b", "c"))
+    note_missing(places[1], ("b", "c"))
     assert find_missing(places) == ["b"]
-    tell_missing(places[1], ("c",))
+    note_missing(places[1], ("c",))
     assert find_missing(places) == []
 
 

@@ -83,9 +83,7 @@ SLOW = [
     ["prove", "--sweep", "drop-leader-kept"],
     ["test", "--profile", "kafka-4485", "--examples", "2", "--no-stories", "--out", "{tmp}/run"],
     ["lab", "reassign", "--list", "--zookeeper", "127.0.0.1:1"],
-    ["prove", "--replay", "unbounded-others-first"],
     ["explore", "--sweep", "--scope", "small"],
-    ["scenarios", "drop", "--live"],
 ]
 EVERY = [*VERBS, *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)]
 

@@ -12,7 +12,7 @@ from reassure_conformance.adapter.program import open_program
 from reassure_conformance.adapter.skeletons import LANGUAGES, write_skeleton
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.run_settings import Settings
 
 TOOLS = {"python": "python3", "node": "node", "go": "go", "java": "javac"}
 """What each language is run or built with."""

@@ -11,7 +11,7 @@ import pytest
 from reassure_conformance.answers.case_run import find_story, render_telling, tell_document
 from reassure_conformance.answers.smoking import render_smoke, smoke_document
 from reassure_conformance.cli import run_command
-from reassure_conformance.gate.running import BUNDLED, Settings
+from reassure_conformance.gate.run_settings import BUNDLED, Settings
 from reassure_conformance.report.document import Document
 from reassure_spec.words import ScenarioError
 

@@ -10,15 +10,16 @@ import pytest
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
-from reassure_conformance.gate.replication.campaign import SHIPPED
-from reassure_conformance.gate.replication.trial import Setting, Trial
+from reassure_conformance.gate.replication.brokers import SHIPPED
+from reassure_conformance.gate.replication.setting import TrialSetting
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_spec.readings import get_profile, override_readings
 
-BROKERS, (KEY,) = Setting().brokers, Setting().keys
+BROKERS, (KEY,) = TrialSetting().brokers, TrialSetting().keys
 READINGS = override_readings(get_profile("kafka-4485"), SHIPPED)
 Begin = Callable[..., Trial]
 
@@ -41,7 +42,7 @@ def begin(zookeeper_server: Any, tmp_path_factory: pytest.TempPathFactory) -> It
                 fetch_bytes=fetch_bytes,
             )
             folder = tmp_path_factory.mktemp("trial") / str(next(numbers))
-            trial = Trial(driver, cluster, folder, Setting(), rules)
+            trial = Trial(driver, cluster, folder, TrialSetting(), rules)
             do(trial, *steps)
             return trial
 

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from reassure_conformance.answers.exploring import render_outcomes, run_on_controller
 from reassure_conformance.scenarios.scenario import (
     compare,
     find_scenario,
@@ -222,27 +221,6 @@ def test_lasso_ends_where_its_cycle_begins() -> None:
 def test_every_scope_has_its_counts() -> None:
     """The counts of every scope under its own profile are written down."""
     assert {(scope.name, scope.profile) for scope in SCOPES.values()} <= set(COUNTS)
-
-
-def test_calm_story_is_the_same_on_the_controller() -> None:
-    """The real controller follows a calm story line by line; another kind is not told to it."""
-    calm = next(i for i in INSTANCES if i.scope == "promises-calm")
-    scenarios = {}
-    shipped = Instance(
-        "shipped", "shipped", "shipped.leader.holds-committed", 8, profile="kafka-zk"
-    )
-    for instance in (calm, shipped):
-        profile = instance.profile
-        readings, model = get_model(instance.scope, profile, instance.readings)
-        (violation,) = explore_derived(narrow(model, instance.invariant)).violations
-        scenarios[instance.finding] = tell(instance.scope, profile, readings, violation)
-    outcomes = run_on_controller(scenarios, lambda *_: None)
-    assert outcomes[calm.finding].found[-1][0].startswith("assigned [1]")
-    assert outcomes[calm.finding].difference == ""
-    assert outcomes["shipped"].skipped.startswith("world kafka-zk")
-    words = render_outcomes(outcomes)
-    assert f"{calm.finding}: does the same, line by line" in words
-    assert "shipped: skipped, world kafka-zk" in words
 
 
 def test_shipped_leader_may_have_no_log() -> None:

@@ -252,7 +252,7 @@ def test_mistake_in_a_model_is_named(
     "options",
     [
         *(("--scope", "small"), ("--profile", "kip-236"), ("--reading", "a=b"), ("--sweep",)),
-        *(("--controller",), ("--liveness",)),
+        (("--liveness",)),
     ],
 )
 def test_option_that_a_model_has_no_use_for_is_refused(

@@ -13,8 +13,9 @@ import pytest
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
-from reassure_conformance.gate.replication.campaign import SHIPPED
-from reassure_conformance.gate.replication.trial import BROKERS, Setting, Trial
+from reassure_conformance.gate.replication.brokers import SHIPPED
+from reassure_conformance.gate.replication.setting import TrialSetting
+from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_controller.broker import Broker
 from reassure_controller.registration import IdTaken, take_id
 from reassure_controller.replication import errors
@@ -33,7 +34,7 @@ from ..controller.conftest import wait_for
 RULES = ReplicationRules(
     override_readings(get_profile("kafka-4485"), SHIPPED), lag_ms_max=1_000, min_insync_replicas=1
 )
-KEY = Setting().keys[0]
+KEY = TrialSetting().keys[0]
 Begin = Callable[..., Trial]
 
 
@@ -49,7 +50,7 @@ def begin(zookeeper_server: Any, tmp_path_factory: pytest.TempPathFactory) -> It
         def make(*steps: str) -> Trial:
             cluster.end()
             folder = tmp_path_factory.mktemp("trial") / str(next(numbers))
-            trial = Trial(driver, cluster, folder, Setting(), RULES)
+            trial = Trial(driver, cluster, folder, TrialSetting(), RULES)
             for step in steps:
                 assert trial.perform(parse_step(step)), step
             return trial

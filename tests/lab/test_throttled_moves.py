@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from reassure_conformance.gate.replication.campaign import SHIPPED
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_controller.controller import Controller
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.quota import Quotas

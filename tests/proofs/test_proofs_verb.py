@@ -328,16 +328,3 @@ def test_sweep_is_reported(capsys: pytest.CaptureFixture[str]) -> None:
         "offline.drop=as-written",
         "offline.drop=skip",
     }
-
-
-def test_replay_without_server_where_nothing_can_be_shown(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Counterexamples about numbers are replayed on the model, and no controller is asked."""
-    code, out, _ = run(capsys, "unbounded-others-first", "--replay", "--format", "json")
-    document = json.loads(out)
-    needed = [item.name for item in get_theorems(["unbounded-others-first"])[0].hypotheses]
-    assert code == 0
-    assert [row["hypothesis"] for row in document["replays"]] == needed
-    assert document["counts"]["on_model"] == document["counts"]["not_possible"] == len(needed)
-    assert all("numbers" in row["reason"] for row in document["replays"])

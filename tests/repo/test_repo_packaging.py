@@ -250,7 +250,6 @@ def test_bare_install_audits_tells_and_explains(bare: Path, tmp_path: Path) -> N
     [
         (("test",), "gate"),
         (("test", "--smoke"), "gate"),
-        (("scenarios", "--live"), "gate"),
         (("mutants",), "gate"),
         (("lab", "cluster", "up"), "lab"),
         (("prove",), "prove"),

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reassure_conformance.cli import run_command
+from reassure_conformance.scenarios.scenario import find_scenario
 
 HEAD = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
 
@@ -28,6 +29,21 @@ def test_vectors_are_written_and_counted(
     lines = (out / "scenarios.jsonl").read_text().splitlines()
     assert document["counts"]["vectors"] == len(lines) >= 150
     assert document["manifest"] == json.loads((out / "manifest.json").read_text())
+
+
+def test_verb_tells_the_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Scenarios that are told as they expect are counted; what differs is shown by its lines."""
+    assert run_command(["scenarios", "batches", "--format", "json"]) == 0
+    counts = read_document(capsys)["counts"]
+    assert (counts["passed"], counts["failed"]) == (counts["scenarios"], 0)
+    path = tmp_path / "wrong.txt"
+    text = find_scenario("reassignment/a-move").read_text("utf-8")
+    path.write_text(text.replace("top 2", "top 7"), encoding="utf-8")
+    assert run_command(["scenarios", str(path), "--format", "json"]) == 1
+    (failure,) = read_document(capsys)["failures"]
+    assert "-in flight to [2,3], top 7" in failure["difference"].splitlines()
+    assert run_command(["scenarios", "nowhere"]) == 65
+    assert "name an area" in capsys.readouterr().err
 
 
 def test_diff_of_profiles_names_readings_and_clauses(capsys: pytest.CaptureFixture[str]) -> None:

@@ -336,13 +336,13 @@ def open_adapter(
             )
         return open_program(rest, profile=profile, readings=readings, answer_s=answer_s)
     if scheme == "zk":
-        from reassure_conformance.adapter.remote import Place, Remote
+        from reassure_conformance.adapter.remote import Remote, RemotePlace
 
         if faults:
             raise BadConnectable(
                 f"{connectable!r}: --fault is for the bundled controller; use flags of yours"
             )
-        return Remote(Place(connectable), profile=profile, readings=readings)
+        return Remote(RemotePlace(connectable), profile=profile, readings=readings)
     return _make_adapter(connectable, profile, readings, faults)
 
 

@@ -33,25 +33,16 @@ from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.direct import DirectClient
-from reassure_controller.effects import SendLeaderAndIsr, SendStopReplica, Step
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
 from reassure_controller.messages import Reply as Answer
-from reassure_controller.protocols.kip_46 import HealingSettings
-from reassure_controller.rules import Rules
+from reassure_controller.rules import read_settings
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
 from reassure_judge.messages import Told
 from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
-from reassure_spec.readings import Readings
-from reassure_spec.rooms import (
-    RefusedReading,
-    choose_readings,
-    controller_of,
-    judge_of,
-    refuse_readings,
-)
-from reassure_spec.znodes import ReplicaList, StateZnode
+from reassure_spec.rooms import choose_readings, controller_of
+from reassure_spec.znodes import StateZnode
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.interruptions import cut_connection, expire_session
 
@@ -61,23 +52,19 @@ FIRST_CONTROLLER: Final = 1001
 """Id of the first controller process of an example; they are not brokers."""
 SESSION_TIMEOUT_S: Final = 30.0
 RECONNECT_S: Final = 5.0
-HEALING: Final = HealingSettings(failure_interval_ms=1000, partitions_per_task=2)
+FAILURE_INTERVAL_MS: Final = 1000
+"""How long a broker is away before its replicas are placed elsewhere, where a profile does that."""
+PARTITIONS_PER_TASK: Final = 2
+SETTINGS: Final = read_settings(
+    *("--failure-interval", str(FAILURE_INTERVAL_MS)),
+    *("--partitions-per-task", str(PARTITIONS_PER_TASK)),
+)
 
 
 def list_capabilities(profile: str) -> frozenset[str]:
     """Return what the bundled controller is driven to under a profile."""
     topics = frozenset() if has_protocol(profile, "topics") else {DELETION, PREFERRED, SHUTDOWN}
     return frozenset(CAPABILITIES) - topics
-
-
-def find_unsupported(readings: Readings) -> str:
-    """Return why these readings are not carried out by the controller or judged, "" if they are."""
-    try:
-        Rules(readings)
-        refuse_readings(judge_of(DEFAULT_PROFILE), readings)
-    except RefusedReading as error:
-        return str(error)
-    return ""
 
 
 @dataclass(slots=True, eq=False)
@@ -133,19 +120,17 @@ def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -
 class Bundled:
     """Adapter of the bundled controller, with every capability.
 
-    `healing` and `racks` (by broker) are what an operator sets. `faults` are names of planted
-    faults, which are there while the adapter is called; one comma-separated text is accepted, so
-    that they can stand in a connectable. Raises UnknownFault, UnknownReading, RefusedReading.
+    `faults` are names of planted faults, which are there while the adapter is called; one
+    comma-separated text is accepted, so that they can stand in a connectable. Raises UnknownFault,
+    UnknownReading, RefusedReading.
     """
 
     def __init__(
         self,
         *,
-        profile: str = "kip-236",
+        profile: str = DEFAULT_PROFILE,
         readings: Mapping[str, str] | None = None,
         faults: tuple[str, ...] | str = (),
-        healing: HealingSettings = HEALING,
-        racks: Mapping[int, str] | None = None,
     ) -> None:
         if isinstance(faults, str):
             faults = tuple(filter(None, faults.split(",")))
@@ -153,8 +138,6 @@ class Bundled:
         self._profile = profile
         self._changes = dict(readings or {})
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
-        self._healing = healing
-        self._racks = dict(racks or {})
         self._hosts = ""
         self._chroot = ""
         self._transport = _Wire(self._find_zxid)
@@ -180,8 +163,8 @@ class Bundled:
             profile=self._profile,
             readings=self._changes,
             capabilities=list_capabilities(self._profile),
-            failure_interval_ms=self._healing.failure_interval_ms,
-            partitions_per_task=self._healing.partitions_per_task,
+            failure_interval_ms=FAILURE_INTERVAL_MS,
+            partitions_per_task=PARTITIONS_PER_TASK,
         )
 
     # -- examples
@@ -263,13 +246,7 @@ class Bundled:
         if client is None:
             client = self._broker_clients[broker] = self._connect()
         client.chroot = self._chroot
-        agent = Broker(
-            client,
-            broker,
-            self._transport,
-            rack=self._racks.get(broker),
-            owns_client=False,
-        )
+        agent = Broker(client, broker, self._transport, owns_client=False)
         agent.register()
         self._brokers[broker] = agent
         return Reply.OK
@@ -317,32 +294,6 @@ class Bundled:
                 return Reply(agent.change_isr(topic, partition, **change))
         return Reply.REFUSED
 
-    def inform(self, topic: str, partition: int, replicas: ReplicaList, state: StateZnode) -> None:
-        """Have the live replicas know a partition as a controller before would have told them."""
-        message = LeaderAndIsr(
-            controller=FIRST_CONTROLLER,
-            controller_epoch=state.controller_epoch,
-            topic=topic,
-            partition=partition,
-            leader=state.leader,
-            leader_epoch=state.leader_epoch,
-            isr=state.isr,
-            state_controller_epoch=state.controller_epoch,
-            state_version=0,
-            replicas=replicas,
-            is_new=False,
-        )
-        for broker in replicas:
-            if broker in self._brokers:
-                self._brokers[broker].handle(message)
-
-    def write_as(self, broker: int, path: str, content: bytes) -> Reply:
-        """Write a znode in a live broker's session, whatever the broker itself thinks of that."""
-        if broker not in self._brokers:
-            return Reply.REFUSED
-        self._broker_clients[broker].set(path, content)
-        return Reply.OK
-
     def take_messages(self) -> list[Told]:
         """Return what brokers received since the last call."""
         received, self._transport.received = self._transport.received, []
@@ -354,35 +305,6 @@ class Bundled:
         """Return the last transaction that a controller has seen, its own ones included."""
         seen = (p.client.last_zxid for p in self._processes if p.controller.broker_id == controller)
         return max(seen, default=0)
-
-    def deliver(self) -> None:
-        """Carry out the messages that wait in the acting controller's plan before its next write.
-
-        A held controller stays held.
-        """
-        process = self._acting()
-        while process is not None and isinstance(
-            process.controller.next_effect, SendLeaderAndIsr | SendStopReplica
-        ):
-            process.asleep = process.controller.pump(1).held
-
-    def go_on_to(self, kinds: tuple[type, ...], timeout_s: float) -> tuple[Step, ...]:
-        """Let the acting controller work until an effect of these kinds comes next.
-
-        Returns what is left of its plan then, () where it found nothing more to do.
-        Raises NotQuiet.
-        """
-        process = self._acting()
-        while process is not None and process.controller.drain(timeout_s, 0).held:
-            if isinstance(process.controller.next_effect, kinds):
-                return process.controller.plan
-            process.controller.pump(1)
-        return ()
-
-    @property
-    def now_ms(self) -> int:
-        """The controllers' clock."""
-        return self._now_ms
 
     def hold(self, effects: int) -> Reply:
         """Give the acting controller a budget of effects, or the next one where none acts."""
@@ -441,7 +363,7 @@ class Bundled:
             self._readings,
             lambda: self._now_ms,
             profile=self._profile,
-            settings=(self._healing,),
+            settings=SETTINGS,
         )
         self._next_id += 1
         process = _Process(controller, client)

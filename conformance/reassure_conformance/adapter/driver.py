@@ -1,8 +1,7 @@
 """The driver: a live cluster's ZooKeeper, as its clients, its brokers' log and its makers see it.
 
-Whatever is done to a live cluster is done here: the gate's examples, live scenarios and replayed
-counterexamples differ in what they ask for and in what they hold it against, not in how it is done.
-Each cluster has a chroot of its own, made by `make_cluster`; paths are those below it.
+Whatever is done to a live cluster is done here. Each cluster has a chroot of its own, made by
+`make_cluster`; paths are those below it.
 
 The calls to the implementation go through `calling`, which tells its exceptions from everybody
 else's. Where the time goes is counted in `clock`, by section.

@@ -64,7 +64,7 @@ _REMOVED: Final = (REASSIGNMENT_REQUESTS, REASSIGNMENTS, TOPIC_CONFIGS, TOPICS, 
 """Below these everything is removed at the end, so nothing may stand there at the beginning."""
 
 
-class Place:
+class RemotePlace:
     """Where a controller is reached, as a connectable says. Raises BadConnectable."""
 
     def __init__(self, connectable: str) -> None:
@@ -101,7 +101,7 @@ class Remote:
     or in somebody else's use.
     """
 
-    def __init__(self, place: Place, *, profile: str, readings: Mapping[str, str]) -> None:
+    def __init__(self, place: RemotePlace, *, profile: str, readings: Mapping[str, str]) -> None:
         self._place = place
         self._takes_requests = reads(profile, REASSIGNMENT_REQUESTS)
         self._about = Description(

@@ -15,7 +15,6 @@ from reassure_conformance.adapter.losing import keep_writes, lose_write
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.direct import DirectClient
-from reassure_controller.effects import Effect
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading, MakeLeading
@@ -46,9 +45,6 @@ class ReplicatingCluster:
         self._controllers: list[Controller] = []
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
-        self._profile, self._readings = DEFAULT_PROFILE, Readings()
-        self.last_effect: Effect | None = None
-        """What the acting controller carried out last, or tried to."""
 
     def __enter__(self) -> "ReplicatingCluster":
         return self
@@ -68,35 +64,22 @@ class ReplicatingCluster:
         directory: Path,
         rules: ReplicationRules,
         brokers: tuple[int, ...],
-        profile: str = DEFAULT_PROFILE,
-        readings: Readings | None = None,
         lead: MakeLeading = Leading,
     ) -> StepCluster:
-        """Start these brokers in a chroot that is there, and elect a controller.
-
-        The brokers go by `rules`, the controller by a profile and its `readings`.
-        """
+        """Start these brokers in a chroot that is there, and elect a controller."""
         for client in self._clients.values():
             client.chroot = chroot
         machines = (self._make_machine(one, chroot, directory) for one in brokers)
-        self._stepped = stepped = StepCluster(machines, rules, chroot, lead)
+        self._stepped = stepped = StepCluster(machines, rules, chroot)
         for broker in brokers:
             stepped.start(broker)
-        self._profile, self._readings = profile, readings or Readings()
         self._elect(CONTROLLERS[0])
         return stepped
 
     def _elect(self, number: int) -> None:
         assert self._stepped is not None
         client, transport = self._clients[number], self._stepped.transport
-        controller = Controller(
-            client,
-            number,
-            transport,
-            self._readings,
-            profile=self._profile,
-            on_point=self._note_effect,
-        )
+        controller = Controller(client, number, transport, Readings(), profile=DEFAULT_PROFILE)
         self._controllers.append(controller)
         controller.contend()
 
@@ -116,20 +99,12 @@ class ReplicatingCluster:
         """Lose no write of a broker that was not lost yet."""
         keep_writes(self._clients[broker])
 
-    @property
-    def controller(self) -> Controller:
-        """The acting controller."""
-        return self._controllers[-1]
-
-    def _note_effect(self, _point: str) -> None:
-        self.last_effect = self.controller.next_effect
-
     def work(self, max_effects: int | None = None) -> int:
         """Let the controller deal with all that has been written, or do so many effects of it.
 
         Return how many it did. Raises NotQuiet.
         """
-        return self.controller.drain(SETTLE_S, max_effects).effects_done
+        return self._controllers[-1].drain(SETTLE_S, max_effects).effects_done
 
     def supersede(self) -> None:
         """Elect another controller; the one before is not told, its plan stays in its memory."""

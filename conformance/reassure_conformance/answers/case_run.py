@@ -16,9 +16,11 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, ServerGone
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.base_runner import open_server
 from reassure_conformance.gate.evidence import list_writes, name_sessions
-from reassure_conformance.gate.harness import SKIPPED, Example, Harness
-from reassure_conformance.gate.running import Settings, open_server
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import SKIPPED, Harness
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.cases import describe_death

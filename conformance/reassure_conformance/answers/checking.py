@@ -15,14 +15,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from reassure_conformance.answers.workers import add_seconds
-from reassure_conformance.gate.running import (
-    REPLICATION,
-    Outcome,
-    Progress,
-    Result,
-    Settings,
-    run,
-)
+from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.report.document import VACUOUS, Document, worst
 from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile
@@ -114,7 +110,7 @@ def settle_brokers(settings: Settings) -> Settings:
     )
 
 
-def drive_brokers(settings: Settings, directory: Path) -> Outcome:
+def drive_brokers(settings: Settings, directory: Path) -> RunOutcome:
     """Carry out the run of brokers and write its directory."""
     result = run(settings, directory)
     result.as_document().write(directory)
@@ -125,8 +121,8 @@ def drive_brokers(settings: Settings, directory: Path) -> Outcome:
 class CheckResult:
     """What came of the gate."""
 
-    run: Result
-    brokers: Outcome
+    run: ControllersResult
+    brokers: RunOutcome
     """What came of the brokers with logs."""
     proofs: Proofs
     exploration: Mapping[str, Any]
@@ -220,7 +216,7 @@ def check(
         driving = beside.submit(drive_brokers, settle_brokers(settings), below)
         exploring = beside.submit(explore_gate_scope, settings.profile)
         result = run(settings, directory, progress)
-        assert isinstance(result, Result), "the gate drives controllers"
+        assert isinstance(result, ControllersResult), "the gate drives controllers"
         progress("exploration", 0, 0)
         exploration = exploring.result()
         progress(BROKERS, 0, 0)

@@ -208,7 +208,7 @@ def _diff_driven(old: str, new: str, asked: DiffOptions, directory: Path) -> Fou
 def _settle(what: str) -> Any:
     """Return the settings of an implementation, or of what was driven in a run."""
     from reassure_conformance.answers.replaying import read_settings
-    from reassure_conformance.gate.running import Settings
+    from reassure_conformance.gate.run_settings import Settings
 
     if what.startswith(_CONNECTABLES):
         return Settings(seed=0, connectable=what)

@@ -10,7 +10,6 @@ from reassure_conformance.report.document import Document, write_text
 from reassure_conformance.report.itf import list_states, make_itf
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
-from reassure_conformance.scenarios.told_scenario import Outcome
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import Exploration, describe_violation, explore
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
@@ -96,7 +95,7 @@ class BadRequest(BadUsage):
     """Options that make no sense together, or a place where nothing can be written."""
 
 
-OF_SCOPES: Final = ("scope", "profile", "readings", "sweep", "controller")
+OF_SCOPES: Final = ("scope", "profile", "readings", "sweep")
 """Options that say something of a standard scope only."""
 
 
@@ -193,61 +192,9 @@ def _tell(exploration: Exploration, violation: Violation) -> Scenario:
     return tell(scope, profile, readings, violation)
 
 
-def run_on_controller(scenarios: Mapping[str, Scenario], progress: Progress) -> dict[str, Outcome]:
-    """Tell each scenario to the bundled controller on an embedded ZooKeeper.
-
-    Raises ServerError, ServerGone, AdapterDied.
-    """
-    from reassure_conformance.scenarios.live import LiveServer, find_reason_to_skip, run_live
-
-    reasons = {name: find_reason_to_skip(scenario) for name, scenario in scenarios.items()}
-    outcomes = {
-        name: Outcome(scenarios[name], skipped=reason) for name, reason in reasons.items() if reason
-    }
-    told = [name for name, reason in reasons.items() if not reason]
-    if told:
-        with LiveServer.start() as server:
-            for number, name in enumerate(told):
-                progress(f"on the controller: {name}", number, len(told))
-                outcomes[name] = run_live(scenarios[name], server)
-    return {name: outcomes[name] for name in scenarios}
-
-
-def describe_outcome(outcome: Outcome) -> dict[str, Any]:
-    """Return as data what the controller made of a story."""
-    return {
-        "skipped": outcome.skipped,
-        "same": not outcome.skipped and not outcome.difference,
-        "difference": outcome.difference,
-        "violations": [violation.clause for violation in outcome.violations],
-        "transactions": outcome.transactions,
-    }
-
-
-def render_outcomes(outcomes: Mapping[str, Outcome]) -> str:
-    """Return in words what the controller made of each story."""
-    if not outcomes:
-        return "\nThere is no violation, so nothing to run on the controller."
-    lines = ["\nOn the bundled controller:"]
-    for name, outcome in outcomes.items():
-        if outcome.skipped:
-            lines.append(f"  {name}: skipped, {outcome.skipped}")
-            continue
-        judged = ", ".join(sorted({v.clause for v in outcome.violations})) or "nothing"
-        same = "differs" if outcome.difference else "does the same, line by line"
-        lines.append(f"  {name}: {same}; the judge finds violated: {judged}")
-        lines += [f"    {line}" for line in outcome.difference.splitlines()]
-    return "\n".join(lines)
-
-
-def make_document(
-    exploration: Exploration, outcomes: Mapping[str, Outcome] | None = None
-) -> Document:
-    """Return the document of an exploration, and of what the controller made of its stories."""
+def make_document(exploration: Exploration) -> Document:
+    """Return the document of an exploration."""
     result = exploration.result
-    body = exploration.make_body()
-    if outcomes is not None:
-        body["controller"] = {name: describe_outcome(o) for name, o in outcomes.items()}
     return Document(
         "explore",
         exploration.verdict.value,
@@ -255,7 +202,7 @@ def make_document(
         exploration.counts,
         profile=exploration.profile,
         readings=exploration.readings,
-        body=body,
+        body=exploration.make_body(),
     )
 
 

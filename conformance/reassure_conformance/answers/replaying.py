@@ -16,10 +16,10 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.answers.case_run import open_bench
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
-from reassure_conformance.gate.harness import Example
-from reassure_conformance.gate.replication.campaign import Campaign
-from reassure_conformance.gate.replication.tale import Tale, parse_tale
-from reassure_conformance.gate.running import REPLICATION, Settings
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.replication.tale import BrokersCase, parse_tale
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.shortening import breaks
 from reassure_conformance.gate.story import Story, read_story
 from reassure_conformance.report.display import show_zxid
@@ -97,9 +97,9 @@ def _replay_controller(settings: Settings, story: Story, directory: Path) -> Rep
     return document, lines
 
 
-def _replay_brokers(settings: Settings, tale: Tale) -> Replay:
+def _replay_brokers(settings: Settings, tale: BrokersCase) -> Replay:
     with TemporaryDirectory(prefix="reassure-replay-") as folder:
-        result = Campaign(settings, Path(folder), lambda *_: None).replay(tale)
+        result = BrokersRunner(settings, Path(folder)).replay(tale)
     document, failure = result.as_document(), result.failure
     document.verb = "replay"
     document.verdict = UNKNOWN if result.died else VACUOUS if failure is None else VIOLATED

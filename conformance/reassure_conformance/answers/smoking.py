@@ -16,8 +16,9 @@ from reassure_conformance.adapter import AdapterDied, BadConnectable
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.answers.case_run import CaseRun, list_possible, open_bench
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.harness import Example, Harness
-from reassure_conformance.gate.running import Settings
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import Story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document

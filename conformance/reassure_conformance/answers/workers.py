@@ -17,7 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_conformance.gate.running import COVERED, MISSING, Settings
+from reassure_conformance.gate.run_settings import COVERED, MISSING, Settings
 from reassure_conformance.report.document import (
     RESULT,
     UNKNOWN,

@@ -66,7 +66,6 @@ if TYPE_CHECKING:
 @click.option(
     "--out", type=click.Path(path_type=Path), help="Directory for the report and the traces."
 )
-@click.option("--controller", is_flag=True, help="Also run each trace on the bundled controller.")
 @rules_options("that of the scope")
 @format_option
 def explore(
@@ -74,7 +73,6 @@ def explore(
     sweep: bool,
     form: str,
     out: Path | None,
-    controller: bool,
     **options: Any,
 ) -> int:
     """Visit every state that a model can reach, and check each.
@@ -94,13 +92,7 @@ def explore(
     if out is not None:
         exploring.write_stories(exploration, out)
         click.echo(f"wrote {out}", err=True)
-    if not controller:
-        return emit(exploring.make_document(exploration), form, exploration.render)
-    with ProgressLine() as progress:
-        outcomes = exploring.run_on_controller(exploring.make_scenarios(exploration), progress)
-    document = exploring.make_document(exploration, outcomes)
-    words = f"{exploration.render()}\n{exploring.render_outcomes(outcomes)}"
-    return emit(document, form, lambda: words)
+    return emit(exploring.make_document(exploration), form, exploration.render)
 
 
 def _choose_subject(options: dict[str, Any]) -> "Explored":

@@ -250,7 +250,7 @@ def make_settings(
     Nothing is drawn for single test cases; `replicates` says whether the verb drives the bundled
     brokers as well. Raises UnknownFault for a mutant that the bundled implementation does not have.
     """
-    from reassure_conformance.gate.running import BUNDLED, REPLICATION, Settings
+    from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION, Settings
     from reassure_conformance.mutants import check_faults
     from reassure_spec.rooms import judge_of
 
@@ -278,7 +278,7 @@ def make_settings(
 
 def _check_driven(profile: str, readings: Mapping[str, str], connectable: str) -> None:
     """Complain of rules that nobody drives or judges by, or the bundled controller does not do."""
-    from reassure_conformance.gate.running import BUNDLED
+    from reassure_conformance.gate.run_settings import BUNDLED
     from reassure_judge.protocols import check_driven
     from reassure_spec.rooms import controller_of, gate_of
 

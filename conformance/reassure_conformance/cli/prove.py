@@ -49,12 +49,6 @@ from reassure_spec.profiles import DEFAULT_PROFILE
 @click.option(
     "--sweep", "swept", is_flag=True, help="Prove again with every other value of each reading."
 )
-@click.option(
-    "--replay",
-    "replayed",
-    is_flag=True,
-    help="Replay the counterexample that each hypothesis excludes.",
-)
 @format_option
 def prove(
     names: tuple[str, ...],
@@ -69,7 +63,6 @@ def prove(
     fresh: bool,
     second_opinion: bool,
     swept: bool,
-    replayed: bool,
     form: str,
 ) -> int:
     """Prove theorems about the model, or about a rule of your own."""
@@ -89,10 +82,6 @@ def prove(
             document, text = proving.explain_document(names, factor, timeout_s)
         elif swept:
             document, text = proving.sweep_document(names, timeout_s, progress, thorough=thorough)
-        elif replayed:
-            from reassure_conformance.answers.shown_live import replay_document
-
-            document, text = replay_document(names, timeout_s, progress, form)
         else:
             asked = proving.Question(
                 names, factor, timeout_s, code, profile, assume, fresh, second_opinion

@@ -172,8 +172,9 @@ def _run(
 
     from reassure_conformance.gate import running as conformance
     from reassure_conformance.gate.known import read_known
+    from reassure_conformance.gate.run_settings import REPLICATION
 
-    if known is not None and options["profile"] == conformance.REPLICATION:
+    if known is not None and options["profile"] == REPLICATION:
         raise click.UsageError("--known is for controllers: leave it out for brokers with logs")
     settings = replace(
         make_settings(options, replicates=True),

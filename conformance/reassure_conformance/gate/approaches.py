@@ -7,53 +7,54 @@ effects. What it leaves open is filled by the guide after it has ended.
 
 from collections.abc import Callable, Iterator
 
-from reassure_conformance.adapter import BROKERS, HOLD, KILL
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
-Approach = Callable[[Moment, Draw], Iterator[s.Step]]
+Approach = Callable[[ClusterMoment, Draw], Iterator[s.Step]]
 
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
 
-def pick(now: Moment, draw: Draw, count: int) -> ReplicaList:
+def pick(now: ClusterMoment, draw: Draw, count: int) -> ReplicaList:
     """Draw so many brokers in some order; the first ones where zeros are drawn."""
     left = list(now.brokers)
     return tuple(left.pop(draw(len(left))) for _ in range(min(count, len(left))))
 
 
-def pick_others(now: Moment, draw: Draw, than: ReplicaList, count: int = 1) -> ReplicaList:
+def pick_others(now: ClusterMoment, draw: Draw, than: ReplicaList, count: int = 1) -> ReplicaList:
     """Draw so many brokers that are not among these."""
     left = [broker for broker in now.brokers if broker not in than]
     return tuple(left.pop(draw(len(left))) for _ in range(min(count, len(left))))
 
 
-def create(now: Moment, draw: Draw, count: int = 2, partitions: int = 1) -> s.CreateTopic:
+def create(now: ClusterMoment, draw: Draw, count: int = 2, partitions: int = 1) -> s.CreateTopic:
     """Make the topic, with so many replicas of each partition."""
     return s.CreateTopic(TOPIC, tuple(pick(now, draw, count) for _ in range(partitions)))
 
 
-def _isr(now: Moment, key: PartitionKey = KEY) -> ReplicaList:
+def get_in_sync(now: ClusterMoment, key: PartitionKey = KEY) -> ReplicaList:
+    """Return the in-sync replicas, none where there is no state."""
     partition = now.view.partitions.get(key)
     return () if partition is None or partition.state is None else partition.state.isr
 
 
-def get_assigned(now: Moment, key: PartitionKey = KEY) -> ReplicaList:
+def get_assigned(now: ClusterMoment, key: PartitionKey = KEY) -> ReplicaList:
     """Return the assigned replicas, none where there is no such partition."""
     partition = now.view.partitions.get(key)
     return () if partition is None else partition.assigned or ()
 
 
-def _leader(now: Moment, key: PartitionKey = KEY) -> int:
+def get_leader(now: ClusterMoment, key: PartitionKey = KEY) -> int:
+    """Return the leader, -1 where there is none."""
     partition = now.view.partitions.get(key)
     return -1 if partition is None or partition.state is None else partition.state.leader
 
 
-def _move(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
+def move(now: ClusterMoment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     """Ask for a target with a replica that is not assigned, where there is such a broker."""
     assigned = get_assigned(now, key)
     new = pick_others(now, draw, assigned)
@@ -62,12 +63,12 @@ def _move(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     return s.Request(((key, target),))
 
 
-def catch_up(now: Moment, key: PartitionKey = KEY) -> Iterator[s.Step]:
+def catch_up(now: ClusterMoment, key: PartitionKey = KEY) -> Iterator[s.Step]:
     """Let every replica of the target join."""
     partition = now.view.partitions.get(key)
     flight = None if partition is None else partition.reassignment
     for replica in flight.target if flight is not None else ():
-        if replica not in _isr(now, key):
+        if replica not in get_in_sync(now, key):
             yield s.Join(replica, key)
 
 
@@ -77,309 +78,3 @@ def fail_over(draw: Draw) -> Iterator[s.Step]:
     if draw(2):
         yield s.Hold(draw(4))
     yield s.Elect()
-
-
-def reach_unordered_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let an early follower leave and come back behind the others, then the leader die."""
-    yield create(now, draw, 3)
-    early = get_assigned(now)[1]
-    yield s.Leave(early, KEY)
-    yield s.Join(early, KEY)
-    if draw(2):
-        yield s.Hold(draw(3))
-    yield s.Die(_leader(now))
-
-
-def reach_unordered_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Ask for a target in another order than the in-sync set has."""
-    yield create(now, draw, 2 + draw(2))
-    assigned = get_assigned(now)
-    followers = tuple(reversed(assigned[1:]))
-    new = pick_others(now, draw, assigned)
-    target = (*new, *followers) if draw(2) or len(followers) < 2 else followers
-    yield s.Request(((KEY, target),))
-    for replica in reversed(target):
-        if replica not in _isr(now):
-            yield s.Join(replica, KEY)
-
-
-def reach_conflict_at_election(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Change the in-sync set while the controller is about to move the leader."""
-    yield create(now, draw, 2)
-    old = get_assigned(now)
-    stays = bool(draw(2))
-    new = pick_others(now, draw, old, 2)
-    yield s.Request(((KEY, (new[0], old[1]) if stays else new),))
-    for replica in new[1:] if not stays else ():
-        yield s.Join(replica, KEY)
-    yield s.Hold(0)
-    yield from catch_up(now)
-    yield s.Leave(old[1], KEY)
-    if stays:
-        yield s.Join(old[1], KEY)
-    yield s.Resume()
-
-
-def reach_conflict_at_removal(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Change the in-sync set while the controller is about to take a replica out of it."""
-    yield create(now, draw, 3)
-    _, second, third = get_assigned(now)
-    if BROKERS in now.capabilities and draw(2):
-        yield s.Hold(0)
-        yield s.Die(third)
-    else:
-        yield s.Hold(5 + draw(2))
-        yield s.Request(((KEY, get_assigned(now)[:2]),))
-    yield s.Leave(second, KEY)
-    yield s.Resume()
-
-
-def reach_conflict_at_drop(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Change the in-sync set while the controller is about to drop replicas."""
-    yield create(now, draw, 2)
-    old = get_assigned(now)
-    new = pick_others(now, draw, old, 2)
-    yield s.Request(((KEY, new),))
-    yield s.Join(new[0], KEY)
-    yield s.Hold(2 + draw(2))
-    yield s.Change(KEY, (old[0], *pick_others(now, draw, (*old, *new))) if draw(2) else old)
-    yield s.Leave(old[1], KEY)
-    yield s.Resume()
-
-
-def reach_moves_at_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Begin two moves and let the controller die."""
-    yield create(now, draw, 2, partitions=2)
-    held = HOLD in now.capabilities and bool(draw(2))
-    for number in range(2):
-        if held and number:
-            yield s.Hold(1 + draw(8))
-        yield _move(now, draw, (TOPIC, number))
-    if not held and draw(2):
-        yield from catch_up(now, (TOPIC, draw(2)))
-    yield from fail_over(draw)
-    yield from catch_up(now, (TOPIC, 1))
-    yield from catch_up(now, (TOPIC, 0))
-
-
-def reach_foreign_beside_a_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let the controller die beside a move, and put a record there that is none of ours."""
-    yield create(now, draw, 2, partitions=2)
-    other = (TOPIC, 1)
-    yield _move(now, draw, other)
-    yield s.Kill()
-    kinds = [kind for kind in s.FOREIGN_KINDS if kind.startswith("child-")]
-    for _ in range(1 + draw(2)):
-        yield s.Foreign(kinds.pop(len(kinds) - 1 - draw(len(kinds))))
-    yield s.Elect()
-    yield from catch_up(now, other)
-
-
-def reach_failovers_in_a_row(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let a second controller die in the middle of what it found."""
-    yield create(now, draw, 2)
-    yield s.Hold(1 + draw(4))
-    yield _move(now, draw)
-    yield s.Kill()
-    yield s.Hold(draw(4))
-    yield s.Elect()
-    yield s.Kill()
-    if draw(2):
-        yield s.Hold(draw(3))
-    yield s.Elect()
-    yield s.Resume()
-    yield from catch_up(now)
-
-
-def reach_leader_not_told(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let the controller die between the write of a leader and its message."""
-    yield create(now, draw, 2)
-    kind = draw(3)
-    if kind == 0:
-        yield s.Hold(3)
-        yield _move(now, draw)
-    elif kind == 1:
-        yield _move(now, draw)
-        yield s.Hold(1)
-        yield from catch_up(now)
-    else:
-        yield s.Hold(1)
-        yield s.Die(_leader(now))
-    yield s.Kill()
-    yield s.Elect()
-    yield from catch_up(now)
-
-
-def _reach_lost(now: Moment, draw: Draw, *, done: bool) -> Iterator[s.Step]:
-    yield create(now, draw, 2)
-    if draw(2):
-        yield _move(now, draw)
-    yield s.Lose(draw(5), done)
-    flying = bool(now.in_flight())
-    if flying and draw(2):
-        yield s.Change(KEY, pick(now, draw, 2))
-    elif flying:
-        yield from catch_up(now)
-    else:
-        yield _move(now, draw)
-    yield from catch_up(now)
-
-
-def reach_answer_lost(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let a write be carried out and its answer be lost."""
-    return _reach_lost(now, draw, done=True)
-
-
-def reach_write_lost(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let a write be lost on its way."""
-    return _reach_lost(now, draw, done=False)
-
-
-def reach_stranger(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let a broker that is not assigned, or no more, try to join."""
-    yield create(now, draw, 2)
-    old = get_assigned(now)
-    if draw(2):
-        yield s.Request(((KEY, (old[0], *pick_others(now, draw, old))),))
-        yield from catch_up(now)
-        yield s.Intrude(old[1], KEY)
-    else:
-        yield s.Intrude(pick_others(now, draw, old)[0], KEY)
-
-
-def reach_dead_intruder(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let a replica die out of the in-sync set, or a target before it is in it, and try to join."""
-    yield create(now, draw, 2)
-    if draw(2):
-        yield _move(now, draw)
-    leader = _leader(now)
-    dead = next((b for b in reversed(get_assigned(now)) if b != leader), leader)
-    yield s.Die(dead)
-    yield s.Intrude(dead, KEY)
-
-
-def reach_withdrawal(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Take a request back while the controller is held, or while there is none."""
-    yield create(now, draw, 2)
-    kills = KILL in now.capabilities and bool(draw(2))
-    yield s.Kill() if kills else s.Hold(draw(2))
-    yield _move(now, draw)
-    yield s.Withdraw()
-    if draw(2):
-        yield _move(now, draw)
-    yield s.Elect() if kills else s.Resume()
-    yield _move(now, draw)
-    yield from catch_up(now)
-
-
-def reach_rewrite(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Change a request while the controller is held in the middle of it."""
-    yield create(now, draw, 2)
-    if draw(2):
-        yield _move(now, draw)
-    yield s.Hold(draw(4))
-    yield _move(now, draw)
-    yield s.Rewrite(_move(now, draw).targets)
-    yield s.Resume()
-    yield from catch_up(now)
-
-
-def reach_default_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Ask for a move of a topic that does not say its minimum, once another default counts."""
-    yield create(now, draw, 2)
-    if draw(2):
-        yield s.SetMinIsr("", 2)
-        yield _move(now, draw)
-        yield from catch_up(now)
-    yield s.SetMinIsr("", 3)
-    yield _move(now, draw)
-    yield from catch_up(now)
-
-
-def reach_own_minimum(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Ask for a move of a topic that says another minimum than the default."""
-    yield create(now, draw, 2)
-    own, default = (2, 3) if draw(2) else (3, 1 + draw(2))
-    yield s.SetMinIsr("", default)
-    yield s.SetMinIsr(TOPIC, own)
-    yield _move(now, draw)
-    yield from catch_up(now)
-
-
-def reach_growth(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Add partitions to a topic while one of its partitions moves."""
-    yield create(now, draw, 2)
-    if HOLD in now.capabilities and draw(2):
-        yield s.Hold(1 + draw(3))
-    yield _move(now, draw)
-    yield s.Grow(TOPIC, tuple(pick(now, draw, 1 + draw(2)) for _ in range(1 + draw(2))))
-    yield s.Resume()
-    yield from catch_up(now)
-
-
-def reach_earlier_controller(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Supersede a controller that sleeps, wake it up, and let its successor die."""
-    yield from reach_superseded_write(now, draw)
-    if draw(2):
-        yield s.Change(KEY, pick(now, draw, 2))
-    yield s.Kill()
-    yield s.Elect()
-    yield from catch_up(now)
-
-
-def reach_superseded_write(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Supersede a controller that sleeps in the middle of a plan, and wake it up."""
-    yield create(now, draw, 2)
-    yield s.Hold(draw(6))
-    yield _move(now, draw)
-    yield s.Depose()
-    yield s.Elect()
-    yield s.Resume()
-
-
-def reach_unclean_chance(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let the last in-sync replica die beside one that lives."""
-    yield create(now, draw, 2 + draw(2))
-    for follower in get_assigned(now)[1:]:
-        yield s.Leave(follower, KEY)
-    if draw(2):
-        yield _move(now, draw)
-    yield s.Die(_leader(now))
-
-
-def reach_own_unclean(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Let the last in-sync replica die where a topic says otherwise of that than the default."""
-    yield create(now, draw, 2 + draw(2))
-    allowed, late = bool(draw(2)), draw(2)
-    settings = [s.SetUnclean("", not allowed), s.SetUnclean(TOPIC, allowed)]
-    yield from settings[late:]
-    for follower in get_assigned(now)[1:]:
-        yield s.Leave(follower, KEY)
-    yield from settings[:late]
-    yield s.Die(_leader(now))
-    yield s.SetUnclean(TOPIC, bool(draw(2)))
-
-
-def reach_change_after_failover(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Change the target after a failover, with more replicas assigned than at first."""
-    yield create(now, draw, 2)
-    old = get_assigned(now)
-    new = pick_others(now, draw, old, 2)
-    yield s.Request(((KEY, new),))
-    if draw(2):
-        yield s.Join(new[0], KEY)
-    yield from fail_over(draw)
-    yield s.Change(KEY, pick(now, draw, 2))
-    yield s.Resume()
-    yield from catch_up(now)
-
-
-def reach_requests_together(now: Moment, draw: Draw) -> Iterator[s.Step]:
-    """Make several requests for a partition before the controller looks."""
-    yield create(now, draw, 2)
-    if HOLD in now.capabilities and draw(2):
-        yield s.Hold(0)
-    targets = [pick(now, draw, 1 + draw(2)) for _ in range(2 + draw(2))]
-    yield s.Burst(tuple(s.Request(((KEY, target),)) for target in targets))
-    yield s.Resume()
-    yield from catch_up(now)

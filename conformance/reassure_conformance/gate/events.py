@@ -11,8 +11,7 @@ from dataclasses import dataclass
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach
-from reassure_judge.live_events import Received, Rested, Wrote
-from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
+from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +27,7 @@ History = Sequence[Event]
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class CoverageGoal:
     """What has to come up, how it is told, and how to get there."""
 
     name: str
@@ -41,8 +40,8 @@ class Situation:
     """The steps by which generation gets there."""
     needs: frozenset[str] = frozenset()
     """The capabilities that it takes."""
-    protocol: str = PROTOCOLS[DEFAULT_PROFILE][0]
-    """Whose it is: it can come up under the profiles that the protocol is one of."""
+    protocol: str = ""
+    """Whose it is, by its folder: it comes up under the profiles that the protocol is one of."""
 
 
 def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
@@ -50,6 +49,16 @@ def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
     for place, event in enumerate(history):
         if isinstance(event, Wrote):
             yield place, event
+
+
+def iterate_steps(history: History) -> Iterator[tuple[s.Step, ClusterView]]:
+    """Yield the steps that were done, each with what ZooKeeper held then."""
+    view = None
+    for event in history:
+        if isinstance(event, Wrote):
+            view = event.after
+        elif isinstance(event, Took) and event.result == "ok" and view is not None:
+            yield event.step, view
 
 
 def iterate_failovers(history: History) -> Iterator[tuple[int, Wrote]]:

@@ -20,7 +20,9 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, RUSAGE_SELF, getrusage
 from typing import Any, Final
 
-from reassure_conformance.gate.running import BUNDLED, Outcome, Progress, Settings, run
+from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_settings import BUNDLED, Progress, Settings
+from reassure_conformance.gate.running import run
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.mutants.exchange import StalePatch, prepare
 from reassure_conformance.report.display import paint, render_table, say_counts
@@ -41,7 +43,7 @@ Planting = tuple[str, Settings, Path]
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class MutantKill:
     """What came of one fault."""
 
     fault: str
@@ -77,15 +79,15 @@ class Kill:
         }
 
 
-def summarise_kill(fault: str, seed: int, result: Outcome, seconds: float) -> Kill:
+def summarise_kill(fault: str, seed: int, result: RunOutcome, seconds: float) -> MutantKill:
     """Return what a run with this fault says of it."""
     failure = result.failure
     if failure is None:
         outcome = UNSETTLED if result.died or result.unsettled else SURVIVED
         why = result.died or (f"{result.unsettled} times not settled" if result.unsettled else "")
-        return Kill(fault, seed, outcome, seconds=seconds, examples=result.examples, why=why)
+        return MutantKill(fault, seed, outcome, seconds=seconds, examples=result.examples, why=why)
     clause = failure.violation.clause
-    return Kill(
+    return MutantKill(
         fault,
         seed,
         KILLED,
@@ -104,7 +106,9 @@ def _measure_processor_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
-def plant(fault: str, settings: Settings, directory: Path, server: Server | None = None) -> Kill:
+def plant(
+    fault: str, settings: Settings, directory: Path, server: Server | None = None
+) -> MutantKill:
     """Plant one fault and run until it is caught or the budget ends.
 
     The run has the server for itself meanwhile, or starts one.
@@ -114,7 +118,7 @@ def plant(fault: str, settings: Settings, directory: Path, server: Server | None
     try:
         prepare(mutant.patches)
     except StalePatch as stale:
-        return Kill(fault, settings.seed, GONE, why=str(stale))
+        return MutantKill(fault, settings.seed, GONE, why=str(stale))
     chosen = replace(
         settings,
         connectable=BUNDLED,
@@ -129,7 +133,7 @@ def plant(fault: str, settings: Settings, directory: Path, server: Server | None
     return summarise_kill(fault, settings.seed, result, time.monotonic() - start)
 
 
-def _plant_several(plantings: Sequence[Planting]) -> list[Kill]:
+def _plant_several(plantings: Sequence[Planting]) -> list[MutantKill]:
     """Plant one after another, all on the same server."""
     with Server.start() as server:
         return [plant(*planting, server) for planting in plantings]
@@ -143,7 +147,7 @@ def run_matrix(
     *,
     seeds: int = 1,
     workers: int = 1,
-) -> list[Kill]:
+) -> list[MutantKill]:
     """Plant each fault at each of the seeds, in so many processes, and return what came of each.
 
     Each planting gets a run directory of its own below `directory`, `FAULT/SEED`.
@@ -153,10 +157,10 @@ def run_matrix(
         for fault in faults
         for seed in range(settings.seed, settings.seed + seeds)
     ]
-    kills: list[Kill] = []
+    kills: list[MutantKill] = []
     with ExitStack() as stack:
         shares = [plantings[at : at + PER_SERVER] for at in range(0, len(plantings), PER_SERVER)]
-        planted: Iterable[list[Kill]] = map(_plant_several, shares)
+        planted: Iterable[list[MutantKill]] = map(_plant_several, shares)
         if workers > 1:
             pool = stack.enter_context(ProcessPoolExecutor(workers, get_context("spawn")))
             planted = pool.map(_plant_several, shares)
@@ -166,7 +170,7 @@ def run_matrix(
     return kills
 
 
-def matrix_verdict(kills: Sequence[Kill]) -> str:
+def matrix_verdict(kills: Sequence[MutantKill]) -> str:
     """Return the verdict: a survivor violates; a fault of which nobody can tell leaves it unknown.
 
     Where no fault was planted nothing was put to the test.
@@ -179,7 +183,7 @@ def matrix_verdict(kills: Sequence[Kill]) -> str:
     return UNKNOWN if outcomes & {UNSETTLED, GONE} else HOLDS
 
 
-def matrix_counts(kills: Sequence[Kill]) -> dict[str, int]:
+def matrix_counts(kills: Sequence[MutantKill]) -> dict[str, int]:
     """Return the numbers of the report. No fault is known to change nothing: `equivalent` is 0.
 
     A fault is killed where it is at every seed, and survives where it does at one.

@@ -1,41 +1,41 @@
 """Generation: a Hypothesis state machine whose one rule takes the step that the guide draws.
 
-Hypothesis brings the draws, their shrinking and its seeds; what is possible, what it means and what
-went wrong are the guide's, the harness's and the judge's. After each failure the machine's own
-record of the story (not Hypothesis's) is what is kept, so that a failure that does not repeat
-exactly is still a failure with a story.
-
+What is possible, what it means and what went wrong are the guide's, the harness's and the judge's.
 Examples come in batches. Within a batch the set of wanted clauses does not change, so the same
 draws always make the same story; between batches it shrinks as clauses are put to the test.
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from random import Random
-from typing import ClassVar, Final, TypeVar
+from typing import ClassVar, Final, NamedTuple
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import Phase
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky, FlakyFailure, StopTest
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
-from reassure_conformance.gate.events import Situation
+from reassure_conformance.gate.drawn import (
+    Broken,
+    ExampleBatch,
+    ExampleMachine,
+    OutOfTime,
+    run_batch,
+)
+from reassure_conformance.gate.events import CoverageGoal
+from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
-from reassure_conformance.gate.harness import Example, Harness
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import why_not
 from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import Story
 from reassure_judge.verdicts import Violation
-
-Value = TypeVar("Value")
 
 CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
 UNSETTLED_MAX: Final = 5
@@ -46,16 +46,7 @@ AIMS: Final = 3
 """Situations that a batch aims at; draws are not even, so that a longer list would starve some."""
 
 
-class Broken(AssertionError):
-    """An example in which a clause was violated."""
-
-
-class _OutOfTime(Exception):
-    """The time for this run is over; ends Hypothesis from inside."""
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failed(NamedTuple):
     """A violation and the shortest story known for it."""
 
     story: Story
@@ -64,7 +55,7 @@ class Failure:
 
 
 @dataclass(slots=True)
-class Budget:
+class GenerationBudget:
     """How much to generate and to shrink."""
 
     examples: int = 300
@@ -80,20 +71,18 @@ class Budget:
 
 
 @dataclass(slots=True)
-class _Batch:
+class _Batch(ExampleBatch[Failed]):
     """What the machines of one batch share."""
 
     harness: Harness
     wanted: frozenset[str]
-    aims: tuple[Situation, ...]
+    aims: tuple[CoverageGoal, ...]
     """The situations that three in four examples are to get into."""
-    budget: Budget
+    budget: GenerationBudget
     progress: Callable[[], None]
-    failures: list[Failure] = field(default_factory=list)
     clause: str = ""
     """The clause of the first violation; shrinking stays with it."""
     shrink_until: float = 0.0
-    died: Exception | None = None
 
     def exhausted(self) -> bool:
         """Whether shrinking has had its time."""
@@ -110,19 +99,20 @@ class _Batch:
             story = example.story.with_steps(
                 tuple(done.step for done in example.done if done.result != "skipped")
             )
-            self.failures.append(Failure(story, example, violation))
+            self.failures.append(Failed(story, example, violation))
             raise Broken(f"{violation.clause}: {violation.reason}")
 
 
-def _is_over(harness: Harness, budget: Budget) -> bool:
+def _is_over(harness: Harness, budget: GenerationBudget) -> bool:
     """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
     return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
 
 
-class GateMachine(RuleBasedStateMachine):
-    """One example. Its only rule takes one step. Subclasses say which batch it belongs to."""
+class GateMachine(ExampleMachine):
+    """One example on controllers."""
 
     batch: ClassVar[_Batch]
+    deaths = (AdapterDied, ServerGone)
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,8 +131,8 @@ class GateMachine(RuleBasedStateMachine):
         if self.over:
             return
         if not self.batch.failures and _is_over(self.batch.harness, self.batch.budget):
-            raise _OutOfTime
-        self.example = self._guarded(lambda: self.batch.harness.begin(CLUSTERS[size]))
+            raise OutOfTime
+        self.example = self.guard(lambda: self.batch.harness.begin(CLUSTERS[size]))
         if self.example is not None:
             aims = self.batch.aims
             if aim and aims:
@@ -166,7 +156,7 @@ class GateMachine(RuleBasedStateMachine):
         possible = (step for step in self.approach if not why_not(step, now))
         free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
         step = next(chain(possible, free))
-        self._guarded(lambda: self.batch.harness.perform(example, step))
+        self.guard(lambda: self.batch.harness.perform(example, step))
         self._check()
 
     def teardown(self) -> None:
@@ -176,26 +166,12 @@ class GateMachine(RuleBasedStateMachine):
             return
         try:
             if not self.over:
-                self._guarded(lambda: self.batch.harness.heal(example))
+                self.guard(lambda: self.batch.harness.heal(example))
                 self._check()
         finally:
-            self._guarded(lambda: self.batch.harness.end(example))
+            self.guard(lambda: self.batch.harness.end(example))
             if not self.batch.failures:
                 self.batch.progress()
-
-    def _guarded(self, act: Callable[[], Value]) -> Value | None:
-        """Keep an adapter's or a server's death from looking like a failing example."""
-        if self.batch.died is not None:
-            return None
-        try:
-            return act()
-        except (AdapterDied, ServerGone) as error:
-            self.batch.died = error
-            self.over = True
-            return None
-        except KeyboardInterrupt:
-            self.over = True  # of a step that was cut short nothing is judged
-            raise
 
     def _check(self) -> None:
         if self.example is not None and not self.over and self.example.violations:
@@ -209,40 +185,9 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _make_machine(batch: _Batch) -> type[RuleBasedStateMachine]:
-    return type("Machine", (GateMachine,), {"batch": batch})
-
-
-def _run_batch(batch: _Batch, examples: int, seed_value: int) -> None:
-    machine = seed(seed_value)(_make_machine(batch))
-    chosen = settings(
-        max_examples=examples,
-        stateful_step_count=batch.budget.steps_per_example,
-        database=None,
-        deadline=None,
-        derandomize=False,
-        report_multiple_bugs=False,
-        print_blob=False,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate, Phase.shrink),
-    )
-    try:
-        with warnings.catch_warnings():
-            # The ZooKeeper client's threads jitter their delays with the `random` module; no draw
-            # depends on that.
-            warnings.filterwarnings("ignore", "Do not use the `random` module")
-            run_state_machine_as_test(machine, settings=chosen)
-    except (Broken, Flaky, FlakyFailure, _OutOfTime, StopTest):
-        # A failure is recorded in the batch. Flaky says only that Hypothesis could not repeat an
-        # example in its own terms, which real processes do not promise; whether a failing story
-        # repeats is tried by the minimiser, and without a failure the next batch goes on.
-        pass
-    if batch.died is not None:
-        raise batch.died
-
-
-def _choose(aims: tuple[Situation, ...], seed_value: int, number: int) -> tuple[Situation, ...]:
+def _choose(
+    aims: tuple[CoverageGoal, ...], seed_value: int, number: int
+) -> tuple[CoverageGoal, ...]:
     """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
     return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
 
@@ -250,12 +195,12 @@ def _choose(aims: tuple[Situation, ...], seed_value: int, number: int) -> tuple[
 def generate(
     harness: Harness,
     seed_value: int,
-    budget: Budget,
+    budget: GenerationBudget,
     *,
     get_wanted: Callable[[], frozenset[str]],
-    get_aims: Callable[[], tuple[Situation, ...]] = lambda: (),
+    get_aims: Callable[[], tuple[CoverageGoal, ...]] = lambda: (),
     progress: Callable[[], None] = lambda: None,
-) -> Failure | None:
+) -> Failed | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
     `get_wanted` gives the clauses not yet put to the test, `get_aims` the situations to get into;
@@ -271,7 +216,14 @@ def generate(
             return None
         aims = _choose(get_aims(), seed_value, number)
         batch = _Batch(harness, get_wanted(), aims, budget, progress)
-        _run_batch(batch, min(BATCH, left) if left > 0 else BATCH // 4, seed_value + number * 7919)
+        run_batch(
+            GateMachine,
+            batch,
+            seed_value + number * 7919,
+            examples=min(BATCH, left) if left > 0 else BATCH // 4,
+            steps=budget.steps_per_example,
+            phases=(Phase.generate, Phase.shrink),
+        )
         if batch.failures:
             return min(batch.failures, key=lambda failure: len(failure.story.steps))
         number += 1

@@ -19,7 +19,13 @@ from typing import Final
 from reassure_conformance.adapter import ADMIN, ISR, REQUESTS
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Draw
-from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.malformed_znodes import (
+    FOREIGN_KINDS,
+    OLD_KINDS,
+    RAW_KINDS,
+    TOO_LARGE,
+)
+from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 TOPICS: Final = ("orders", "events", "audit")
@@ -31,7 +37,7 @@ BOOST: Final = 6
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class StepChoice:
     """One kind of step that is possible now."""
 
     name: str
@@ -49,12 +55,12 @@ def _lists_of(brokers: ReplicaList, longest: int) -> tuple[ReplicaList, ...]:
     )
 
 
-def _pick_target(now: Moment, draw: Draw) -> ReplicaList:
+def _pick_target(now: ClusterMoment, draw: Draw) -> ReplicaList:
     lists = _lists_of(now.brokers, 3)
     return lists[draw(len(lists))]
 
 
-def _make_topic(now: Moment, draw: Draw) -> s.Step:
+def _make_topic(now: ClusterMoment, draw: Draw) -> s.Step:
     used = {topic for topic, _ in now.existing()}
     name = next(topic for topic in TOPICS if topic not in used)
     # Two replicas are the plainest topic on which anything can go wrong.
@@ -66,7 +72,7 @@ def _make_topic(now: Moment, draw: Draw) -> s.Step:
     return s.CreateTopic(name, assignments, smallest)
 
 
-def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
+def _make_request(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
     """Ask for one partition, or now and then for several at once."""
     first = draw(len(keys))
     chosen = [keys[first]]
@@ -79,18 +85,18 @@ def _make_request(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.
     )
 
 
-def _make_change(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+def _make_change(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
     return s.Change(keys[draw(len(keys))], _pick_target(now, draw))
 
 
-def _make_burst(now: Moment, draw: Draw) -> s.Step:
+def _make_burst(now: ClusterMoment, draw: Draw) -> s.Step:
     keys = now.existing()
     key = keys[draw(len(keys))]
     count = 2 + draw(2)
     return s.Burst(tuple(s.Request(((key, _pick_target(now, draw)),)) for _ in range(count)))
 
 
-def _make_many(now: Moment, draw: Draw) -> s.Step:
+def _make_many(now: ClusterMoment, draw: Draw) -> s.Step:
     """Make so many requests that the order of names and of numbers could part ways."""
     keys = now.existing()
     key = keys[draw(len(keys))]
@@ -98,22 +104,22 @@ def _make_many(now: Moment, draw: Draw) -> s.Step:
     return s.Burst(tuple(s.Request(((key, pair[i % 2]),)) for i in range(6)))
 
 
-def _make_growth(now: Moment, draw: Draw) -> s.Step:
+def _make_growth(now: ClusterMoment, draw: Draw) -> s.Step:
     topics = sorted({topic for topic, _ in now.existing()})
     return s.Grow(topics[draw(len(topics))], (_pick_target(now, draw),))
 
 
-def _make_minimum(now: Moment, draw: Draw) -> s.Step:
+def _make_minimum(now: ClusterMoment, draw: Draw) -> s.Step:
     topics = ("", *sorted({topic for topic, _ in now.existing()}))
     return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
 
 
-def _make_unclean(now: Moment, draw: Draw) -> s.Step:
+def _make_unclean(now: ClusterMoment, draw: Draw) -> s.Step:
     topics = ("", *sorted({topic for topic, _ in now.existing()}))
     return s.SetUnclean(topics[draw(len(topics))], bool(draw(2)))
 
 
-def _make_bad_target(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
+def _make_bad_target(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Request:
     key = keys[draw(len(keys))]
     good = _pick_target(now, draw)
     bad: tuple[tuple[PartitionKey, ReplicaList], ...] = (
@@ -132,10 +138,10 @@ def _make_bad_target(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) ->
     return s.Request(tuple(targets))
 
 
-def _make_old_znode(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+def _make_old_znode(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
     """Ask by the old znode for one partition or more, or now and then for what is refused."""
     if draw(8) == 7:
-        kinds = tuple(s.OLD_KINDS)
+        kinds = tuple(OLD_KINDS)
         return s.RawOld(kinds[draw(len(kinds))])
     make = _make_bad_target if draw(8) == 7 else _make_request
     entries = []
@@ -147,7 +153,7 @@ def _make_old_znode(now: Moment, draw: Draw, keys: tuple[PartitionKey, ...]) -> 
 
 
 def _make_raw(draw: Draw) -> s.Step:
-    kinds = tuple(s.RAW_KINDS)
+    kinds = tuple(RAW_KINDS)
     return s.RawRequest(kinds[draw(len(kinds))])
 
 
@@ -155,7 +161,7 @@ def _make_of(steps: tuple[s.Step, ...]) -> Callable[[Draw], s.Step]:
     return lambda draw: steps[draw(len(steps))]
 
 
-def _in_flight_joins(now: Moment) -> tuple[s.Step, ...]:
+def _in_flight_joins(now: ClusterMoment) -> tuple[s.Step, ...]:
     """Return the joins that bring a reassignment nearer to its end."""
     found = []
     for broker, key in now.joinable():
@@ -165,66 +171,66 @@ def _in_flight_joins(now: Moment) -> tuple[s.Step, ...]:
     return tuple(found)
 
 
-def _possible(now: Moment, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
+def _possible(now: ClusterMoment, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
     return tuple(step for step in steps if not why_not(step, now))
 
 
-def _client_choices(now: Moment) -> Iterator[Choice]:
+def _client_choices(now: ClusterMoment) -> Iterator[StepChoice]:
     keys = now.existing()
     topics = {topic for topic, _ in keys}
     if len(topics) < 2:
-        yield Choice("create", 100 if not topics else 2, lambda d: _make_topic(now, d))
+        yield StepChoice("create", 100 if not topics else 2, lambda d: _make_topic(now, d))
     if keys:
         flying = now.in_flight()
         asks = not now.lacks_route(REQUESTS, ADMIN)
         if now.requests and asks:
-            yield Choice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
+            yield StepChoice("request", 6 if flying else 20, lambda d: _make_request(now, d, keys))
         if flying and now.requests:
             changeable = tuple(key for key in flying if not why_not(s.Cancel(key), now))
             if changeable:
-                yield Choice("change", 16, lambda d: _make_change(now, d, changeable))
-                yield Choice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
+                yield StepChoice("change", 16, lambda d: _make_change(now, d, changeable))
+                yield StepChoice("cancel", 6, _make_of(tuple(map(s.Cancel, changeable))))
         if now.requests and asks:
-            yield Choice("burst", 2, lambda d: _make_burst(now, d))
-            yield Choice("many", 1, lambda d: _make_many(now, d))
+            yield StepChoice("burst", 2, lambda d: _make_burst(now, d))
+            yield StepChoice("many", 1, lambda d: _make_many(now, d))
         if len(keys) < MOST_PARTITIONS:
-            yield Choice("grow", 2, lambda d: _make_growth(now, d))
+            yield StepChoice("grow", 2, lambda d: _make_growth(now, d))
         if not why_not(s.SetMinIsr("", 1), now):
-            yield Choice("minimum", 2, lambda d: _make_minimum(now, d))
-        yield Choice("unclean", 1, lambda d: _make_unclean(now, d))
+            yield StepChoice("minimum", 2, lambda d: _make_minimum(now, d))
+        yield StepChoice("unclean", 1, lambda d: _make_unclean(now, d))
         if now.requests and asks:
-            yield Choice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
+            yield StepChoice("bad-target", 3, lambda d: _make_bad_target(now, d, keys))
         if not why_not(s.DeleteOld(), now):
-            yield Choice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
-            yield Choice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
+            yield StepChoice("old-znode", 12, lambda d: _make_old_znode(now, d, keys))
+            yield StepChoice("old-znode-gone", 2, _make_of((s.DeleteOld(),)))
         if now.healing:
-            yield Choice("task", 3, lambda d: s.SubmitTask(_make_request(now, d, keys).targets))
+            yield StepChoice("task", 3, lambda d: s.SubmitTask(_make_request(now, d, keys).targets))
     yield from _served_choices(now)
     if not why_not(s.Withdraw(), now):
-        yield Choice("withdraw", 3, _make_of((s.Withdraw(),)))
+        yield StepChoice("withdraw", 3, _make_of((s.Withdraw(),)))
         if keys:
-            yield Choice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
+            yield StepChoice("rewrite", 3, lambda d: s.Rewrite(_make_request(now, d, keys).targets))
     if now.requests and not now.lacks_route(REQUESTS):
-        yield Choice("raw", 1, _make_raw)
-        yield Choice("too-large", 1, _make_of((s.RawRequest(s.TOO_LARGE),)))
-    foreign = _possible(now, (s.Foreign(kind) for kind in s.FOREIGN_KINDS))
+        yield StepChoice("raw", 1, _make_raw)
+        yield StepChoice("too-large", 1, _make_of((s.RawRequest(TOO_LARGE),)))
+    foreign = _possible(now, (s.Foreign(kind) for kind in FOREIGN_KINDS))
     if foreign:
-        yield Choice("foreign", 1, _make_of(foreign))
+        yield StepChoice("foreign", 1, _make_of(foreign))
 
 
-def _served_choices(now: Moment) -> Iterator[Choice]:
+def _served_choices(now: ClusterMoment) -> Iterator[StepChoice]:
     """Yield what clients ask that not every implementation serves."""
     topics = sorted({topic for topic, _ in now.existing()})
     deletions = _possible(now, (s.DeleteTopic(topic) for topic in topics))
     if deletions:
-        yield Choice("delete", 2, _make_of(deletions))
+        yield StepChoice("delete", 2, _make_of(deletions))
     if not why_not(s.DeleteTopic(NO_TOPIC), now):
-        yield Choice("delete-unknown", 1, _make_of((s.DeleteTopic(NO_TOPIC),)))
+        yield StepChoice("delete-unknown", 1, _make_of((s.DeleteTopic(NO_TOPIC),)))
     if topics and not why_not(s.Prefer(), now):
-        yield Choice("prefer", 2, _make_of((s.Prefer(),)))
+        yield StepChoice("prefer", 2, _make_of((s.Prefer(),)))
 
 
-def _broker_choices(now: Moment) -> Iterator[Choice]:
+def _broker_choices(now: ClusterMoment) -> Iterator[StepChoice]:
     # What can join and leave is what the rules would allow; asking them one by one is slow.
     able = ISR in now.capabilities
     wanted_joins = _in_flight_joins(now) if able else ()
@@ -233,24 +239,24 @@ def _broker_choices(now: Moment) -> Iterator[Choice]:
     deaths = _possible(now, (s.Die(broker) for broker in now.brokers))
     returns = _possible(now, (s.Return(broker) for broker in now.brokers))
     if wanted_joins:
-        yield Choice("join-target", 20, _make_of(wanted_joins))
+        yield StepChoice("join-target", 20, _make_of(wanted_joins))
     if joins:
-        yield Choice("join", 2, _make_of(joins))
+        yield StepChoice("join", 2, _make_of(joins))
     strangers = tuple(s.Intrude(*pair) for pair in now.intrudable()) if able else ()
     if strangers:
-        yield Choice("stranger", 2, _make_of(strangers))
+        yield StepChoice("stranger", 2, _make_of(strangers))
     if leaves:
-        yield Choice("leave", 4, _make_of(leaves))
+        yield StepChoice("leave", 4, _make_of(leaves))
     if deaths and now.existing():
-        yield Choice("die", 4, _make_of(deaths))
+        yield StepChoice("die", 4, _make_of(deaths))
     shutdowns = _possible(now, (s.ShutDown(broker) for broker in now.brokers))
     if shutdowns and now.existing():
-        yield Choice("shut-down", 2, _make_of(shutdowns))
+        yield StepChoice("shut-down", 2, _make_of(shutdowns))
     if returns:
-        yield Choice("return", 5, _make_of(returns))
+        yield StepChoice("return", 5, _make_of(returns))
 
 
-def _controller_choices(now: Moment) -> Iterator[Choice]:
+def _controller_choices(now: ClusterMoment) -> Iterator[StepChoice]:
     busy = 8 if now.existing() else 1
     weights: tuple[tuple[s.Step, int], ...] = (
         (s.Resume(), 8 if now.held else 4),
@@ -261,16 +267,16 @@ def _controller_choices(now: Moment) -> Iterator[Choice]:
         (s.Cut(), 1),
     )
     if not why_not(s.Hold(0), now):
-        yield Choice("hold", busy, lambda d: s.Hold(d(12)))
+        yield StepChoice("hold", busy, lambda d: s.Hold(d(12)))
     interval = now.failure_interval_ms
     if not why_not(s.Tick(interval), now):
         passes = _make_of((s.Tick(interval), s.Tick(interval // 2)))
-        yield Choice("clock", 12 if len(now.up) < len(now.brokers) else 2, passes)
+        yield StepChoice("clock", 12 if len(now.up) < len(now.brokers) else 2, passes)
     if now.existing() and not why_not(s.Lose(0, done=True), now):
-        yield Choice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
+        yield StepChoice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
     for step, weight in weights:
         if not why_not(step, now):
-            yield Choice(s.format_step(step).split()[0], weight, _make_of((step,)))
+            yield StepChoice(s.format_step(step).split()[0], weight, _make_of((step,)))
 
 
 TOUCHES: Final[dict[str, tuple[str, ...]]] = {
@@ -304,12 +310,12 @@ TOUCHES: Final[dict[str, tuple[str, ...]]] = {
 """The beginnings of the clause ids that a kind of step is likely to put to the test."""
 
 
-def list_choices(now: Moment, wanted: frozenset[str]) -> tuple[Choice, ...]:
+def list_choices(now: ClusterMoment, wanted: frozenset[str]) -> tuple[StepChoice, ...]:
     """Return the kinds of step that are possible now, boosted where a wanted clause is near."""
     choices = (*_client_choices(now), *_broker_choices(now), *_controller_choices(now))
     boosted = _list_boosted(wanted)
     return tuple(
-        Choice(choice.name, choice.weight * BOOST, choice.make)
+        StepChoice(choice.name, choice.weight * BOOST, choice.make)
         if choice.name in boosted
         else choice
         for choice in choices
@@ -324,7 +330,7 @@ def _list_boosted(wanted: frozenset[str]) -> frozenset[str]:
     )
 
 
-def next_step(now: Moment, wanted: frozenset[str], draw: Draw) -> s.Step:
+def next_step(now: ClusterMoment, wanted: frozenset[str], draw: Draw) -> s.Step:
     """Draw one possible step."""
     choices = list_choices(now, wanted)
     place = draw(sum(choice.weight for choice in choices))

@@ -15,36 +15,32 @@ Where the time goes is counted in `clock`, by section.
 
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Final
 
 from reassure_conformance.adapter import (
     CLOCK,
     ISR,
     LOG,
     MESSAGES,
-    REQUESTS,
     RUN,
     Adapter,
     AdapterDied,
     Description,
     KeepsMessages,
-    KeepsTime,
     Listens,
-    LosesWrites,
     Reply,
-    StopsBrokers,
-    TakesRequests,
     calling,
     check_description,
     expect,
 )
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.events import Event, Took
+from reassure_conformance.gate.actions import Actions, note_effect
+from reassure_conformance.gate.events import Took
+from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.laps import Laps
-from reassure_conformance.gate.moment import Moment, why_not
+from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
@@ -56,114 +52,17 @@ from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_spec.rooms import choose_readings, gate_of
 from reassure_spec.znodes import (
-    CONTROLLER,
     DEFAULT_BROKER_CONFIG,
-    MAX_ZNODE_BYTES,
-    MIN_ISR,
-    PREFERRED_ELECTION,
     REASSIGN_PARTITIONS,
-    UNCLEAN,
     PartitionKey,
     ReplicaList,
-    RequestZnode,
-    TaskZnode,
-    decode_config,
-    decode_topic,
-    deleted_topic_path,
-    encode_config,
-    encode_preferred_election,
-    encode_reassign_partitions,
-    encode_request,
-    encode_task,
-    encode_topic,
-    replace_assigned,
-    request_path,
-    topic_config_path,
-    topic_path,
 )
-from reassure_zookeeper.transactions import Transaction
 
-Value = TypeVar("Value")
 SKIPPED: Final = "skipped"
 PATIENCE: Final = 8
 """How often to wait for who owes something and does nothing, before that is held against it."""
 MOST_BROKERS: Final = 5
 """How many brokers there are where a cluster lives for the whole run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Done:
-    """What became of one step."""
-
-    step: s.Step
-    result: str
-    """`ok`, `refused`, `unknown` or `skipped`."""
-    why: str
-    """Why it was skipped, "" where it was not."""
-    transactions: int
-    """How many transactions of this cluster the log shows since the step before."""
-    after_zxid: int
-    """The last transaction before the step, 0 where there was none."""
-
-
-@dataclass(slots=True)
-class Example:
-    """One cluster in a chroot of its own, and what was done to it."""
-
-    story: Story
-    """The cluster, and the steps asked for so far."""
-    chroot: str
-    now: Moment
-    live: LiveCluster
-    """Judges what happens beside the log."""
-    suffix: str = ""
-    """What its topics' names end in, where the cluster lives on: nobody else's do."""
-    done: list[Done] = field(default_factory=list)
-    transactions: list[Transaction] = field(default_factory=list)
-    violations: list[Violation] = field(default_factory=list)
-    """What counts against the verdict; advice that was not followed is with the harness."""
-    excused: list[Violation] = field(default_factory=list)
-    """Known failures that came up; the example ends with the first."""
-    quiet: list[int] = field(default_factory=list)
-    """The last zxid at each moment at which the cluster was quiescent."""
-    history: list[Event] = field(default_factory=list)
-    """All that happened, in order: what the situations are recognised in."""
-    messages: list[Told] = field(default_factory=list)
-    """What brokers received, in order."""
-    unsettled: int = 0
-    """How often the cluster did not become quiescent though nothing was held."""
-
-    def rename(self, topic: str) -> str:
-        """Return the name in ZooKeeper of a topic of the story."""
-        return topic + self.suffix
-
-    def find(self, key: PartitionKey) -> PartitionKey:
-        """Return the name in ZooKeeper of a partition of the story."""
-        return self.rename(key[0]), key[1]
-
-    def show(self, view: ClusterView) -> ClusterView:
-        """Return what the story has of a cluster: its own topics, by their names in it."""
-        if not self.suffix:
-            return view
-        end = -len(self.suffix)
-
-        def own(settings: dict[str, Value]) -> dict[str, Value]:
-            return {name[:end]: v for name, v in settings.items() if name.endswith(self.suffix)}
-
-        return replace(
-            view,
-            partitions={
-                (topic[:end], number): partition
-                for (topic, number), partition in view.partitions.items()
-                if topic.endswith(self.suffix)
-            },
-            min_isr=own(view.min_isr),
-            unclean=own(view.unclean),
-        )
-
-    def effective_steps(self) -> int:
-        """Return the number of steps that were really carried out."""
-        return sum(done.result in ("ok", "unknown") for done in self.done)
 
 
 class Harness:
@@ -172,10 +71,10 @@ class Harness:
     `hosts` is "host:port", `log_dir` the directory of the server's transaction logs: without one
     only what stands in ZooKeeper at rest is judged. `home` is the chroot of an implementation that
     runs already. `alive` is called before each look at what happened, `note` before each step is
-    carried out, with the story so far. With `strict` a SHOULD binds
-    like a MUST; `known` are clauses and stories whose failures do not count; a cluster may take
-    `settle_s` to come to rest, unless it is declared. Raises
-    AdapterDied whenever the adapter raises, ServerGone when ZooKeeper does not answer.
+    carried out, with the story so far. With `strict` a SHOULD binds like a MUST; `known` are
+    clauses and stories whose failures do not count; a cluster may take `settle_s` to come to rest,
+    unless it is declared. Raises AdapterDied whenever the adapter raises, ServerGone when ZooKeeper
+    does not answer.
     """
 
     def __init__(
@@ -229,6 +128,7 @@ class Harness:
         self.asides: dict[str, tuple[Violation, Example]] = {}
         """By clause the first violation that counts against no verdict, and where it came up."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home)
+        self.actions: Final = Actions(self.driver, adapter)
         self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
         """What clauses may need of implementation and server."""
         for transaction in self.driver.past:
@@ -271,7 +171,7 @@ class Harness:
         lives_on = self.description.lifetime == RUN
         chroot = self._start(tuple(range(1, MOST_BROKERS + 1)) if lives_on else brokers)
         view = self.judge.view(chroot)
-        now = Moment(
+        now = ClusterMoment(
             brokers=brokers,
             view=view,
             capabilities=self.description.capabilities,
@@ -337,34 +237,14 @@ class Harness:
         if example.excused:
             return
         now = example.now
-        self._let_go(now)
+        self.actions.let_go(now)
         self._settle_and_judge(example)
-        if self._bring_back(now):
+        if self.actions.bring_back(now):
             self._settle_and_judge(example)
         if ISR in now.capabilities and not example.violations:
             self._ask_leaders(example)
         if ISR in now.capabilities and not example.violations:
             self._ask_again(example)
-
-    def _let_go(self, now: Moment) -> None:
-        """Let go of what is held, and have a controller act."""
-        if now.held or now.sleeper or now.losing:
-            with self.driver.calling("resume"):
-                expect(Reply, self.adapter.resume())
-            now.held = now.sleeper = now.losing = False
-        if not now.acting:
-            with self.driver.calling("elect"):
-                expect(Reply, self.adapter.elect())
-            now.acting = True
-
-    def _bring_back(self, now: Moment) -> bool:
-        """Start the brokers that are down. Returns whether there were any."""
-        down = [broker for broker in now.brokers if broker not in now.up]
-        for broker in down:
-            with self.driver.calling("start_broker"):
-                expect(Reply, self.adapter.start_broker(broker))
-            now.up.add(broker)
-        return bool(down)
 
     def _ask_leaders(self, example: Example) -> None:
         """Have each leader take in whom it should be able to: every live assigned replica."""
@@ -412,8 +292,8 @@ class Harness:
             self.reached.update(count_situations(example.history, self._situations))
         if self._home:
             if self.died is None:
-                self._let_go(example.now)
-                self._bring_back(example.now)
+                self.actions.let_go(example.now)
+                self.actions.bring_back(example.now)
             self.driver.remove(self._home, [DEFAULT_BROKER_CONFIG, REASSIGN_PARTITIONS])
             return
         with self.driver.calling("stop"):
@@ -447,12 +327,12 @@ class Harness:
             step = s.Change(step.partition, example.now.original_of(step.partition))
         step = s.rename_topics(step, example.rename)
         if type(step) not in s.NEEDS or type(step) in s.SERVED:
-            return self._client_step(example, step)
+            return self.actions.play_client(example, step)
         with self.driver.calling(s.format_step(step)):
-            reply = self._adapter_step(example.now, step)
+            reply = self.actions.ask_adapter(step)
             expect(Reply, reply)
         if reply is not Reply.REFUSED:
-            _note_effect(example.now, step)
+            note_effect(example.now, step)
             if isinstance(step, s.ShutDown):
                 view = self.judge.view(example.chroot)
                 self._hand_over(example, live_events.ShutdownAsked(step.broker, view))
@@ -461,149 +341,6 @@ class Harness:
             elif isinstance(step, s.Tick):
                 self._hand_over(example, live_events.TimePassed(step.milliseconds))
         return reply
-
-    def _adapter_step(self, now: Moment, step: s.Step) -> Reply:
-        adapter = self.adapter
-        match step:
-            case s.Join(broker, (topic, partition)) | s.Intrude(broker, (topic, partition)):
-                return adapter.change_isr(broker, topic, partition, joins=True)
-            case s.Leave(broker, (topic, partition)):
-                return adapter.change_isr(broker, topic, partition, joins=False)
-            case s.Die(broker):
-                return adapter.stop_broker(broker)
-            case s.Return(broker):
-                return adapter.start_broker(broker)
-            case s.ShutDown(broker):
-                assert isinstance(adapter, StopsBrokers)
-                return adapter.shut_down_broker(broker)
-            case s.Hold(effects):
-                return adapter.hold(effects)
-            case s.Resume():
-                return adapter.resume()
-            case s.Kill():
-                return adapter.kill_controller()
-            case s.Elect():
-                return adapter.elect()
-            case s.Expire():
-                return adapter.expire_session()
-            case s.Cut():
-                return adapter.cut_connection()
-            case s.Lose(writes, done):
-                assert isinstance(adapter, LosesWrites)  # or it would not have the capability
-                return adapter.lose_write(writes, done=done)
-            case s.Tick(milliseconds):
-                assert isinstance(adapter, KeepsTime)
-                return adapter.advance(milliseconds)
-            case _:
-                raise AssertionError(step)
-
-    def _client_step(self, example: Example, step: s.Step) -> Reply:
-        driver = self.driver
-        match step:
-            case s.CreateTopic():
-                return driver.write(lambda: self._create_topic(example.chroot, step))
-            case s.Request(targets, legacy):
-                return self._submit(example, [RequestZnode(dict(targets), legacy)])
-            case s.Burst(requests):
-                return self._submit(example, [RequestZnode(dict(r.targets)) for r in requests])
-            case s.Change(key, target):
-                return self._submit(example, [RequestZnode({key: target})])
-            case s.Withdraw():
-                path = example.chroot + request_path(example.now.view.requests[-1])
-                return driver.write(lambda: driver.client.delete(path))
-            case s.Rewrite(targets):
-                path = example.chroot + request_path(example.now.view.requests[-1])
-                content = encode_request(RequestZnode(dict(targets)))
-                return driver.write(lambda: driver.client.set(path, content))
-            case s.Grow():
-                return driver.write(lambda: self._grow_topic(example.chroot, step))
-            case s.SetMinIsr(topic, least):
-                return self._set(example.chroot, topic, MIN_ISR, str(least))
-            case s.SetUnclean(topic, allowed):
-                return self._set(example.chroot, topic, UNCLEAN, str(allowed).lower())
-            case s.RawRequest(kind):
-                return driver.submit(example.chroot, [_raw_content(kind)])
-            case s.WriteOld(entries):
-                content = encode_reassign_partitions(entries)
-                return self._write_old_znode(example.chroot, content)
-            case s.RawOld(kind):
-                return self._write_old_znode(example.chroot, s.OLD_KINDS[kind])
-            case s.DeleteOld():
-                path = example.chroot + REASSIGN_PARTITIONS
-                return driver.write(lambda: driver.client.delete(path))
-            case s.Depose() | s.DeleteTopic() | s.Prefer():
-                return self._served_step(example, step)
-            case s.SubmitTask(targets):
-                content = encode_task(TaskZnode(dict(targets), automatic=False))
-                return driver.submit_task(example.chroot, content)
-            case s.Foreign(kind):
-                path, content = s.FOREIGN_KINDS[kind]
-                path = path.replace("/orders/", f"/{example.rename('orders')}/")
-                example.now.planted.add(kind)
-                return driver.write(
-                    lambda: driver.client.create(example.chroot + path, content, makepath=True)
-                )
-            case _:
-                raise AssertionError(step)
-
-    def _submit(self, example: Example, requests: list[RequestZnode]) -> Reply:
-        """Ask for reassignments: by request znodes, or else as the implementation is asked."""
-        if REQUESTS in example.now.routes:
-            return self.driver.submit(example.chroot, map(encode_request, requests))
-        assert isinstance(self.adapter, TakesRequests)  # or nobody could be asked
-        replies = []
-        for (topic, number), target in (pair for r in requests for pair in r.assignments.items()):
-            with self.driver.calling("reassign"):
-                replies.append(expect(Reply, self.adapter.reassign(topic, number, target)))
-        return max(replies, key=list(Reply).index)
-
-    def _set(self, chroot: str, topic: str, name: str, value: str) -> Reply:
-        """Set one setting of a topic, or of all brokers (""), beside those that are set."""
-        path = topic_config_path(topic) if topic else DEFAULT_BROKER_CONFIG
-        driver, client = self.driver, self.driver.client
-        there = client.exists(chroot + path) is not None
-        config = decode_config(path, client.get(chroot + path)[0]) if there else {}
-        content = encode_config({**config, name: value})
-        return driver.write(lambda: driver.put(chroot, {path: content}))
-
-    def _served_step(self, example: Example, step: s.Depose | s.DeleteTopic | s.Prefer) -> Reply:
-        driver = self.driver
-        match step:
-            case s.Depose():
-                reply = driver.write(lambda: driver.client.delete(example.chroot + CONTROLLER))
-                _note_effect(example.now, step)
-                return reply
-            case s.DeleteTopic(topic):
-                asked = example.chroot + deleted_topic_path(topic)
-                return driver.write(lambda: driver.client.create(asked, b"", makepath=True))
-            case s.Prefer():
-                content = encode_preferred_election(example.now.existing())
-                return driver.write(
-                    lambda: driver.put(example.chroot, {PREFERRED_ELECTION: content})
-                )
-
-    def _write_old_znode(self, chroot: str, content: bytes) -> Reply:
-        return self.driver.write(lambda: self.driver.put(chroot, {REASSIGN_PARTITIONS: content}))
-
-    def _create_topic(self, chroot: str, step: s.CreateTopic) -> None:
-        # The configuration goes first and in the same multi: no controller may see the topic
-        # without the minimum that its creator asked for.
-        multi = self.driver.client.transaction()
-        if step.min_isr != 1:
-            config = encode_config({MIN_ISR: str(step.min_isr)})
-            multi.create(chroot + topic_config_path(step.topic), config)
-        # An id of 22 characters, as Kafka's are: whoever writes the znode has to keep it.
-        content = encode_topic(dict(enumerate(step.assignments)), f"{step.topic:-<22.22}")
-        multi.create(chroot + topic_path(step.topic), content)
-        self.driver.commit(multi)
-
-    def _grow_topic(self, chroot: str, step: s.Grow) -> None:
-        path, client = chroot + topic_path(step.topic), self.driver.client
-        content, stat = client.get(path)
-        first = max(decode_topic(path, content)) + 1
-        for number, assigned in enumerate(step.assignments, start=first):
-            content = replace_assigned(content, number, assigned)
-        client.set(path, content, stat.version)
 
     def _settle_and_judge(self, example: Example) -> None:
         self._alive()
@@ -633,7 +370,7 @@ class Harness:
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
-            _note_view(now, self._view(example))
+            now.follow(self._view(example))
             now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))
@@ -745,47 +482,3 @@ def _shake_hands(adapter: Adapter) -> Description:
     check_description(adapter, description)
     check_driven(description.profile)
     return description
-
-
-def _note_view(now: Moment, view: ClusterView) -> None:
-    """Take over what the log shows; an election that nobody asked for is of who was deposed."""
-    if not now.acting and view.controller_epoch > now.view.controller_epoch:
-        # It was to be held, had not come to its stop yet, noticed, and was elected again.
-        now.acting, now.held, now.sleeper = True, now.sleeper, False
-    now.view = view
-
-
-def _note_effect(now: Moment, step: s.Step) -> None:
-    """Count what only the driver knows."""
-    match step:
-        case s.Die(broker):
-            now.up.discard(broker)
-            now.stopping.discard(broker)
-        case s.Return(broker):
-            now.up.add(broker)
-        case s.ShutDown(broker):
-            now.stopping.add(broker)
-        case s.Hold():
-            now.held = True
-        case s.Lose():
-            now.losing = True
-        case s.Resume():
-            now.held = now.sleeper = now.losing = False
-        case s.Kill():
-            now.acting = now.held = now.losing = False
-        case s.Elect():
-            now.acting = True
-        case s.Expire() | s.Depose():
-            # Only a held process sleeps through the loss of its session or its term; another one
-            # finds out at once and contends again.
-            now.sleeper = now.sleeper or now.held
-            now.acting = not now.held
-            now.held = now.losing = False
-        case _:
-            pass
-
-
-def _raw_content(kind: str) -> bytes:
-    if kind == s.TOO_LARGE:
-        return b'{"version":1,"assignments":{}' + b" " * MAX_ZNODE_BYTES + b"}"
-    return s.RAW_KINDS[kind]

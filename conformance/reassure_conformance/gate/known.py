@@ -25,7 +25,7 @@ class BadKnown(BadData):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class KnownFailure:
     """One known failure."""
 
     name: str
@@ -35,10 +35,10 @@ class Known:
     reason: str
 
 
-def read_known(path: Path) -> tuple[Known, ...]:
+def read_known(path: Path) -> tuple[KnownFailure, ...]:
     """Return the known failures of a file. Raises BadKnown."""
     names = {*load_clauses(), *(story.name for story in shipped_stories())}
-    found: dict[str, Known] = {}
+    found: dict[str, KnownFailure] = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
         words = line.split(maxsplit=2)
         if not words or words[0].startswith("#"):
@@ -54,5 +54,5 @@ def read_known(path: Path) -> tuple[Known, ...]:
             raise BadKnown(f"{where} names no clause and no story; did you mean {', '.join(near)}")
         if name in found:
             raise BadKnown(f"{where} names {name} again; say it once")
-        found[name] = Known(name, kind, reason)
+        found[name] = KnownFailure(name, kind, reason)
     return tuple(found.values())

@@ -24,7 +24,7 @@ from reassure_spec.znodes import (
 )
 
 
-class View(Protocol):
+class ClusterHeld(Protocol):
     """What ZooKeeper holds of one cluster, as the judge rebuilt it from the log."""
 
     @property
@@ -45,12 +45,12 @@ class View(Protocol):
 
 
 @dataclass(slots=True)
-class Moment:
+class ClusterMoment:
     """One cluster under test, between two steps."""
 
     brokers: ReplicaList
     """Every broker of the cluster, up or down."""
-    view: View
+    view: ClusterHeld
     capabilities: frozenset[str] = frozenset(CAPABILITIES)
     routes: frozenset[str] = frozenset({REQUESTS, OLD_ZNODE})
     """Ways in which the implementation takes requests."""
@@ -173,6 +173,13 @@ class Moment:
             found += [(b, key) for b in sorted(set(state.isr)) if b != state.leader]
         return tuple(found)
 
+    def follow(self, view: ClusterHeld) -> None:
+        """Take over what the log shows; an election nobody asked for is of who was deposed."""
+        if not self.acting and view.controller_epoch > self.view.controller_epoch:
+            # It was to be held, had not come to its stop yet, noticed, and was elected again.
+            self.acting, self.held, self.sleeper = True, self.sleeper, False
+        self.view = view
+
     def original_of(self, key: PartitionKey) -> ReplicaList:
         """Return the replica list that a cancel asks for: the first `top` of the assigned ones."""
         partition = self.view.partitions[key]
@@ -181,7 +188,7 @@ class Moment:
         return (partition.assigned or ())[: partition.reassignment.top]
 
 
-def _why_not_topic(step: s.Step, now: Moment) -> str:
+def _why_not_topic(step: s.Step, now: ClusterMoment) -> str:
     match step:
         case s.CreateTopic(topic, assignments, _):
             if any(name == topic for name, _ in now.existing()):
@@ -206,7 +213,7 @@ def _why_not_topic(step: s.Step, now: Moment) -> str:
     return ""
 
 
-def _why_not_client(step: s.Step, now: Moment) -> str:
+def _why_not_client(step: s.Step, now: ClusterMoment) -> str:
     match step:
         case s.Change(key, _) | s.Cancel(key):
             partition = now.view.partitions.get(key)
@@ -252,7 +259,7 @@ def _why_not_client(step: s.Step, now: Moment) -> str:
     return ""
 
 
-def _why_not_broker(step: s.Step, now: Moment) -> str:
+def _why_not_broker(step: s.Step, now: ClusterMoment) -> str:
     match step:
         case s.Join(broker, key):
             if (broker, key) not in now.joinable():
@@ -281,7 +288,7 @@ def _why_not_broker(step: s.Step, now: Moment) -> str:
     return ""
 
 
-def _why_not_controller(step: s.Step, now: Moment) -> str:
+def _why_not_controller(step: s.Step, now: ClusterMoment) -> str:
     match step:
         case s.Hold():
             if now.held:
@@ -304,7 +311,7 @@ def _why_not_controller(step: s.Step, now: Moment) -> str:
     return ""
 
 
-def why_not(step: s.Step, now: Moment) -> str:
+def why_not(step: s.Step, now: ClusterMoment) -> str:
     """Return why this step cannot be taken now, "" where it can."""
     need = s.NEEDS.get(type(step))
     if need is not None and need not in now.capabilities:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.harness import Example
+from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.story import Story
 from reassure_spec.znodes import PartitionKey, ReplicaList
 

@@ -34,74 +34,27 @@ from reassure_conformance.adapter import (
     PREFERRED,
     SHUTDOWN,
 )
-from reassure_spec.errors import BadData
+from reassure_conformance.gate.malformed_znodes import (
+    FOREIGN_KINDS,
+    OLD_KINDS,
+    RAW_KINDS,
+    TOO_LARGE,
+)
+from reassure_conformance.gate.step_fields import (
+    BadStep,
+    Targets,
+    format_entries,
+    format_lists,
+    format_partition,
+    format_targets,
+    parse_entries,
+    parse_lists,
+    parse_partition,
+    parse_replicas,
+    parse_targets,
+)
+from reassure_spec.words import spell_replicas
 from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
-
-_Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
-
-RAW_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
-    {
-        "not-json": b"{ this is not JSON",
-        "not-an-object": b"[1,2,3]",
-        "no-content": b"",
-        "no-version": b'{"assignments":{"orders":{"0":[1]}}}',
-        "wrong-version": b'{"version":7,"assignments":{"orders":{"0":[1]}}}',
-        "unknown-key": (
-            b'{"version":1,"assignments":{"orders":{"0":[1]}},"original_replicas":[1]}'
-        ),
-        "duplicate-key": b'{"version":1,"assignments":{},"assignments":{"orders":{"0":[1]}}}',
-        "no-assignments": b'{"version":1}',
-        "replicas-not-a-list": b'{"version":1,"assignments":{"orders":{"0":"1,2"}}}',
-        "replica-not-a-number": b'{"version":1,"assignments":{"orders":{"0":["one"]}}}',
-        "partition-not-a-number": b'{"version":1,"assignments":{"orders":{"zero":[1]}}}',
-        "nothing-asked": b'{"version":1,"assignments":{}}',
-        "deep": b"[" * 5000,
-    }
-)
-"""Malformed request contents by name, which ask for something wherever they can: who reads them
-more kindly than the rules do begins a reassignment. `too-large` is made when it is needed."""
-TOO_LARGE: Final = "too-large"
-
-FOREIGN_KINDS: Final[Mapping[str, tuple[str, bytes]]] = MappingProxyType(
-    {
-        "queue-name": ("/admin/reassignment_requests/notes", b"not ours"),
-        "queue-short-number": (
-            "/admin/reassignment_requests/request_12",
-            b'{"version":1,"assignments":{}}',
-        ),
-        "child-of-no-topic": (
-            "/admin/reassignments/ghost/0",
-            b'{"version":1,"top":1,"assignment":[1],"legacy":false}',
-        ),
-        "child-of-no-partition": (
-            "/admin/reassignments/orders/99",
-            b'{"version":1,"top":1,"assignment":[1],"legacy":false}',
-        ),
-        "child-name": ("/admin/reassignments/orders/zero", b"not ours"),
-        "child-leading-zero": (
-            "/admin/reassignments/orders/00",
-            b'{"version":1,"top":1,"assignment":[1],"legacy":false}',
-        ),
-        "child-unreadable": ("/admin/reassignments/orders/0", b"not ours"),
-    }
-)
-"""Znodes in the admin paths that no controller and no tool would make: path and content."""
-
-OLD_KINDS: Final[Mapping[str, bytes]] = MappingProxyType(
-    {
-        "not-json": b"{ this is not JSON",
-        "no-content": b"",
-        "wrong-version": b'{"version":7,"partitions":[]}',
-        "no-partitions": b'{"version":1}',
-        "replicas-not-a-list": b'{"version":1,"partitions":[{"topic":"t","partition":0}]}',
-        "partition-twice": (
-            b'{"version":1,"partitions":[{"topic":"orders","partition":0,"replicas":[1]},'
-            b'{"topic":"orders","partition":0,"replicas":[2]}]}'
-        ),
-        "nothing-asked": b'{"version":1,"partitions":[]}',
-    }
-)
-"""Contents of the old znode that ask for nothing or make no sense, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +71,7 @@ class CreateTopic:
 class Request:
     """A client asks for the target of one or more partitions, in one request znode."""
 
-    targets: _Targets
+    targets: Targets
     legacy: bool = False
     """Whether it says of itself that it came from the older znode."""
 
@@ -154,7 +107,7 @@ class Withdraw:
 class Rewrite:
     """A client changes the newest request that waits: it sets the data of the request's znode."""
 
-    targets: _Targets
+    targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +166,7 @@ class DeleteOld:
 class SubmitTask:
     """An operator persists a task for these partitions."""
 
-    targets: _Targets
+    targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
@@ -402,110 +355,30 @@ SERVED: Final = frozenset({DeleteTopic, Prefer, Depose})
 """Steps of a client that ask for what not every implementation serves, or has more of one for."""
 
 
-class BadStep(BadData):
-    """A line that is no step."""
-
-
-def format_replicas(replicas: ReplicaList) -> str:
-    """Return the text of a replica list; an empty one is `none`.
-
-    >>> format_replicas((1, 2)), format_replicas(())
-    ('1,2', 'none')
-    """
-    return ",".join(map(str, replicas)) or "none"
-
-
-def parse_replicas(text: str) -> ReplicaList:
-    """Return the replica list of this text. Raises BadStep."""
-    if text == "none":
-        return ()
-    try:
-        return tuple(int(part) for part in text.split(","))
-    except ValueError:
-        raise BadStep(f"{text!r} is not a replica list; write it as 1,2,3 or none") from None
-
-
-def format_partition(partition: PartitionKey) -> str:
-    """Return the text of a partition.
-
-    >>> format_partition(("orders", 0))
-    'orders-0'
-    """
-    return f"{partition[0]}-{partition[1]}"
-
-
-def parse_partition(text: str) -> PartitionKey:
-    """Return the partition of this text. Raises BadStep."""
-    topic, dash, number = text.rpartition("-")
-    if not dash or not topic or not number.isdigit():
-        raise BadStep(f"{text!r} is not a partition; write it as orders-0")
-    return topic, int(number)
-
-
-def _format_lists(lists: tuple[ReplicaList, ...]) -> str:
-    return " and ".join(map(format_replicas, lists))
-
-
-def _parse_lists(text: str) -> tuple[ReplicaList, ...]:
-    return tuple(parse_replicas(part.strip()) for part in text.split(" and "))
-
-
-def _format_targets(targets: _Targets) -> str:
-    return " and ".join(f"{format_partition(key)} to {format_replicas(to)}" for key, to in targets)
-
-
-def _parse_targets(text: str) -> _Targets:
-    targets = []
-    for part in text.split(" and "):
-        partition, found, target = part.partition(" to ")
-        if not found:
-            raise BadStep(f"{part!r} is not a target; write it as orders-0 to 1,2")
-        targets.append((parse_partition(partition.strip()), parse_replicas(target.strip())))
-    return tuple(targets)
-
-
-def _format_entries(entries: tuple[LegacyEntry, ...]) -> str:
-    """Return entries of the old znode, each with the original replicas where it names them."""
-    shown = []
-    for entry in entries:
-        original = "" if entry.original is None else f" from {format_replicas(entry.original)}"
-        shown.append(_format_targets(((entry.key, entry.target),)) + original)
-    return " and ".join(shown)
-
-
-def _parse_entries(text: str) -> tuple[LegacyEntry, ...]:
-    entries = []
-    for part in text.split(" and "):
-        asked, found, original = part.partition(" from ")
-        ((key, target),) = _parse_targets(asked)
-        entries.append(LegacyEntry(key, target, parse_replicas(original) if found else None))
-    return tuple(entries)
-
-
 def _format_requests(requests: tuple[Request, ...]) -> str:
-    return " then ".join(_format_targets(request.targets) for request in requests)
+    return " then ".join(format_targets(request.targets) for request in requests)
 
 
 def _parse_requests(text: str) -> tuple[Request, ...]:
-    return tuple(Request(_parse_targets(part)) for part in text.split(" then "))
+    return tuple(Request(parse_targets(part)) for part in text.split(" then "))
 
 
 _NUMBER: Final = (r"\d+", int, str)
 _WORD: Final = (r"\S+", str, str)
 _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str]]]] = {
     "allowed": (r"true|false", lambda text: text == "true", lambda allowed: str(allowed).lower()),
-    "assignments": (r".+", _parse_lists, _format_lists),
+    "assignments": (r".+", parse_lists, format_lists),
     "broker": _NUMBER,
     "effects": _NUMBER,
-    "entries": (r".+", _parse_entries, _format_entries),
+    "entries": (r".+", parse_entries, format_entries),
     "kind": _WORD,
     "least": _NUMBER,
     "milliseconds": _NUMBER,
     "min_isr": _NUMBER,
     "partition": (r"\S+", parse_partition, format_partition),
     "requests": (r".+", _parse_requests, _format_requests),
-    "target": (r"\S+", parse_replicas, format_replicas),
-    "targets": (r".+", _parse_targets, _format_targets),
+    "target": (r"\S+", parse_replicas, spell_replicas),
+    "targets": (r".+", parse_targets, format_targets),
     "topic": _WORD,
     "writes": _NUMBER,
 }
@@ -622,20 +495,3 @@ def rename_topics(step: Step, rename: Callable[[str], str]) -> Step:
             case "requests":
                 changed["requests"] = tuple(rename_topics(each, rename) for each in value)
     return replace(step, **changed)
-
-
-def partitions_of(step: Step) -> tuple[PartitionKey, ...]:
-    """Return the partitions that a step names."""
-    match step:
-        case Request(targets, _) | Rewrite(targets) | SubmitTask(targets):
-            return tuple(partition for partition, _ in targets)
-        case WriteOld(entries):
-            return tuple(entry.key for entry in entries)
-        case Burst(requests):
-            return tuple(partition for r in requests for partition, _ in r.targets)
-        case Change(partition, _) | Cancel(partition):
-            return (partition,)
-        case Join(_, partition) | Intrude(_, partition) | Leave(_, partition):
-            return (partition,)
-        case _:
-            return ()

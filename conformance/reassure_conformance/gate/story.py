@@ -17,21 +17,22 @@ and reported as skipped, so that a story can lose a step and stay a story.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.steps import (
-    BadStep,
-    Step,
-    format_replicas,
-    format_step,
-    parse_replicas,
-    parse_step,
+from reassure_conformance.gate.step_fields import BadStep, parse_replicas
+from reassure_conformance.gate.steps import Step, format_step, parse_step
+from reassure_conformance.script import (
+    ScriptBlock,
+    ScriptFile,
+    format_script,
+    list_shipped,
+    parse_script,
+    read_script,
+    read_scripts,
 )
-from reassure_conformance.script import SUFFIX, Block, Script, parse_script, read_script
 from reassure_spec.readings import PROFILES
-from reassure_spec.words import ScenarioError
+from reassure_spec.words import ScenarioError, spell_replicas
 from reassure_spec.znodes import ReplicaList
 
 DEFAULT_BROKERS: Final[ReplicaList] = (1, 2, 3, 4)
@@ -63,14 +64,9 @@ class Story:
 
 def format_story(story: Story) -> str:
     """Return the text of a story; `parse_story` reads it back."""
-    lines = [f"# {line}".rstrip() for line in story.why]
-    if story.profiles:
-        lines.append("# profiles: " + ", ".join(story.profiles))
-    if story.violates:
-        lines.append(f"# violates: {story.violates}")
-    lines += [f"world {WORLD} brokers={format_replicas(story.brokers)}", ""]
-    lines.extend(format_step(step) for step in story.steps)
-    return "\n".join(lines) + "\n"
+    fields = {"profiles": story.profiles, "violates": (story.violates,) if story.violates else ()}
+    world = f"{WORLD} brokers={spell_replicas(story.brokers)}"
+    return format_script(story.why, fields, world, map(format_step, story.steps))
 
 
 def parse_story(text: str, origin: str) -> Story:
@@ -86,7 +82,7 @@ def read_story(path: Path) -> Story:
     return _make_story(read_script(path))
 
 
-def _make_story(script: Script) -> Story:
+def _make_story(script: ScriptFile) -> Story:
     if script.world != WORLD:
         raise ScenarioError(
             f"{script.origin}: a story is told to `world {WORLD}`, not to {script.world!r}"
@@ -117,10 +113,10 @@ def _make_story(script: Script) -> Story:
     )
 
 
-def _read_brokers(first: Block) -> ReplicaList:
+def _read_brokers(first: ScriptBlock) -> ReplicaList:
     arguments = dict(first.arguments)
     del arguments[WORLD]
-    text = arguments.pop("brokers", format_replicas(DEFAULT_BROKERS))
+    text = arguments.pop("brokers", spell_replicas(DEFAULT_BROKERS))
     if arguments:
         raise BadStep(f"no argument {min(arguments)!r}; there is: brokers")
     brokers = parse_replicas(text)
@@ -129,7 +125,7 @@ def _read_brokers(first: Block) -> ReplicaList:
     return brokers
 
 
-def _read_step(block: Block) -> Step:
+def _read_step(block: ScriptBlock) -> Step:
     if block.expected is not None:
         raise BadStep("a step has no output; what is right is for the judge to say")
     return parse_step(block.text)
@@ -137,13 +133,9 @@ def _read_step(block: Block) -> Step:
 
 def read_folder(folder: Path) -> Iterator[Story]:
     """Yield the stories of a folder, by name. Raises ScenarioError, OSError."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        yield read_story(path)
+    return map(_make_story, read_scripts(folder))
 
 
 def shipped_stories() -> Iterator[Story]:
     """Yield the stories that come with the package, by name."""
-    folder = files("reassure_conformance.gate") / "stories"
-    for entry in sorted(folder.iterdir(), key=lambda e: e.name):
-        if entry.name.endswith(SUFFIX):
-            yield parse_story(entry.read_text(encoding="utf-8"), entry.name)
+    return map(_make_story, list_shipped("reassure_conformance.gate", "stories"))

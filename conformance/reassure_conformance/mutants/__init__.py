@@ -21,10 +21,13 @@ from typing import Any, Final, TypeVar
 
 from reassure_conformance.mutants.exchange import Patch, exchanged
 from reassure_spec.errors import BadUsage
+from reassure_spec.protocols import list_folders
 
 Kind = TypeVar("Kind", bound=type[Any])
-OF_BROKERS: Final = "kafka-4485"
-"""The profile of the mutants of brokers with logs."""
+OF_BROKERS: Final = next(
+    each.name for each in list_folders() if "broker" in each.manifest.get("rooms", {})
+)
+"""The profile of brokers with logs: that of the protocol whose readings they ask for."""
 
 
 @dataclass(frozen=True, slots=True)

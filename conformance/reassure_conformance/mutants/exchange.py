@@ -26,7 +26,7 @@ class Patch:
     """A change of one module's text."""
 
     module: str
-    """Its name in the package, as `protocols.kip_46`."""
+    """Its name in the package, as `replication.serving`."""
     old: str = ""
     """The text that goes; it stands there exactly once. "" where `new` is put behind all."""
     new: str = ""

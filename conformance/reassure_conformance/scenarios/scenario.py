@@ -10,7 +10,7 @@ in the place of what was expected; a change to an expectation belongs in a revie
 """
 
 import difflib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,8 +20,8 @@ from reassure_conformance.scenarios.worlds import World, get_world
 from reassure_conformance.script import (
     RULE,
     SUFFIX,
-    Block,
-    Script,
+    ScriptBlock,
+    ScriptFile,
     parse_command,
     parse_script,
     read_script,
@@ -51,15 +51,15 @@ class Scenario:
     findings: tuple[str, ...]
     """The findings (`reassure_spec.findings`) that it shows."""
     world: str
-    script: Script
+    script: ScriptFile
 
     @property
-    def blocks(self) -> tuple[Block, ...]:
+    def blocks(self) -> tuple[ScriptBlock, ...]:
         """The commands; the first makes the world."""
         return self.script.blocks
 
 
-def _settle(script: Script) -> tuple[str, dict[str, str], Readings]:
+def _settle(script: ScriptFile) -> tuple[str, dict[str, str], Readings]:
     """Return profile, overrides and the readings that follow. Raises ScenarioError."""
     fields = script.fields
     missing = [name for name in ("clauses", "profile") if not fields.get(name)]
@@ -96,7 +96,7 @@ def parse_scenario(text: str, origin: str) -> Scenario:
     return _make_scenario(parse_script(text, origin))
 
 
-def _make_scenario(script: Script) -> Scenario:
+def _make_scenario(script: ScriptFile) -> Scenario:
     try:
         profile, overrides, readings = _settle(script)
     except ScenarioError as error:
@@ -160,10 +160,8 @@ def make_world(scenario: Scenario) -> World:
     return get_world(scenario.world)(scenario.profile, scenario.readings, arguments)
 
 
-def run_scenario(
-    scenario: Scenario, make: Callable[[Scenario], World] = make_world
-) -> tuple[tuple[str, ...], ...]:
-    """Return the output lines that were found, block by block, in the world that `make` makes.
+def run_scenario(scenario: Scenario) -> tuple[tuple[str, ...], ...]:
+    """Return the output lines that were found, block by block.
 
     Raises ScenarioError with file and line for a command that the world does not understand. Other
     exceptions are mistakes of the model; they carry file and line as a note.
@@ -174,7 +172,7 @@ def run_scenario(
         place = f"{scenario.origin}:{block.line}"
         try:
             if world is None:
-                world, output = make(scenario), ""
+                world, output = make_world(scenario), ""
             else:
                 output = world.run(block.command, block.arguments)
         except ScenarioError as error:

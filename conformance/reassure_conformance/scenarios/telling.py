@@ -4,7 +4,7 @@ A story of a standard scope becomes a text that the scenario runner reads (`scen
 for each step, with what the model answers as the expected output. That it is the same story is
 checked: at the end the world of the scenario, which was made anew from the commands alone, has to
 show what the explorer's last state says. So every scenario that `tell` returns was replayed on the
-plain model, and it can be put to the real controller (`reassure_conformance.scenarios.live`).
+plain model.
 """
 
 import re
@@ -40,7 +40,7 @@ class NotTheSame(ReassureError):
 
 
 @dataclass(frozen=True, slots=True)
-class Teller:
+class SourceTeller:
     """How the stories of one kind of source are told."""
 
     opening: Callable[[Any], tuple[str, ...]]
@@ -93,9 +93,9 @@ def _describe_machine(source: MachineScope, state: Any) -> Iterator[str]:
             yield f"p{at}: {line}" if source.is_one_of_several else line
 
 
-TELLERS: Final[Mapping[type, Teller]] = {
-    MachineScope: Teller(_open_machine, _say_machine, _close_machine, _describe_machine),
-    SmallWorld: Teller(
+TELLERS: Final[Mapping[type, SourceTeller]] = {
+    MachineScope: SourceTeller(_open_machine, _say_machine, _close_machine, _describe_machine),
+    SmallWorld: SourceTeller(
         lambda world: world.opening,
         lambda _, step: step.words,
         lambda world: world.closing,
@@ -163,7 +163,7 @@ def list_commands(source: Source, story: Trace) -> tuple[str, ...]:
 
 
 def _check_same(
-    teller: Teller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
+    teller: SourceTeller, source: Source, story: Trace, found: tuple[tuple[str, ...], ...]
 ) -> None:
     if isinstance(source, MachineScope) and source.bounds.calm:
         story = _go_on(source, story)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.replication.campaign import SHIPPED
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.mutants import start_with
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster

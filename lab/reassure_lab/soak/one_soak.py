@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.replication.campaign import SHIPPED
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, write_text
 from reassure_controller.session import connect, stop
 from reassure_lab.cluster.supervisor import ProcessCluster

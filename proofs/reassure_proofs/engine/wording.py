@@ -144,8 +144,7 @@ def render_page() -> str:
         "What is assumed only to bound the number of paths is left out all at once.",
         "",
         "The last column: the counterexample as a state that a controller finds when it takes",
-        "office, and where it comes to rest, the model's controller as the real one",
-        "(`reassure prove --replay` runs both); or why no controller comes to it.",
+        "office, and where the model's comes to rest; or why no controller comes to it.",
     ]
     sections = [
         f"\n## {title}\n\n{render_section(examine_page(tier))}" for tier, title in _TITLES.items()

@@ -20,15 +20,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from reassure_spec.errors import BadData
-
-
-class BadStep(BadData):
-    """A line that is no step."""
+from reassure_conformance.gate.step_fields import BadStep
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class BrokerStep:
     """One step: a verb of `FORMS`, and its numbers in the order of the form."""
 
     verb: str
@@ -82,27 +78,29 @@ def _make_pattern(verb: str, form: str) -> re.Pattern[str]:
 _PATTERNS: Final = {verb: _make_pattern(verb, form) for verb, form in FORMS.items()}
 
 
-def format_step(step: Step) -> str:
+def format_step(step: BrokerStep) -> str:
     """Return the one-line text of a step.
 
-    >>> format_step(Step("produce", (2, -1, 1))), format_step(Step("move", (2, 3), "t-1"))
-    ('produce 2 with acks -1 to 1', 'move to 2,3 of t-1')
+    >>> format_step(BrokerStep("produce", (2, -1, 1)))
+    'produce 2 with acks -1 to 1'
     """
     form = FORMS[step.verb]
     text = form.replace("{...}", ",".join(map(str, step.numbers))).format(*step.numbers)
     return f"{text} of {step.of}" if step.of else text
 
 
-def parse_step(text: str) -> Step:
+def parse_step(text: str) -> BrokerStep:
     """Return the step of a line. Raises BadStep.
 
     >>> parse_step("2 loses power, and 1 batches")
-    Step(verb='power', numbers=(2, 1), of='')
+    BrokerStep(verb='power', numbers=(2, 1), of='')
     """
     line = " ".join(text.split())
     for verb, pattern in _PATTERNS.items():
         found = pattern.fullmatch(line)
         if found:
             *numbers, of = found.groups()
-            return Step(verb, tuple(int(n) for each in numbers for n in each.split(",")), of or "")
+            return BrokerStep(
+                verb, tuple(int(n) for each in numbers for n in each.split(",")), of or ""
+            )
     raise BadStep(f"{line!r} is no step; the steps are: {'; '.join(FORMS.values())}")

@@ -5,32 +5,30 @@ draw by draw still has a story; the story is then made short by leaving steps ou
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import ClassVar, Final, TypeVar
+from dataclasses import dataclass
+from typing import ClassVar, Final
 
-from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
 from hypothesis import strategies as st
-from hypothesis.errors import Flaky, FlakyFailure, StopTest
-from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from hypothesis.stateful import initialize, rule
 
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.drawn import Broken, ExampleBatch, ExampleMachine, OutOfTime
+from reassure_conformance.gate.replication.alphabet import BrokerStep
+from reassure_conformance.gate.replication.brokers_outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
-from reassure_conformance.gate.replication.situations import Situation
-from reassure_conformance.gate.replication.trial import (
+from reassure_conformance.gate.replication.setting import (
     AMENDED,
     AS_WRITTEN,
     EARLY_CREDIT,
     Assignment,
-    Setting,
-    Told,
-    Trial,
+    TrialOutcome,
+    TrialSetting,
 )
+from reassure_conformance.gate.replication.situations import BrokerGoal
+from reassure_conformance.gate.replication.trial import Trial
 from reassure_spec.znodes import ReplicaList
 
-Value = TypeVar("Value")
-Begin = Callable[[Setting], Trial]
+Begin = Callable[[TrialSetting], Trial]
 """Starts a trial."""
 
 STEPS: Final = 50
@@ -50,37 +48,27 @@ LAYOUTS: Final[tuple[tuple[ReplicaList, tuple[Assignment, ...]], ...]] = (
 of their own and with followers that they share."""
 
 
-class Broken(AssertionError):
-    """A trial in which a clause was violated."""
-
-
-class OutOfTime(Exception):
-    """The time for this run is over."""
-
-
 @dataclass(slots=True)
-class Batch:
+class TrialBatch(ExampleBatch[TaleFailure]):
     """What the machines of one batch share."""
 
     begin: Begin
-    done: Callable[[Told], bool]
-    """Takes what came of a trial, and answers whether it failed."""
+    done: Callable[[TrialOutcome], TaleFailure | None]
+    """Takes what came of a trial, and answers what it violates."""
     deadline: float
-    aims: Iterator[Situation | None]
+    aims: Iterator[BrokerGoal | None]
     """The situation that each trial is to get into, None where it goes where it will, for ever."""
-    failed: list[tuple[Setting, Told]] = field(default_factory=list)
-    died: Exception | None = None
 
 
-class TrialMachine(RuleBasedStateMachine):
-    """One trial. Its only rule takes one step. Subclasses say which batch it belongs to."""
+class TrialMachine(ExampleMachine):
+    """One trial."""
 
-    batch: ClassVar[Batch]
+    batch: ClassVar[TrialBatch]
 
     def __init__(self) -> None:
         super().__init__()
         self.trial: Trial | None = None
-        self.scene: Iterator[Step] = iter(())
+        self.scene: Iterator[BrokerStep] = iter(())
         self.is_undisturbed = False
         """Whether nothing comes between the steps of the scene."""
         self.draw: Callable[[int], int] = lambda _: 0
@@ -106,12 +94,12 @@ class TrialMachine(RuleBasedStateMachine):
 
         A trial that goes where it will may be one under the document as written, in one term.
         """
-        if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failed:
+        if time.monotonic() > self.batch.deadline or self.batch.died or self.batch.failures:
             raise OutOfTime
         aim = next(self.batch.aims)
         rules = AS_WRITTEN if one_term and aim is None else rules
-        setting = Setting(rules, minimum, size, *layout)
-        self.trial = trial = self._guard(lambda: self.batch.begin(setting), None)
+        setting = TrialSetting(rules, minimum, size, *layout)
+        self.trial = trial = self.guard(lambda: self.batch.begin(setting))
         if trial is not None and aim is not None:
             self.scene = aim.approach(trial, lambda n: self.draw(n))
             self.is_undisturbed = not is_disturbed
@@ -120,7 +108,7 @@ class TrialMachine(RuleBasedStateMachine):
     def take_step(self, data: st.DataObject) -> None:
         """Take the next step of a scene, or one that is drawn by itself."""
         trial = self.trial
-        if trial is None:
+        if trial is None or self.over:
             return
 
         def draw(n: int) -> int:
@@ -137,50 +125,15 @@ class TrialMachine(RuleBasedStateMachine):
             step = next(self.scene, None)
         if step is None:
             step = draw_step(trial, draw, one_term=one_term)
-        self._guard(lambda: trial.perform(step), False)
+        self.guard(lambda: trial.perform(step))
 
     def teardown(self) -> None:
         """Heal the cluster, judge it, and end it."""
         trial = self.trial
-        if trial is None or self.batch.died is not None:
+        if trial is None or self.over:
             return
-        told = self._guard(trial.finish, None)
-        if told is not None and self.batch.done(told):
-            self.batch.failed.append((trial.setting, told))
+        told = self.guard(trial.finish)
+        failure = None if told is None else self.batch.done(told)
+        if failure is not None:
+            self.batch.failures.append(failure)
             raise Broken
-
-    def _guard(self, act: Callable[[], Value], otherwise: Value) -> Value:
-        """Keep a broker's death from looking like a failing trial."""
-        try:
-            return act()
-        except Exception as error:  # whatever it is, `Campaign` says so and stops
-            self.batch.died = error
-            return otherwise
-        except KeyboardInterrupt:
-            self.trial = None  # of a step that was cut short nothing is judged
-            raise
-
-
-def draw_trials(batch: Batch, trials: int, seed_value: int) -> None:
-    """Draw so many trials, until one fails or the time is up. Raises what a cluster died of."""
-    machine = seed(seed_value)(type("Machine", (TrialMachine,), {"batch": batch}))
-    chosen = settings(
-        max_examples=trials,
-        stateful_step_count=STEPS,
-        database=None,
-        deadline=None,
-        print_blob=False,
-        verbosity=Verbosity.quiet,
-        suppress_health_check=list(HealthCheck),
-        phases=(Phase.generate,),
-    )
-    try:
-        with warnings.catch_warnings():
-            # The ZooKeeper client's threads jitter their delays with the `random` module; no draw
-            # depends on that.
-            warnings.filterwarnings("ignore", "Do not use the `random` module")
-            run_state_machine_as_test(machine, settings=chosen)
-    except (Broken, Flaky, FlakyFailure, OutOfTime, StopTest):
-        pass  # a failure is recorded in the batch
-    if batch.died is not None:
-        raise batch.died

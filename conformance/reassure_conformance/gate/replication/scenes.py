@@ -8,13 +8,13 @@ single steps may come in between. So the ways in are short, and what happens on 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.trial import Trial
-from reassure_conformance.gate.steps import format_partition
+from reassure_conformance.gate.step_fields import format_partition
 
 Draw = Callable[[int], int]
 """Draws a number from 0 to before its argument."""
-Scene = Callable[[Trial, Draw], Iterator[Step]]
+Scene = Callable[[Trial, Draw], Iterator[BrokerStep]]
 
 ALL: Final = -1
 """What producers that wait for all in-sync replicas ask for."""
@@ -49,60 +49,70 @@ def find_last(trial: Trial) -> int:
     return max(0, len(trial.stepped.network.waiting) - 1)
 
 
-def commit(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[Step]:
+def replicate(trial: Trial, of: str) -> Iterator[BrokerStep]:
+    """Have each follower take what there is, and its leader note that."""
+    for follower in find_followers(trial, of):
+        yield from replicate_twice(follower)
+
+
+def replicate_twice(broker: int) -> Iterator[BrokerStep]:
+    """Have a broker take what there is, and its leader note that."""
+    yield BrokerStep("replicate", (broker,))
+    yield BrokerStep("replicate", (broker,))
+
+
+def commit(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[BrokerStep]:
     """Have records written, copied by all, promised and read."""
     of = pick(trial, draw) if of is None else of
-    yield Step("produce", (1 + draw(2), ALL, find_leader(trial, draw, of)), of)
-    yield Step("deliver-all")
+    yield BrokerStep("produce", (1 + draw(2), ALL, find_leader(trial, draw, of)), of)
+    yield BrokerStep("deliver-all")
     for _ in range(2):
         for follower in find_followers(trial, of):
-            yield Step("replicate", (follower,))
-    yield Step("consume", (find_leader(trial, draw, of),), of)
-    yield Step("deliver-all")
+            yield BrokerStep("replicate", (follower,))
+    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
+    yield BrokerStep("deliver-all")
 
 
-def fail_over(trial: Trial, draw: Draw) -> Iterator[Step]:
+def fail_over(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have the leader die, with or without what it wrote last, and another one take over."""
     of = pick(trial, draw)
     if draw(3):
         yield from commit(trial, draw, of)
     leader = find_leader(trial, draw, of)
     if draw(2):
-        yield Step("produce", (1, 1, leader), of)
-        yield Step("deliver-all")
-    yield Step("power", (leader, 1)) if draw(3) == 0 else Step("crash", (leader,))
-    yield Step("work")
-    yield Step("deliver-all")
+        yield BrokerStep("produce", (1, 1, leader), of)
+        yield BrokerStep("deliver-all")
+    yield BrokerStep("power", (leader, 1)) if draw(3) == 0 else BrokerStep("crash", (leader,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
     if draw(2):
-        yield Step("produce", (1, ALL, find_leader(trial, draw, of)), of)
-        yield Step("deliver-all")
-    yield Step("start", (leader,))
-    yield Step("work")
-    yield Step("deliver-all")
-    for follower in find_followers(trial, of):
-        yield Step("replicate", (follower,))
-        yield Step("replicate", (follower,))
+        yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
+        yield BrokerStep("deliver-all")
+    yield BrokerStep("start", (leader,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
+    yield from replicate(trial, of)
 
 
-def diverge(trial: Trial, draw: Draw) -> Iterator[Step]:
+def diverge(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have leader after leader die with records that nobody else has, so that logs part twice."""
     of = pick(trial, draw)
     for _ in range(2):
         leader = find_leader(trial, draw, of)
-        yield Step("produce", (1, 1, leader), of)
-        yield Step("deliver-all")
+        yield BrokerStep("produce", (1, 1, leader), of)
+        yield BrokerStep("deliver-all")
         followers = find_followers(trial, of)
         if followers and draw(2):
-            yield Step("replicate", (followers[draw(len(followers))],))
-        yield Step("crash", (leader,))
-        yield Step("work")
-        yield Step("deliver-all")
-        yield Step("start", (leader,))
-    yield Step("work")
-    yield Step("deliver-all")
+            yield BrokerStep("replicate", (followers[draw(len(followers))],))
+        yield BrokerStep("crash", (leader,))
+        yield BrokerStep("work")
+        yield BrokerStep("deliver-all")
+        yield BrokerStep("start", (leader,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
 
 
-def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[Step]:
+def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[BrokerStep]:
     """Have a follower fall out of the in-sync set, and come back."""
     of = pick(trial, draw) if of is None else of
     followers = find_followers(trial, of)
@@ -110,114 +120,115 @@ def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[Ste
         return
     late = followers[draw(len(followers))]
     for _ in range(3):
-        yield Step("produce", (1, 1, find_leader(trial, draw, of)), of)
-        yield Step("deliver-all")
+        yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
+        yield BrokerStep("deliver-all")
         for follower in followers:
             if follower != late:
-                yield Step("replicate", (follower,))
-                yield Step("replicate", (follower,))
-        yield Step("wait", (500,))
-    yield Step("consume", (find_leader(trial, draw, of),), of)
-    yield Step("deliver-all")
+                yield from replicate_twice(follower)
+        yield BrokerStep("wait", (500,))
+    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
+    yield BrokerStep("deliver-all")
     for _ in range(1 + draw(4)):
-        yield Step("replicate", (late,))
+        yield BrokerStep("replicate", (late,))
 
 
-def leave_unanswered(trial: Trial, draw: Draw) -> Iterator[Step]:
+def leave_unanswered(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a leader not know whether a late follower left, or came back into, the in-sync set."""
     of = pick(trial, draw)
     for step in fall_behind(trial, draw, of):
         if draw(4) == 0:
-            yield Step(("lose-write", "lose-answer")[draw(2)], (find_leader(trial, draw, of),))
+            yield BrokerStep(
+                ("lose-write", "lose-answer")[draw(2)], (find_leader(trial, draw, of),)
+            )
         yield step
 
 
-def keep_up(trial: Trial, draw: Draw) -> Iterator[Step]:
+def keep_up(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have followers take all there is each time, while more is written before they ask again."""
     of = pick(trial, draw)
     for _ in range(4):
-        yield Step("produce", (1, 1, find_leader(trial, draw, of)), of)
-        yield Step("deliver-all")
+        yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
+        yield BrokerStep("deliver-all")
         for follower in find_followers(trial, of):
-            yield Step("replicate", (follower,))
-        yield Step("wait", (100 * (1 + draw(5)),))
+            yield BrokerStep("replicate", (follower,))
+        yield BrokerStep("wait", (100 * (1 + draw(5)),))
 
 
-def linger(trial: Trial, draw: Draw) -> Iterator[Step]:
+def linger(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a request of a follower arrive after its broker has died and come back."""
     of = pick(trial, draw)
     followers = find_followers(trial, of)
     if not followers:
         return
     late = followers[draw(len(followers))]
-    yield Step("replicate", (late,))
-    yield Step("fetch", (late,))
+    yield BrokerStep("replicate", (late,))
+    yield BrokerStep("fetch", (late,))
     place = find_last(trial)
-    yield Step("power", (late, 1 + draw(2)))
+    yield BrokerStep("power", (late, 1 + draw(2)))
     if draw(2):
-        yield Step("start", (late,))
+        yield BrokerStep("start", (late,))
     if draw(2):
-        yield Step("work")
-    yield Step("deliver-all") if draw(2) else Step("repeat", (place,))
+        yield BrokerStep("work")
+    yield BrokerStep("deliver-all") if draw(2) else BrokerStep("repeat", (place,))
 
 
-def bounce(trial: Trial, draw: Draw) -> Iterator[Step]:
+def bounce(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have the leader die and be back before the controller looks."""
     of = pick(trial, draw)
     leader = find_leader(trial, draw, of)
-    yield Step("stop" if draw(2) else "crash", (leader,))
-    yield Step("start", (leader,))
-    yield Step("work")
+    yield BrokerStep("stop" if draw(2) else "crash", (leader,))
+    yield BrokerStep("start", (leader,))
+    yield BrokerStep("work")
     place = draw(4)
-    yield Step("repeat", (place,))
-    yield Step("deliver-all")
+    yield BrokerStep("repeat", (place,))
+    yield BrokerStep("deliver-all")
 
 
-def race(trial: Trial, draw: Draw) -> Iterator[Step]:
+def race(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have the controller change the in-sync set, and the leader want to before it is told."""
     of = pick(trial, draw)
     followers = find_followers(trial, of)
     if not followers:
         return
     gone = followers[draw(len(followers))]
-    yield Step("crash", (gone,))
-    yield Step("work")
-    yield Step("produce", (1, 1, find_leader(trial, draw, of)), of)
-    yield Step("deliver", (find_last(trial),))
-    yield Step("wait", (1100,))
-    yield Step("deliver-all")
-    yield Step("start", (gone,))
+    yield BrokerStep("crash", (gone,))
+    yield BrokerStep("work")
+    yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
+    yield BrokerStep("deliver", (find_last(trial),))
+    yield BrokerStep("wait", (1100,))
+    yield BrokerStep("deliver-all")
+    yield BrokerStep("start", (gone,))
 
 
-def delay_orders(trial: Trial, draw: Draw) -> Iterator[Step]:
+def delay_orders(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have orders arrive after later ones, or after the broker that they were for has died."""
     of = pick(trial, draw)
     leader = find_leader(trial, draw, of)
     for broker in find_followers(trial, of):
-        yield Step("crash", (broker,))
-        yield Step("work")
-        yield Step("start", (broker,))
-        yield Step("work")
+        yield BrokerStep("crash", (broker,))
+        yield BrokerStep("work")
+        yield BrokerStep("start", (broker,))
+        yield BrokerStep("work")
     last = find_last(trial)
-    yield Step("repeat", (last,))
-    yield Step("repeat", (draw(last + 1),))
+    yield BrokerStep("repeat", (last,))
+    yield BrokerStep("repeat", (draw(last + 1),))
     if draw(2):
-        yield Step("crash", (leader,))
-        yield Step("start", (leader,))
-        yield Step("work")
-    yield Step("repeat", (find_last(trial),))
-    yield Step("deliver-all")
+        yield BrokerStep("crash", (leader,))
+        yield BrokerStep("start", (leader,))
+        yield BrokerStep("work")
+    yield BrokerStep("repeat", (find_last(trial),))
+    yield BrokerStep("deliver-all")
 
 
-def settle(trial: Trial, of: str) -> Iterator[Step]:
+def settle(trial: Trial, of: str) -> Iterator[BrokerStep]:
     """Have everybody hear everything, and followers take what there is."""
-    yield Step("work")
-    yield Step("deliver-all")
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
     for _ in range(2):
         for follower in find_followers(trial, of):
-            yield Step("replicate", (follower,))
-    yield Step("work")
-    yield Step("deliver-all")
+            yield BrokerStep("replicate", (follower,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
 
 
 def draw_target(trial: Trial, draw: Draw, of: str) -> tuple[int, ...]:
@@ -234,22 +245,22 @@ def draw_target(trial: Trial, draw: Draw, of: str) -> tuple[int, ...]:
     return (new, *kept) if draw(2) else (*kept, new)
 
 
-def move(trial: Trial, draw: Draw) -> Iterator[Step]:
+def move(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a partition move while records are written, and the one that goes be deleted."""
     of = pick(trial, draw)
     if draw(2):
         yield from commit(trial, draw, of)
-    yield Step("move", draw_target(trial, draw, of), of)
-    yield Step("work")
+    yield BrokerStep("move", draw_target(trial, draw, of), of)
+    yield BrokerStep("work")
     if draw(2):
-        yield Step("produce", (1, ALL, find_leader(trial, draw, of)), of)
-    yield Step("deliver-all")
+        yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
+    yield BrokerStep("deliver-all")
     yield from settle(trial, of)
-    yield Step("consume", (find_leader(trial, draw, of),), of)
-    yield Step("deliver-all")
+    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
+    yield BrokerStep("deliver-all")
 
 
-def move_back(trial: Trial, draw: Draw) -> Iterator[Step]:
+def move_back(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a replica be deleted and made anew, and orders of before arrive once more."""
     of = pick(trial, draw)
     hosts, others = trial.hosts(of), find_others(trial, of)
@@ -258,81 +269,77 @@ def move_back(trial: Trial, draw: Draw) -> Iterator[Step]:
     if leader is None or not followers:
         return
     gone = followers[draw(len(followers))]
-    yield Step("produce", (1 + draw(2), ALL, leader), of)
-    yield Step("deliver-all")
+    yield BrokerStep("produce", (1 + draw(2), ALL, leader), of)
+    yield BrokerStep("deliver-all")
     for follower in followers:
-        yield Step("replicate", (follower,))
+        yield BrokerStep("replicate", (follower,))
     if draw(4) == 0:
-        yield Step("crash", (gone,))
-        yield Step("start", (gone,))
-        yield Step("work")
+        yield BrokerStep("crash", (gone,))
+        yield BrokerStep("start", (gone,))
+        yield BrokerStep("work")
     kept = draw(1 + find_last(trial))
-    yield Step("repeat", (kept,))
-    yield Step("deliver-all") if draw(2) else Step("work")
+    yield BrokerStep("repeat", (kept,))
+    yield BrokerStep("deliver-all") if draw(2) else BrokerStep("work")
     stay = tuple(one for one in hosts if one != gone)
-    yield Step("move", (*stay, *others[:1]) if draw(2) else stay, of)
-    yield Step("work")
+    yield BrokerStep("move", (*stay, *others[:1]) if draw(2) else stay, of)
+    yield BrokerStep("work")
     for _ in range(find_last(trial) + 1):
-        yield Step("deliver", (0,))
+        yield BrokerStep("deliver", (0,))
     for other in others[:1]:
-        yield Step("replicate", (other,))
-        yield Step("replicate", (other,))
-    yield Step("work")
+        yield from replicate_twice(other)
+    yield BrokerStep("work")
     late = find_last(trial)
-    yield Step("repeat", (late,))
-    yield Step("repeat", (draw(late + 1),))
-    yield Step("move", (*stay, gone), of)
-    yield Step("work")
+    yield BrokerStep("repeat", (late,))
+    yield BrokerStep("repeat", (draw(late + 1),))
+    yield BrokerStep("move", (*stay, gone), of)
+    yield BrokerStep("work")
     if draw(2):
-        yield Step("produce", (1, ALL, find_leader(trial, draw, of)), of)
+        yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
     for place in range(find_last(trial) + 1):
-        yield Step("repeat", (place,))
-    yield Step("replicate", (gone,))
-    yield Step("replicate", (gone,))
-    yield Step("repeat", (draw(find_last(trial) + 1),))
-    yield Step("deliver-all")
+        yield BrokerStep("repeat", (place,))
+    yield from replicate_twice(gone)
+    yield BrokerStep("repeat", (draw(find_last(trial) + 1),))
+    yield BrokerStep("deliver-all")
 
 
-def cut(trial: Trial, draw: Draw) -> Iterator[Step]:
+def cut(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Stop the controller between two effects of a move, and have another one take over."""
     of = pick(trial, draw)
-    yield Step("move", draw_target(trial, draw, of), of)
-    yield Step("work-some", (1 + draw(6),))
+    yield BrokerStep("move", draw_target(trial, draw, of), of)
+    yield BrokerStep("work-some", (1 + draw(6),))
     if draw(2):
-        yield Step("deliver-all")
+        yield BrokerStep("deliver-all")
     if draw(2):
         for follower in find_followers(trial, of):
-            yield Step("replicate", (follower,))
+            yield BrokerStep("replicate", (follower,))
     if draw(3):
-        yield Step("supersede")
-        yield Step("work") if draw(2) else Step("work-some", (1 + draw(4),))
+        yield BrokerStep("supersede")
+        yield BrokerStep("work") if draw(2) else BrokerStep("work-some", (1 + draw(4),))
         if draw(2):
-            yield Step("wake")
+            yield BrokerStep("wake")
     place = draw(1 + find_last(trial))
-    yield Step("repeat", (place,))
+    yield BrokerStep("repeat", (place,))
     yield from settle(trial, of)
 
 
-def expire(trial: Trial, draw: Draw) -> Iterator[Step]:
+def expire(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """End the session of a broker that goes on for a while as if nothing had been."""
     of = pick(trial, draw)
     leader = find_leader(trial, draw, of)
     followers = find_followers(trial, of)
     one = followers[draw(len(followers))] if followers and draw(2) else leader
-    yield Step("expire", (one,))
-    yield Step("produce", (1, (ALL, 1)[draw(2)], leader), of)
-    yield Step("deliver", (find_last(trial),))
+    yield BrokerStep("expire", (one,))
+    yield BrokerStep("produce", (1, (ALL, 1)[draw(2)], leader), of)
+    yield BrokerStep("deliver", (find_last(trial),))
     if draw(2):
-        yield Step("work")
-        yield Step("deliver-all")
+        yield BrokerStep("work")
+        yield BrokerStep("deliver-all")
     else:
-        yield Step("fetch", (one,))
-    yield Step("register", (one,))
-    yield Step("work")
-    yield Step("deliver-all")
-    for follower in find_followers(trial, of):
-        yield Step("replicate", (follower,))
-        yield Step("replicate", (follower,))
+        yield BrokerStep("fetch", (one,))
+    yield BrokerStep("register", (one,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
+    yield from replicate(trial, of)
 
 
 SCENES: Final[tuple[Scene, ...]] = (
@@ -361,40 +368,40 @@ ONE_TERM: Final[tuple[Scene, ...]] = (commit, fall_behind, leave_unanswered, kee
 """Those in which nobody dies."""
 
 
-def draw_step(trial: Trial, draw: Draw, *, one_term: bool) -> Step:
+def draw_step(trial: Trial, draw: Draw, *, one_term: bool) -> BrokerStep:
     """Return a step by itself."""
     brokers, of = trial.setting.brokers, pick(trial, draw)
     broker, leader = brokers[draw(len(brokers))], find_leader(trial, draw, of)
     acks = (ALL, ALL, 1, 0)[draw(4)]
     quiet = (
-        Step("produce", (1 + draw(2), acks, leader if draw(4) else broker), of),
-        Step("consume", (leader if draw(3) else broker,), of),
-        Step("fetch", (broker,)),
-        Step("replicate", (broker,)),
-        Step("replicate", (broker,)),
-        Step("deliver", ((0, 0, 1, 2)[draw(4)],)),
-        Step("repeat", (draw(3),)),
-        Step("lose", (draw(3),)),
-        Step("deliver-all"),
-        Step("wait", ((100, 200, 500, 900, 1000, 1100)[draw(6)],)),
+        BrokerStep("produce", (1 + draw(2), acks, leader if draw(4) else broker), of),
+        BrokerStep("consume", (leader if draw(3) else broker,), of),
+        BrokerStep("fetch", (broker,)),
+        BrokerStep("replicate", (broker,)),
+        BrokerStep("replicate", (broker,)),
+        BrokerStep("deliver", ((0, 0, 1, 2)[draw(4)],)),
+        BrokerStep("repeat", (draw(3),)),
+        BrokerStep("lose", (draw(3),)),
+        BrokerStep("deliver-all"),
+        BrokerStep("wait", ((100, 200, 500, 900, 1000, 1100)[draw(6)],)),
     )
     rough = (
-        Step("set-back", (broker, 300)),
-        Step("crash", (broker,)),
-        Step("tear", (broker,)),
-        Step("power", (broker, 1 + draw(2))),
-        Step("start", (broker,)),
-        Step("start", (broker,)),
-        Step("expire", (broker,)),
-        Step("register", (broker,)),
-        Step("lose-write", (leader,)),
-        Step("lose-answer", (leader,)),
-        Step("move", draw_target(trial, draw, of), of),
-        Step("work"),
-        Step("work"),
-        Step("work-some", (1 + draw(4),)),
-        Step("supersede"),
-        Step("wake"),
+        BrokerStep("set-back", (broker, 300)),
+        BrokerStep("crash", (broker,)),
+        BrokerStep("tear", (broker,)),
+        BrokerStep("power", (broker, 1 + draw(2))),
+        BrokerStep("start", (broker,)),
+        BrokerStep("start", (broker,)),
+        BrokerStep("expire", (broker,)),
+        BrokerStep("register", (broker,)),
+        BrokerStep("lose-write", (leader,)),
+        BrokerStep("lose-answer", (leader,)),
+        BrokerStep("move", draw_target(trial, draw, of), of),
+        BrokerStep("work"),
+        BrokerStep("work"),
+        BrokerStep("work-some", (1 + draw(4),)),
+        BrokerStep("supersede"),
+        BrokerStep("wake"),
     )
     steps = quiet if one_term else (*quiet, *rough)
     return steps[draw(len(steps))]

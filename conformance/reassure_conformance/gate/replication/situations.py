@@ -7,9 +7,10 @@ it does, which clauses need it, and by which scene drawing gets there.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Final
+from typing import ClassVar, Final
 
-from reassure_conformance.gate.replication.alphabet import Step
+from reassure_conformance.gate.replication.alphabet import BrokerStep
+from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.scenes import (
     ALL,
     Draw,
@@ -20,8 +21,8 @@ from reassure_conformance.gate.replication.scenes import (
     find_leader,
     pick,
 )
-from reassure_conformance.gate.replication.trial import Arrived, Died, Event, Trial
-from reassure_conformance.gate.steps import format_partition
+from reassure_conformance.gate.replication.trial import Trial
+from reassure_conformance.gate.step_fields import format_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
@@ -32,9 +33,10 @@ from reassure_controller.replication.stepping import Anything, name_broker
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
+class BrokerGoal:
     """What has to come up, how it is told, and how to get there."""
 
+    needs: ClassVar[frozenset[str]] = frozenset()
     name: str
     sentence: str
     clauses: tuple[str, ...]
@@ -156,10 +158,10 @@ def _list_places(trial: Trial, wanted: Callable[[Packet[Anything]], bool]) -> li
     return [n for n, packet in enumerate(trial.stepped.network.waiting) if wanted(packet)]
 
 
-def _deliver(trial: Trial, wanted: Callable[[Packet[Anything]], bool]) -> Iterator[Step]:
+def _deliver(trial: Trial, wanted: Callable[[Packet[Anything]], bool]) -> Iterator[BrokerStep]:
     """Deliver, in order, those messages on their way that are wanted."""
     while places := _list_places(trial, wanted):
-        yield Step("deliver", (places[0],))
+        yield BrokerStep("deliver", (places[0],))
 
 
 def _is_order(packet: Packet[Anything], broker: int) -> bool:
@@ -171,10 +173,10 @@ def _is_stop(packet: Packet[Anything], broker: int) -> bool:
     return _is_order(packet, broker) and isinstance(packet.message, StopReplica)
 
 
-def _about_a_follower(tell: Callable[[Trial, str, int, int], Iterator[Step]]) -> Scene:
+def _about_a_follower(tell: Callable[[Trial, str, int, int], Iterator[BrokerStep]]) -> Scene:
     """Return the scene that tells of a partition, its leader and a follower, where there are."""
 
-    def scene(trial: Trial, draw: Draw) -> Iterator[Step]:
+    def scene(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
         of = pick(trial, draw)
         leader, followers = trial.leader(of), find_followers(trial, of)
         if leader is not None and followers:
@@ -183,53 +185,53 @@ def _about_a_follower(tell: Callable[[Trial, str, int, int], Iterator[Step]]) ->
     return scene
 
 
-def _shrink(trial: Trial, of: str, gone: int) -> Iterator[Step]:
+def _shrink(trial: Trial, of: str, gone: int) -> Iterator[BrokerStep]:
     """Have a partition move away from one broker, and keep the orders on their way."""
-    yield Step("move", tuple(one for one in trial.hosts(of) if one != gone), of)
-    yield Step("work")
+    yield BrokerStep("move", tuple(one for one in trial.hosts(of) if one != gone), of)
+    yield BrokerStep("work")
 
 
 @_about_a_follower
-def outrun_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[Step]:
+def outrun_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[BrokerStep]:
     """Have a leader hear of a new leader epoch before a request that was sent in the last one."""
-    yield Step("fetch", (late,))
-    yield Step("move", trial.read()[trial.find_key(of)].assigned[::-1], of)
-    yield Step("work")
+    yield BrokerStep("fetch", (late,))
+    yield BrokerStep("move", trial.read()[trial.find_key(of)].assigned[::-1], of)
+    yield BrokerStep("work")
     yield from _deliver(trial, lambda packet: _is_order(packet, leader))
-    yield Step("deliver-all")
+    yield BrokerStep("deliver-all")
 
 
 @_about_a_follower
-def outlive_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[Step]:
+def outlive_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[BrokerStep]:
     """Have a follower that is out of sync ask for more, lose what it had, and its request arrive.
 
     Then the leader dies.
     """
-    yield Step("produce", (1, ALL, leader), of)
-    yield Step("deliver-all")
-    yield Step("wait", (1100,))
-    yield Step("replicate", (late,))
-    yield Step("fetch", (late,))
-    yield Step("power", (late, 1))
-    yield Step("start", (late,))
-    yield Step("work")
-    yield Step("consume", (leader,), of)
-    yield Step("deliver-all")
-    yield Step("crash", (leader,))
-    yield Step("work")
+    yield BrokerStep("produce", (1, ALL, leader), of)
+    yield BrokerStep("deliver-all")
+    yield BrokerStep("wait", (1100,))
+    yield BrokerStep("replicate", (late,))
+    yield BrokerStep("fetch", (late,))
+    yield BrokerStep("power", (late, 1))
+    yield BrokerStep("start", (late,))
+    yield BrokerStep("work")
+    yield BrokerStep("consume", (leader,), of)
+    yield BrokerStep("deliver-all")
+    yield BrokerStep("crash", (leader,))
+    yield BrokerStep("work")
 
 
 @_about_a_follower
-def outrun_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Step]:
+def outrun_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[BrokerStep]:
     """Have the newest of several orders arrive first."""
     yield from _shrink(trial, of, gone)
     for place in _list_places(trial, lambda packet: _is_order(packet, leader))[-1:]:
-        yield Step("deliver", (place,))
-    yield Step("deliver-all")
+        yield BrokerStep("deliver", (place,))
+    yield BrokerStep("deliver-all")
 
 
 @_about_a_follower
-def outlive_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Step]:
+def outlive_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[BrokerStep]:
     """Have an order arrive after its broker has obeyed a later one, died, and come back.
 
     The broker has forgotten what it was told, and its log has not.
@@ -238,44 +240,44 @@ def outlive_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Ste
     orders = [one for one in trial.stepped.network.waiting if _is_order(one, leader)]
     later = {one.number for one in orders[1:]}
     yield from _deliver(trial, lambda packet: packet.number in later)
-    yield Step("produce", (1, 1, leader), of)
-    yield Step("deliver", (find_last(trial),))
-    yield Step("crash", (leader,))
-    yield Step("start", (leader,))
-    yield Step("deliver-all")
+    yield BrokerStep("produce", (1, 1, leader), of)
+    yield BrokerStep("deliver", (find_last(trial),))
+    yield BrokerStep("crash", (leader,))
+    yield BrokerStep("start", (leader,))
+    yield BrokerStep("deliver-all")
 
 
 @_about_a_follower
-def come_back(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Step]:
+def come_back(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[BrokerStep]:
     """Have a replica moved away and back before the order to stop it arrives."""
     hosts = tuple(trial.hosts(of))
     yield from _shrink(trial, of, gone)
-    yield Step("move", hosts, of)
-    yield Step("work")
+    yield BrokerStep("move", hosts, of)
+    yield BrokerStep("work")
     is_role = lambda one: _is_order(one, gone) and not _is_stop(one, gone)  # noqa: E731
     yield from _deliver(trial, is_role)
-    yield Step("deliver-all")
+    yield BrokerStep("deliver-all")
 
 
 @_about_a_follower
-def stop_first(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Step]:
+def stop_first(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[BrokerStep]:
     """Have a replica moved away, and the order to stop it arrive before those of earlier epochs."""
     yield from _shrink(trial, of, gone)
     yield from _deliver(trial, lambda packet: _is_stop(packet, gone))
-    yield Step("deliver-all")
+    yield BrokerStep("deliver-all")
 
 
 @_about_a_follower
-def stop_leader(trial: Trial, of: str, leader: int, _follower: int) -> Iterator[Step]:
+def stop_leader(trial: Trial, of: str, leader: int, _follower: int) -> Iterator[BrokerStep]:
     """Have a leader moved away, and stopped for a while before its replica is deleted."""
     yield from _shrink(trial, of, leader)
     for place in _list_places(trial, lambda packet: _is_stop(packet, leader))[:1]:
-        yield Step("deliver", (place,))
-    yield Step("wait", (600,))
-    yield Step("deliver-all")
+        yield BrokerStep("deliver", (place,))
+    yield BrokerStep("wait", (600,))
+    yield BrokerStep("deliver-all")
 
 
-def part_marks(trial: Trial, draw: Draw) -> Iterator[Step]:
+def part_marks(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have one partition's records on every broker, and another's on one follower alone.
 
     Its leader dies before its mark has moved.
@@ -293,40 +295,40 @@ def part_marks(trial: Trial, draw: Draw) -> Iterator[Step]:
     if not shared:
         return
     first, second, broker = shared[draw(len(shared))]
-    yield Step("produce", (1, ALL, find_leader(trial, draw, first)), first)
-    yield Step("deliver-all")
+    yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, first)), first)
+    yield BrokerStep("deliver-all")
     for follower in find_followers(trial, first) * 2:
-        yield Step("replicate", (follower,))
-    yield Step("replicate", (broker,))
+        yield BrokerStep("replicate", (follower,))
+    yield BrokerStep("replicate", (broker,))
     leader = find_leader(trial, draw, second)
-    yield Step("produce", (1, 1, leader), second)
-    yield Step("deliver-all")
-    yield Step("replicate", (broker,))
-    yield Step("crash", (leader,))
-    yield Step("work")
-    yield Step("deliver-all")
+    yield BrokerStep("produce", (1, 1, leader), second)
+    yield BrokerStep("deliver-all")
+    yield BrokerStep("replicate", (broker,))
+    yield BrokerStep("crash", (leader,))
+    yield BrokerStep("work")
+    yield BrokerStep("deliver-all")
 
 
-def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[Step]:
+def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a broker end in order with its mark on disk, and lose records from before it."""
     of = pick(trial, draw)
     yield from commit(trial, draw, of)
     one = find_leader(trial, draw, of)
-    yield Step("stop", (one,))
-    yield Step("start", (one,))
-    yield Step("power", (one, 1 + draw(2)))
-    yield Step("start", (one,))
+    yield BrokerStep("stop", (one,))
+    yield BrokerStep("start", (one,))
+    yield BrokerStep("power", (one, 1 + draw(2)))
+    yield BrokerStep("start", (one,))
 
 
 SITUATIONS: Final = (
-    Situation(
+    BrokerGoal(
         "fetch-of-an-earlier-epoch",
         "A follower's request arrives after its leader was told of a later leader epoch.",
         ("fetch.epoch-fenced",),
         _is_fetch_of_earlier_epoch,
         outrun_fetch,
     ),
-    Situation(
+    BrokerGoal(
         "fetch-of-an-earlier-life",
         "A request that could let a follower into the in-sync set speaks of records that its "
         "broker has lost since.",
@@ -334,49 +336,49 @@ SITUATIONS: Final = (
         _is_fetch_of_earlier_life,
         outlive_fetch,
     ),
-    Situation(
+    BrokerGoal(
         "order-of-an-earlier-epoch",
         "An order arrives after one of a later leader epoch.",
         ("epoch.replica.never-back",),
         _is_order_of_earlier_epoch,
         outrun_order,
     ),
-    Situation(
+    BrokerGoal(
         "order-for-an-earlier-life",
         "An order arrives after its broker has died and come back, and is older than its log.",
         ("epoch.replica.never-back",),
         _is_order_for_earlier_life,
         outlive_order,
     ),
-    Situation(
+    BrokerGoal(
         "stop-of-an-earlier-epoch",
         "An order to stop a replica arrives after it was told of a later leader epoch.",
         ("epoch.replica.never-back",),
         _is_late_stop,
         come_back,
     ),
-    Situation(
+    BrokerGoal(
         "order-after-a-stop",
         "An order arrives after its replica was stopped in a later leader epoch.",
         ("epoch.replica.never-back",),
         _is_order_after_stop,
         stop_first,
     ),
-    Situation(
+    BrokerGoal(
         "stopped-while-it-leads",
         "A replica that leads is told to stop, and not yet to delete its log.",
         ("replica.stopped.silent",),
         _is_leader_stopped,
         stop_leader,
     ),
-    Situation(
+    BrokerGoal(
         "marks-apart",
         "A follower takes records beyond their mark while another partition's mark is larger.",
         ("hw.follower.from-leader",),
         _are_marks_apart,
         part_marks,
     ),
-    Situation(
+    BrokerGoal(
         "mark-beyond-the-log",
         "A disk loses records from before the high watermark that it has a checkpoint of.",
         ("hw.follower.from-leader",),

@@ -12,14 +12,20 @@ A tale is carried out leniently, as a story is: what is not possible when its tu
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.gate.replication.alphabet import BadStep, Step, format_step, parse_step
-from reassure_conformance.gate.replication.trial import RULES, Setting
-from reassure_conformance.gate.steps import format_partition, parse_partition
-from reassure_conformance.script import SUFFIX, Block, Script, parse_script
+from reassure_conformance.gate.replication.alphabet import BrokerStep, format_step, parse_step
+from reassure_conformance.gate.replication.setting import RULES, TrialSetting
+from reassure_conformance.gate.step_fields import BadStep, format_partition, parse_partition
+from reassure_conformance.script import (
+    ScriptBlock,
+    ScriptFile,
+    format_script,
+    list_shipped,
+    parse_script,
+    read_scripts,
+)
 from reassure_spec.errors import BadData
 from reassure_spec.words import ScenarioError, parse_number, parse_replicas, spell_replicas
 
@@ -27,23 +33,20 @@ WORLD: Final = "brokers"
 
 
 @dataclass(frozen=True, slots=True)
-class Tale:
+class BrokersCase:
     """A setting, and steps."""
 
     name: str
-    setting: Setting
-    steps: tuple[Step, ...]
+    setting: TrialSetting
+    steps: tuple[BrokerStep, ...]
     violates: str = ""
     """The clause that it showed broken when it was saved, "" where none."""
     why: tuple[str, ...] = field(default=(), compare=False)
     """Comment lines, without the mark."""
 
 
-def format_tale(tale: Tale) -> str:
+def format_tale(tale: BrokersCase) -> str:
     """Return the text of a tale; `parse_tale` reads it back."""
-    lines = [f"# {line}".rstrip() for line in tale.why]
-    if tale.violates:
-        lines.append(f"# violates: {tale.violates}")
     setting = tale.setting
     told = {
         "minimum": setting.min_insync_replicas,
@@ -52,17 +55,21 @@ def format_tale(tale: Tale) -> str:
         "on": spell_replicas(setting.brokers),
         **{format_partition(key): spell_replicas(ids) for key, ids in setting.partitions},
     }
-    lines.append(" ".join((f"world {WORLD}", *(f"{name}={value}" for name, value in told.items()))))
-    return "\n".join([*lines, "", *map(format_step, tale.steps), ""])
+    world = " ".join((WORLD, *(f"{name}={value}" for name, value in told.items())))
+    violates = (tale.violates,) if tale.violates else ()
+    return format_script(tale.why, {"violates": violates}, world, map(format_step, tale.steps))
 
 
-def parse_tale(text: str, origin: str) -> Tale:
+def parse_tale(text: str, origin: str) -> BrokersCase:
     """Return the tale of this text. Raises ScenarioError with file and line."""
-    script = parse_script(text, origin)
+    return _make_tale(parse_script(text, origin))
+
+
+def _make_tale(script: ScriptFile) -> BrokersCase:
     if script.world != WORLD:
-        raise ScenarioError(f"{origin}: expected `world {WORLD}`, found {script.world!r}")
+        raise ScenarioError(f"{script.origin}: expected `world {WORLD}`, found {script.world!r}")
     first, *others = script.blocks
-    return Tale(
+    return BrokersCase(
         script.name,
         _read_setting(script, first),
         tuple(_read_step(script, block) for block in others),
@@ -71,9 +78,9 @@ def parse_tale(text: str, origin: str) -> Tale:
     )
 
 
-def _read_setting(script: Script, first: Block) -> Setting:
+def _read_setting(script: ScriptFile, first: ScriptBlock) -> TrialSetting:
     given = {name: value for name, value in first.arguments.items() if name != WORLD}
-    usual, place = Setting(), f"{script.origin}:{first.line}"
+    usual, place = TrialSetting(), f"{script.origin}:{first.line}"
     rules = given.pop("rules", usual.rules)
     try:
         minimum = parse_number("minimum", given.pop("minimum", "1"))
@@ -90,25 +97,21 @@ def _read_setting(script: Script, first: Block) -> Setting:
             f"{place}: expected `minimum=N fetch-bytes=N rules={'|'.join(RULES)} on=IDS "
             f"TOPIC-N=IDS...` with replicas on these brokers, found {first.text!r}"
         )
-    return Setting(rules, minimum, size, brokers, partitions or usual.partitions)
+    return TrialSetting(rules, minimum, size, brokers, partitions or usual.partitions)
 
 
-def _read_step(script: Script, block: Block) -> Step:
+def _read_step(script: ScriptFile, block: ScriptBlock) -> BrokerStep:
     try:
         return parse_step(block.text)
     except BadStep as bad:
         raise ScenarioError(f"{script.origin}:{block.line}: {bad}") from None
 
 
-def read_tales(folder: Path) -> Iterator[Tale]:
+def read_tales(folder: Path) -> Iterator[BrokersCase]:
     """Yield the tales of a folder, by name. Raises ScenarioError, OSError."""
-    for path in sorted(folder.glob(f"*{SUFFIX}")):
-        yield parse_tale(path.read_text(encoding="utf-8"), str(path))
+    return map(_make_tale, read_scripts(folder))
 
 
-def shipped_tales() -> Iterator[Tale]:
+def shipped_tales() -> Iterator[BrokersCase]:
     """Yield the tales that come with the package, by name."""
-    folder = files("reassure_conformance.gate.replication") / "tales"
-    for entry in sorted(folder.iterdir(), key=lambda each: each.name):
-        if entry.name.endswith(SUFFIX):
-            yield parse_tale(entry.read_text(encoding="utf-8"), entry.name)
+    return map(_make_tale, list_shipped("reassure_conformance.gate.replication", "tales"))

@@ -13,10 +13,8 @@ power only while another live broker is in sync, and registered, and the control
 anything else happens. A process that is killed loses no record: the operating system has it.
 """
 
-import shutil
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
@@ -27,14 +25,19 @@ from reassure_conformance.adapter.replicating import (
     ReplicatingCluster,
     name_directory,
 )
-from reassure_conformance.gate.replication.alphabet import OF_ONE_PARTITION, Step
-from reassure_conformance.gate.steps import format_partition, parse_partition
-from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
+from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, BrokerStep
+from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
+from reassure_conformance.gate.replication.setting import (
+    StoredPartition,
+    TrialOutcome,
+    TrialSetting,
+)
+from reassure_conformance.gate.step_fields import format_partition, parse_partition
+from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
-from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import (
@@ -47,20 +50,16 @@ from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
-from reassure_judge.verdicts import Tally, Violation
 from reassure_pipeline.audit.observed import States
 from reassure_spec.observations import decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
-    ReplicaList,
     RequestZnode,
-    StateZnode,
     broker_path,
     decode_state,
     decode_topic,
     encode_request,
-    encode_topic,
     reassignment_path,
     state_path,
     topic_path,
@@ -70,128 +69,10 @@ BROKERS: Final = (1, 2, 3, 4)
 """The brokers that trials have at most."""
 IDLE_ROUNDS: Final = 20
 """So many times everybody fetches with nothing coming of it, before that is all that will."""
-Assignment = tuple[PartitionKey, ReplicaList]
-
-
-AMENDED: Final = "amended"
-"""Every amendment: what brokers ship with."""
-EARLY_CREDIT: Final = "early-credit"
-"""The same, but a new leader takes every follower for caught up, as the document may be read."""
-AS_WRITTEN: Final = "as-written"
-"""The document without amendments, which holds for one leader only: nobody dies."""
-RULES: Final = (AMENDED, EARLY_CREDIT, AS_WRITTEN)
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What differs from trial to trial beside the steps."""
-
-    rules: str = AMENDED
-    """Which readings brokers go by."""
-    min_insync_replicas: int = 1
-    fetch_bytes: int = 1 << 20
-    brokers: ReplicaList = (1, 2, 3)
-    partitions: tuple[Assignment, ...] = ((("t", 0), (1, 2, 3)),)
-    """The partitions that it begins with, and their replicas."""
-
-    @property
-    def keys(self) -> tuple[PartitionKey, ...]:
-        """The partitions."""
-        return tuple(key for key, _ in self.partitions)
-
-    def encode_topics(self) -> dict[str, bytes]:
-        """Return the znodes of the topics."""
-        topics: dict[str, dict[int, ReplicaList]] = {}
-        for (topic, number), replicas in self.partitions:
-            topics.setdefault(topic, {})[number] = replicas
-        return {topic_path(name): encode_topic(each) for name, each in topics.items()}
 
 
 def _read_records(answer: Consumed) -> dict[int, bytes]:
     return {offset: record.value or b"" for offset, record in decode(answer.records)}
-
-
-@dataclass(slots=True)
-class Told:
-    """A trial that is over."""
-
-    setting: Setting
-    steps: tuple[Step, ...]
-    """Those that were possible, as they were carried out."""
-    tally: Tally
-    violations: tuple[Violation, ...]
-    lines: int
-    records: int
-    """How many the client read in the end."""
-    promised: int
-    """How many of them it had been promised."""
-    directory: Path
-    chroot: str
-    unrest: str = ""
-    """Why the healed cluster did not come to rest, "" where it did."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrived:
-    """A message is about to reach a broker that is up."""
-
-    cluster: StepCluster
-    broker: int
-    message: Anything
-
-    @property
-    def replica(self) -> Replica | None:
-        """The replica that it is about."""
-        return self.cluster.replicas(self.broker).find(self._key)
-
-    @property
-    def role(self) -> Role | None:
-        """What the replica does."""
-        return None if self.replica is None else self.replica.role
-
-    @property
-    def obeyed(self) -> int:
-        """The latest leader epoch of the partition that the broker has obeyed in this life."""
-        running = self.cluster.machines[self.broker].running
-        assert running is not None
-        return running.find_obeyed(self._key)
-
-    @property
-    def is_of_this_life(self) -> bool:
-        """Whether it is an order for the life that the broker is in."""
-        message, epoch = self.message, self.cluster.replicas(self.broker).broker_epoch
-        return isinstance(message, LeaderAndIsr | StopReplica) and message.broker_epoch == epoch
-
-    @property
-    def _key(self) -> PartitionKey:
-        match self.message:
-            case LeaderAndIsr() | StopReplica() | ChangeIsr():
-                return self.message.topic, self.message.partition
-            case Reply():
-                raise TypeError("a broker is sent no Reply")
-            case _:
-                return self.message.key
-
-
-@dataclass(frozen=True, slots=True)
-class Died:
-    """A broker has died; this is its disk, with what it has lost by that."""
-
-    disk: LogDirectory
-
-
-Event = Arrived | Died
-"""What situations are recognised in."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What ZooKeeper holds of a partition."""
-
-    assigned: ReplicaList
-    state: StateZnode
-    moves: bool
-    """Whether it is being reassigned."""
 
 
 class Trial:
@@ -202,7 +83,7 @@ class Trial:
         driver: Driver,
         cluster: ReplicatingCluster,
         directory: Path,
-        setting: Setting,
+        setting: TrialSetting,
         rules: ReplicationRules,
         note: Callable[[Event], None] = lambda _: None,
     ) -> None:
@@ -214,7 +95,7 @@ class Trial:
         self.rules = rules
         self._sent: dict[tuple[PartitionKey, int], tuple[bytes, ...]] = {}
         """By partition and request: the values of which all in-sync replicas are to have a copy."""
-        self.done: list[Step] = []
+        self.done: list[BrokerStep] = []
         self._driver = driver
         self._cluster = cluster
         self._directory = directory
@@ -259,7 +140,7 @@ class Trial:
         key = self.find_key(of)
         return [one for one in self.stepped.live if self.stepped.replicas(one).find(key)]
 
-    def read(self) -> dict[PartitionKey, Stored]:
+    def read(self) -> dict[PartitionKey, StoredPartition]:
         """Return what is stored of each partition."""
         keys = self.setting.keys
         paths = [
@@ -272,7 +153,7 @@ class Trial:
         for place, key in enumerate(keys):
             topic, state, child = found[3 * place : 3 * place + 3]
             assert topic is not None and state is not None, f"{self.chroot}: {key} is gone"
-            stored[key] = Stored(
+            stored[key] = StoredPartition(
                 decode_topic(paths[3 * place], topic[0])[key[1]],
                 decode_state(paths[3 * place + 1], state[0]),
                 child is not None,
@@ -281,7 +162,7 @@ class Trial:
 
     # Doing
 
-    def perform(self, step: Step) -> bool:
+    def perform(self, step: BrokerStep) -> bool:
         """Carry out a step; return False where it is not possible now."""
         about: tuple[PartitionKey, ...] = ()
         if step.verb in OF_ONE_PARTITION:
@@ -290,6 +171,8 @@ class Trial:
             return False
         if step.verb in _OF_A_LIFE:
             self._cluster.keep_writes(*step.numbers[:1])
+        if step.verb in _OF_A_LIVE_BROKER and not self._is_up(step.numbers[0]):
+            return False
         with self._driver.calling(step.verb):
             done = _ACTS[step.verb](self, *about, *step.numbers)
         if done:
@@ -326,8 +209,6 @@ class Trial:
 
     def consume(self, key: PartitionKey, broker: int) -> bool:
         """Ask a broker for what comes after the records that were read."""
-        if not self._is_up(broker):
-            return False
         self.stepped.consume(broker, key, max(self.witness.clients[key].read, default=-1) + 1)
         return True
 
@@ -340,7 +221,7 @@ class Trial:
 
     def fetch(self, broker: int) -> bool:
         """Let a broker send what its followers would send now."""
-        return self._is_up(broker) and self.stepped.fetch(broker) > 0
+        return self.stepped.fetch(broker) > 0
 
     def replicate(self, broker: int) -> bool:
         """Let a broker fetch, and everything arrive that comes of it."""
@@ -390,15 +271,11 @@ class Trial:
 
     def crash(self, broker: int) -> bool:
         """Kill a broker."""
-        if not self._is_up(broker):
-            return False
         self.stepped.crash(broker)
         return True
 
     def tear(self, broker: int) -> bool:
         """Kill a broker in the middle of a write, whose first half is on disk."""
-        if not self._is_up(broker):
-            return False
 
         def write_half(disk: LogDirectory) -> None:
             for log in disk.logs.values():
@@ -411,14 +288,12 @@ class Trial:
         self.stepped.crash(broker, lost=write_half)
         return True
 
-    def lose_power(self, broker: int, batches: int) -> bool:
+    def power(self, broker: int, batches: int) -> bool:
         """Kill a broker whose disk loses so many batches of its logs."""
         paths = [broker_path(one) for one in self.stepped.live]
         found = self._driver.fetch(self.chroot, paths)
         others = {one for one, it in zip(self.stepped.live, found, strict=True) if it} - {broker}
-        if not self._is_up(broker) or not all(
-            others & set(stored.state.isr) for stored in self.read().values()
-        ):
+        if not all(others & set(stored.state.isr) for stored in self.read().values()):
             return False
 
         def lose(disk: LogDirectory) -> None:
@@ -435,8 +310,6 @@ class Trial:
 
     def stop(self, broker: int) -> bool:
         """Let a broker end in order."""
-        if not self._is_up(broker):
-            return False
         self.stepped.stop(broker)
         return True
 
@@ -449,27 +322,24 @@ class Trial:
 
     def expire(self, broker: int) -> bool:
         """End the session of a broker that goes on and does not know."""
-        return self._is_up(broker) and self.stepped.expire(broker)
+        return self.stepped.expire(broker)
 
     def register(self, broker: int) -> bool:
         """Let a broker whose session has ended register again."""
-        if not self._is_up(broker) or self._driver.read(self.chroot, broker_path(broker)):
+        if self._driver.read(self.chroot, broker_path(broker)):
             return False
         self.stepped.register(broker)
         return True
 
     def lose_write(self, broker: int) -> bool:
         """Have the next in-sync set that a broker writes not arrive; the broker cannot know."""
-        return self._leave_unanswered(broker, done=False)
+        self._cluster.lose_write(broker, done=False)
+        return True
 
     def lose_answer(self, broker: int) -> bool:
         """Have the next in-sync set that a broker writes stored, and the answer lost."""
-        return self._leave_unanswered(broker, done=True)
-
-    def _leave_unanswered(self, broker: int, *, done: bool) -> bool:
-        if self._is_up(broker):
-            self._cluster.lose_write(broker, done=done)
-        return self._is_up(broker)
+        self._cluster.lose_write(broker, done=True)
+        return True
 
     def wait(self, ms: int) -> bool:
         """Let time pass, so slowly that timers do what is due when it is due."""
@@ -504,7 +374,7 @@ class Trial:
 
     # The end
 
-    def finish(self) -> Told:
+    def finish(self) -> TrialOutcome:
         """Heal the cluster, read everything, end it, and judge."""
         with self._driver.calling("heal"):
             unrest = self._heal()
@@ -541,7 +411,7 @@ class Trial:
             self.stepped.tick(self._chunk_ms)
         return f"{self.chroot}: nothing changes any more: {found}"
 
-    def _is_at_rest(self, key: PartitionKey, stored: Stored) -> bool:
+    def _is_at_rest(self, key: PartitionKey, stored: StoredPartition) -> bool:
         """Whether everybody assigned is in sync, has everything, and knows so."""
         is_led = stored.state.leader in self.stepped.live
         if stored.moves or not is_led or set(stored.state.isr) != set(stored.assigned):
@@ -554,7 +424,7 @@ class Trial:
         }
         return len(found) == 1 and all(end == mark for end, mark in found) and None not in replicas
 
-    def _describe(self, stored: Mapping[PartitionKey, Stored]) -> str:
+    def _describe(self, stored: Mapping[PartitionKey, StoredPartition]) -> str:
         words = []
         for key, each in stored.items():
             words.append(f"{format_partition(key)}: {each}")
@@ -584,7 +454,7 @@ class Trial:
         assert isinstance(answer, Consumed) and answer.error == errors.NONE, answer
         self.witness.read_whole(key, _read_records(answer), answer.high_watermark)
 
-    def _judge(self, unrest: str) -> Told:
+    def _judge(self, unrest: str) -> TrialOutcome:
         judge = get_observing().make_judge(self.rules.readings)
         for broker in self.setting.brokers:
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
@@ -598,7 +468,7 @@ class Trial:
             tally = judge.finish(is_over=True)
         self.witness.count(tally)
         clients = self.witness.clients.values()
-        return Told(
+        return TrialOutcome(
             self.setting,
             tuple(self.done),
             tally,
@@ -611,39 +481,15 @@ class Trial:
             unrest,
         )
 
-    def discard(self) -> None:
-        """Delete the files of the trial."""
-        shutil.rmtree(self._directory)
-
 
 _OF_A_LIFE: Final = frozenset({"crash", "tear", "power", "stop", "start", "expire", "register"})
 """The verbs of steps that begin or end what a broker does: what it was to write is forgotten."""
+_OF_A_LIVE_BROKER: Final = frozenset(
+    {"consume", "fetch", "replicate", "crash", "tear", "power", "stop", "expire", "register"}
+    | {"lose-write", "lose-answer"}
+)
+"""The verbs of what only a broker that is up can do; they name it first."""
 _ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
-    {
-        "produce": Trial.produce,
-        "consume": Trial.consume,
-        "move": Trial.move,
-        "fetch": Trial.fetch,
-        "replicate": Trial.replicate,
-        "deliver": Trial.deliver,
-        "repeat": Trial.repeat,
-        "lose": Trial.lose,
-        "deliver-all": Trial.deliver_all,
-        "crash": Trial.crash,
-        "tear": Trial.tear,
-        "power": Trial.lose_power,
-        "stop": Trial.stop,
-        "start": Trial.start,
-        "expire": Trial.expire,
-        "register": Trial.register,
-        "lose-write": Trial.lose_write,
-        "lose-answer": Trial.lose_answer,
-        "wait": Trial.wait,
-        "set-back": Trial.set_back,
-        "work": Trial.work,
-        "work-some": Trial.work_some,
-        "supersede": Trial.supersede,
-        "wake": Trial.wake,
-    }
+    {verb: vars(Trial)[verb.replace("-", "_")] for verb in FORMS}
 )
 """By verb: what is done."""

@@ -4,6 +4,7 @@ State machine moves, leader selectors and elections of controllers; `QUESTIONS` 
 `protocols/NAME/tables.py` are asked here as well. Nothing is kept from one command to the next.
 """
 
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import partial
 from typing import ClassVar, Final, TypeVar
@@ -53,12 +54,6 @@ def _spell(state: Enum) -> str:
     return state.name.lower().replace("_", "-")
 
 
-def _format_elected(elected: Elected | None) -> str:
-    if elected is None:
-        return "nobody"
-    return f"leader {elected.leader} isr {format_replicas(elected.isr)}"
-
-
 class TablesWorld:
     """Answers questions about the rules; has no state."""
 
@@ -79,46 +74,41 @@ class TablesWorld:
         asked = {name: ask for module in modules for name, ask in module.QUESTIONS.items()}
         return {
             **{name: partial(ask, self._readings) for name, ask in asked.items()},
-            "replica": self._move_replica,
-            "partition": self._move_partition,
-            "replica-table": self._show_replica_table,
-            "partition-table": self._show_partition_table,
+            "replica": partial(self._move, ReplicaState, move_replica),
+            "partition": partial(self._move, PartitionState, move_partition),
+            "replica-table": partial(self._show_table, ReplicaState, REPLICA_TABLES),
+            "partition-table": partial(self._show_table, PartitionState, PARTITION_TABLES),
             "drop-path": self._walk_drop_path,
-            "elect-new": self._elect_new,
-            "elect-offline": self._elect_offline,
-            "elect-reassigned": self._elect_reassigned,
-            "elect-preferred": self._elect_preferred,
+            "elect-new": partial(self._elect, select_new, ("assigned",)),
+            "elect-offline": partial(self._elect, select_offline, ("assigned", "isr")),
+            "elect-reassigned": partial(self._elect, select_reassigned, ("target", "isr")),
+            "elect-preferred": partial(self._elect, select_preferred, ("assigned", "isr")),
             "elect-controller": self._elect_controller,
             "judge-authority": self._judge_authority,
         }
 
-    def _move_replica(self, arguments: Arguments) -> str:
+    def _move(
+        self, kind: type[State], move: Callable[[State, State, str], object], arguments: Arguments
+    ) -> str:
         check_arguments(arguments, ("from", "to"))
-        previous = _parse_state(ReplicaState, arguments["from"])
+        previous = _parse_state(kind, arguments["from"])
         lines = []
         for text in arguments["to"].split(","):
-            outcome = move_replica(previous, _parse_state(ReplicaState, text), self._profile)
+            outcome = move(previous, _parse_state(kind, text), self._profile)
             lines.append(_format_move(previous, text, outcome))
         return "\n".join(lines)
 
-    def _move_partition(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("from", "to"))
-        previous = _parse_state(PartitionState, arguments["from"])
-        lines = []
-        for text in arguments["to"].split(","):
-            outcome = move_partition(previous, _parse_state(PartitionState, text), self._profile)
-            lines.append(_format_move(previous, text, outcome))
-        return "\n".join(lines)
-
-    def _show_replica_table(self, arguments: Arguments) -> str:
+    def _show_table(
+        self,
+        kind: type[State],
+        tables: Mapping[str, Mapping[State, frozenset[State]]],
+        arguments: Arguments,
+    ) -> str:
         check_arguments(arguments)
-        table = REPLICA_TABLES[self._profile]
-        return "\n".join(_format_row(to, table[to], ReplicaState) for to in table)
-
-    def _show_partition_table(self, arguments: Arguments) -> str:
-        check_arguments(arguments)
-        table = PARTITION_TABLES[self._profile]
-        return "\n".join(_format_row(to, table[to], PartitionState) for to in table)
+        return "\n".join(
+            f"{_spell(to)} from {', '.join(_spell(s) for s in kind if s in valid)}"
+            for to, valid in tables[self._profile].items()
+        )
 
     def _walk_drop_path(self, arguments: Arguments) -> str:
         """Walk a replica along the states of a drop as far as the table lets it."""
@@ -133,38 +123,18 @@ class TablesWorld:
             previous = state
         return "\n".join(lines)
 
-    def _elect_new(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("assigned", "live"))
-        assigned = parse_replicas("assigned", arguments["assigned"])
-        return _format_elected(select_new(assigned, parse_set("live", arguments)))
-
-    def _elect_offline(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("assigned", "isr", "live"), ("unclean",))
-        elected = select_offline(
-            parse_replicas("assigned", arguments["assigned"]),
-            parse_replicas("isr", arguments["isr"]),
-            parse_set("live", arguments),
-            unclean="unclean" in arguments,
-        )
-        return _format_elected(elected)
-
-    def _elect_reassigned(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("target", "isr", "live"))
-        elected = select_reassigned(
-            parse_replicas("target", arguments["target"]),
-            parse_replicas("isr", arguments["isr"]),
-            parse_set("live", arguments),
-        )
-        return _format_elected(elected)
-
-    def _elect_preferred(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("assigned", "isr", "live"))
-        elected = select_preferred(
-            parse_replicas("assigned", arguments["assigned"]),
-            parse_replicas("isr", arguments["isr"]),
-            parse_set("live", arguments),
-        )
-        return _format_elected(elected)
+    def _elect(
+        self, select: Callable[..., Elected | None], lists: tuple[str, ...], arguments: Arguments
+    ) -> str:
+        """Have a selector choose from these replica lists among those that live."""
+        may_be_unclean = select is select_offline
+        check_arguments(arguments, (*lists, "live"), ("unclean",) if may_be_unclean else ())
+        given = [parse_replicas(name, arguments[name]) for name in lists]
+        options = {"unclean": "unclean" in arguments} if may_be_unclean else {}
+        elected = select(*given, parse_set("live", arguments), **options)
+        if elected is None:
+            return "nobody"
+        return f"leader {elected.leader} isr {format_replicas(elected.isr)}"
 
     def _elect_controller(self, arguments: Arguments) -> str:
         """Judge one transaction: who is in `/controller` after it, the epoch before and after."""
@@ -194,7 +164,3 @@ def _format_move(previous: Enum, text: str, outcome: object) -> str:
     if isinstance(outcome, Rejected):
         return f"{_spell(previous)} -> {text}: rejected by {outcome.clause}"
     return f"{_spell(previous)} -> {text}"
-
-
-def _format_row(state: State, valid: frozenset[State], kind: type[State]) -> str:
-    return f"{_spell(state)} from {', '.join(_spell(s) for s in kind if s in valid)}"

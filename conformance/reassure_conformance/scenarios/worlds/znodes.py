@@ -3,18 +3,22 @@
 Contents stand between single quotes. Nothing is kept from one command to the next.
 """
 
-from collections.abc import Iterator
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import ClassVar, Final, TypeVar
 
-from reassure_conformance.scenarios.worlds import dispatch
+from reassure_conformance.scenarios.worlds import Handler, dispatch
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, check_arguments, format_replicas, parse_number
 from reassure_spec.znodes import (
     MAX_ZNODE_BYTES,
     REASSIGNMENT_REQUESTS,
+    AssignmentZnode,
     BadZnode,
     ReassignmentZnode,
+    ReplicaList,
     RequestZnode,
+    StateZnode,
     decode_reassignment,
     decode_request,
     decode_state,
@@ -28,6 +32,9 @@ from reassure_spec.znodes import (
     state_path,
     topic_path,
 )
+
+Value = TypeVar("Value")
+_WELL_FORMED: Final = "znode.well-formed"
 
 
 def format_refusal(clause: str, reason: str) -> str:
@@ -47,16 +54,12 @@ class ZnodesWorld:
 
     def run(self, command: str, arguments: Arguments) -> str:
         """Read one znode. Raises ScenarioError."""
-        handlers = {
+        own: dict[str, Handler] = {
             "queue": self._name,
             "request": self._request,
-            "record": self._record,
-            "state": self._state,
-            "topic": self._topic,
-            "lists": self._lists,
             "batch": self._batch,
         }
-        return dispatch(handlers, command, arguments)
+        return dispatch({**own, **_CONTENTS}, command, arguments)
 
     def _name(self, arguments: Arguments) -> str:
         """Say which request a znode of the queue is, by its name."""
@@ -85,50 +88,6 @@ class ZnodesWorld:
             for (topic, partition), target in request.assignments.items()
         )
 
-    def _record(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("content",))
-        try:
-            record = decode_reassignment(
-                reassignment_path("orders", 0), arguments["content"].encode()
-            )
-        except BadZnode as error:
-            return format_refusal("child.foreign-removed", error.reason)
-        legacy = ", legacy" if record.legacy else ""
-        return f"in flight to {format_replicas(record.target)}, top {record.top}{legacy}"
-
-    def _state(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("content",))
-        try:
-            state = decode_state(state_path("orders", 0), arguments["content"].encode())
-        except BadZnode as error:
-            return format_refusal("znode.well-formed", error.reason)
-        isr = format_replicas(state.isr)
-        return (
-            f"leader {state.leader} isr {isr} leader epoch {state.leader_epoch} "
-            f"controller epoch {state.controller_epoch}"
-        )
-
-    def _topic(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("content",))
-        try:
-            assigned = decode_topic(topic_path("orders"), arguments["content"].encode())
-        except BadZnode as error:
-            return format_refusal("znode.well-formed", error.reason)
-        return "\n".join(_format_assigned(assigned))
-
-    def _lists(self, arguments: Arguments) -> str:
-        """Read a topic's znode with what is being added and removed."""
-        check_arguments(arguments, ("content",))
-        try:
-            lists = decode_topic_lists(topic_path("orders"), arguments["content"].encode())
-        except BadZnode as error:
-            return format_refusal("znode.well-formed", error.reason)
-        return "\n".join(
-            f"orders-{number} {format_replicas(each.replicas)} adding "
-            f"{format_replicas(each.adding)} removing {format_replicas(each.removing)}"
-            for number, each in lists.items()
-        )
-
     def _batch(self, arguments: Arguments) -> str:
         """Say how many bytes it takes to ask for this many partitions in this many requests."""
         check_arguments(arguments, ("partitions", "requests"))
@@ -147,6 +106,59 @@ class ZnodesWorld:
         )
 
 
-def _format_assigned(assigned: dict[int, tuple[int, ...]]) -> Iterator[str]:
-    for partition, replicas in assigned.items():
-        yield f"orders-{partition} {format_replicas(replicas)}"
+def _read(
+    decode: Callable[[bytes], Value],
+    clause: str,
+    tell: Callable[[Value], str],
+    arguments: Arguments,
+) -> str:
+    """Read a znode's content; what cannot be read is refused by this clause."""
+    check_arguments(arguments, ("content",))
+    try:
+        return tell(decode(arguments["content"].encode()))
+    except BadZnode as error:
+        return format_refusal(clause, error.reason)
+
+
+def _tell_record(record: ReassignmentZnode) -> str:
+    legacy = ", legacy" if record.legacy else ""
+    return f"in flight to {format_replicas(record.target)}, top {record.top}{legacy}"
+
+
+def _tell_state(state: StateZnode) -> str:
+    isr = format_replicas(state.isr)
+    return (
+        f"leader {state.leader} isr {isr} leader epoch {state.leader_epoch} "
+        f"controller epoch {state.controller_epoch}"
+    )
+
+
+def _tell_topic(assigned: Mapping[int, ReplicaList]) -> str:
+    return "\n".join(f"orders-{n} {format_replicas(each)}" for n, each in assigned.items())
+
+
+def _tell_lists(lists: Mapping[int, AssignmentZnode]) -> str:
+    """Tell a topic's znode with what is being added and removed."""
+    return "\n".join(
+        f"orders-{number} {format_replicas(each.replicas)} adding "
+        f"{format_replicas(each.adding)} removing {format_replicas(each.removing)}"
+        for number, each in lists.items()
+    )
+
+
+_CONTENTS: Final[Mapping[str, Handler]] = {
+    "record": partial(
+        _read,
+        partial(decode_reassignment, reassignment_path("orders", 0)),
+        "child.foreign-removed",
+        _tell_record,
+    ),
+    "state": partial(
+        _read, partial(decode_state, state_path("orders", 0)), _WELL_FORMED, _tell_state
+    ),
+    "topic": partial(_read, partial(decode_topic, topic_path("orders")), _WELL_FORMED, _tell_topic),
+    "lists": partial(
+        _read, partial(decode_topic_lists, topic_path("orders")), _WELL_FORMED, _tell_lists
+    ),
+}
+"""What is said of the content of each kind of znode but requests."""

@@ -2,8 +2,7 @@
 
 A counterexample to a theorem about the drop rule, or about a reassignment in flight, is made a
 partition that a controller finds when it takes office. The model's controller is run on it here
-(`run_model`), the real one by `reassure_conformance.answers.shown_live` on a ZooKeeper in
-which the state was written beforehand.
+(`run_model`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -5,26 +5,16 @@ from contextlib import suppress
 from typing import Final
 
 from reassure_conformance.adapter import BROKERS, CLOCK, HOLD, ISR, KILL
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    catch_up,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
 from reassure_conformance.gate.events import (
+    CoverageGoal,
     History,
-    Situation,
-    Took,
     iterate_failovers,
+    iterate_steps,
     iterate_writes,
 )
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import Wrote
 from reassure_spec.znodes import (
     FAILED_BROKERS,
@@ -57,8 +47,7 @@ def _count_generated(history: History) -> int:
 
 
 def _count_operators(history: History) -> int:
-    taken = (event for event in history if isinstance(event, Took))
-    return sum(isinstance(e.step, s.SubmitTask) and e.result == "ok" for e in taken)
+    return sum(isinstance(step, s.SubmitTask) for step, _ in iterate_steps(history))
 
 
 def _count_queues(history: History) -> int:
@@ -115,28 +104,28 @@ def _count_returns(history: History) -> int:
 # -- how to get there
 
 
-def _lose(now: Moment, draw: Draw, partitions: int = 1) -> Iterator[s.Step]:
+def _lose(now: ClusterMoment, draw: by.Draw, partitions: int = 1) -> Iterator[s.Step]:
     """Make a topic of two replicas each, and let one that has some of them die."""
-    yield create(now, draw, 2, partitions=partitions)
-    yield s.Die(get_assigned(now)[draw(2)])
+    yield by.create(now, draw, 2, partitions=partitions)
+    yield s.Die(by.get_assigned(now)[draw(2)])
 
 
-def _find_away(now: Moment) -> int:
+def _find_away(now: ClusterMoment) -> int:
     """Return a broker that is down."""
     return next((broker for broker in now.brokers if broker not in now.up), now.brokers[0])
 
 
-def reach_healing(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a broker stay away for longer than the interval."""
     yield from _lose(now, draw, 1 + draw(2))
     if draw(2):
         yield s.Tick(now.failure_interval_ms // 2)
     yield s.Tick(now.failure_interval_ms)
     for number in range(2):
-        yield from catch_up(now, (TOPIC, number))
+        yield from by.catch_up(now, (by.TOPIC, number))
 
 
-def reach_return(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a broker come back before the interval has passed, and perhaps go again."""
     yield from _lose(now, draw)
     yield s.Tick(now.failure_interval_ms // 2)
@@ -147,108 +136,101 @@ def reach_return(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Tick(now.failure_interval_ms // 2)
 
 
-def reach_queue(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let several tasks wait, and the broker come back or an operator do a part meanwhile."""
-    yield s.CreateTopic(TOPIC, (now.brokers[:2],) * 4)
+    yield s.CreateTopic(by.TOPIC, (now.brokers[:2],) * 4)
     yield s.Die(now.brokers[draw(2)])
     yield s.Tick(now.failure_interval_ms)
-    away, last = _find_away(now), (TOPIC, 3)
+    away, last = _find_away(now), (by.TOPIC, 3)
     if draw(2):
         yield s.Return(away)
     else:
-        (other,) = pick_others(now, draw, now.brokers[:2])
+        (other,) = by.pick_others(now, draw, now.brokers[:2])
         yield s.Request(((last, tuple(other if b == away else b for b in now.brokers[:2])),))
-        yield from catch_up(now, last)
+        yield from by.catch_up(now, last)
     for number in range(4):
-        yield from catch_up(now, (TOPIC, number))
+        yield from by.catch_up(now, (by.TOPIC, number))
 
 
-def reach_operator(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let an operator persist tasks, needless and senseless ones among them."""
-    yield create(now, draw, 2, partitions=2)
-    first = get_assigned(now)
-    other = pick_others(now, draw, first)
+    yield by.create(now, draw, 2, partitions=2)
+    first = by.get_assigned(now)
+    other = by.pick_others(now, draw, first)
     target = ((first[0], *other), (first[0], first[0]), first)[draw(3)]
-    there = ((TOPIC, 1), get_assigned(now, (TOPIC, 1)))
-    yield s.SubmitTask(((KEY, target), there)[: 1 + draw(2)])
-    yield s.SubmitTask((((TOPIC, 1), pick(now, draw, 2)),))
-    yield from catch_up(now)
-    yield from catch_up(now, (TOPIC, 1))
+    there = ((by.TOPIC, 1), by.get_assigned(now, (by.TOPIC, 1)))
+    yield s.SubmitTask(((by.KEY, target), there)[: 1 + draw(2)])
+    yield s.SubmitTask((((by.TOPIC, 1), by.pick(now, draw, 2)),))
+    yield from by.catch_up(now)
+    yield from by.catch_up(now, (by.TOPIC, 1))
 
 
-def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die while a broker is recorded, perhaps with some tasks persisted."""
     yield from _lose(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(draw(4))
         yield s.Tick(now.failure_interval_ms)
-    yield from fail_over(draw)
+    yield from by.fail_over(draw)
     yield s.Resume()
     yield s.Tick(now.failure_interval_ms)
     for number in range(2):
-        yield from catch_up(now, (TOPIC, number))
+        yield from by.catch_up(now, (by.TOPIC, number))
 
 
 # -- the list
 
 
-_HEALING: Final = "kip-46"
 _AWAY: Final = frozenset({BROKERS, CLOCK})
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "healed",
         "A broker stays away for longer than the failure interval.",
         ("heal.interval", "heal.generate.replaces-failed", "heal.target.live"),
         _count_generated,
         reach_healing,
         _AWAY,
-        _HEALING,
     ),
-    Situation(
+    CoverageGoal(
         "back-in-time",
         "A broker comes back while the record of its failure stands.",
         ("heal.record.deleted-on-return",),
         _count_returns,
         reach_return,
         _AWAY,
-        _HEALING,
     ),
-    Situation(
+    CoverageGoal(
         "tasks-waiting",
         "A task is persisted while another one waits or runs.",
         ("heal.task.one-at-a-time", "heal.task.in-order", "heal.cancel.enough-replicas"),
         _count_queues,
         reach_queue,
         _AWAY | {ISR},
-        _HEALING,
     ),
-    Situation(
+    CoverageGoal(
         "operator-task",
         "An operator persists a task.",
         ("heal.cancel.automatic-only", "heal.task.refuse-duplicate"),
         _count_operators,
         reach_operator,
         frozenset({ISR}),
-        _HEALING,
     ),
-    Situation(
+    CoverageGoal(
         "task-half-done",
         "A part of a task is there already when its turn comes.",
         ("heal.task.satisfied-skipped", "heal.cancel.enough-replicas"),
         _count_half_done,
         reach_operator,
         frozenset({ISR}),
-        _HEALING,
     ),
-    Situation(
+    CoverageGoal(
         "record-found",
         "A new controller finds the record of a broker that is missed.",
         ("heal.failover.generated-again", "heal.record.first-failure"),
         _count_heirs,
         reach_heir,
         _AWAY | {KILL},
-        _HEALING,
     ),
 )
 """What has to come up where brokers that stay away are healed."""

@@ -8,20 +8,10 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from reassure_conformance.adapter import HOLD, ISR, KILL
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    catch_up,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
-from reassure_conformance.gate.events import History, Situation, Took, iterate_failovers
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.events import CoverageGoal, History, iterate_failovers, iterate_steps
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView, Wrote
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import Create, Delete
@@ -42,13 +32,9 @@ def _count_steps(
     legacy: bool = True,
 ) -> int:
     """Count the steps that count, given what was in flight by one of the routes before them."""
-    found, flights = 0, dict[PartitionKey, ReplicaList]()
-    for event in history:
-        if isinstance(event, Wrote):
-            flights = _find_flights(event.after, legacy=legacy)
-        elif isinstance(event, Took) and event.result == "ok":
-            found += counts(event.step, flights)
-    return found
+    return sum(
+        counts(step, _find_flights(view, legacy=legacy)) for step, view in iterate_steps(history)
+    )
 
 
 def _is_deleted(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
@@ -102,168 +88,161 @@ def _count_translated_before(history: History) -> int:
 # -- how to get there
 
 
-def _ask(now: Moment, draw: Draw, *, original: bool = False, other: ReplicaList = ()) -> s.WriteOld:
+def _ask(
+    now: ClusterMoment, draw: by.Draw, *, original: bool = False, other: ReplicaList = ()
+) -> s.WriteOld:
     """Ask by the old znode for a target with a replica that is not assigned."""
-    assigned = get_assigned(now)
-    new = pick_others(now, draw, (*assigned, *other))
+    assigned = by.get_assigned(now)
+    new = by.pick_others(now, draw, (*assigned, *other))
     target = (*new, *assigned[:1]) if draw(2) or not new else new
-    return s.WriteOld((LegacyEntry(KEY, target, assigned if original else None),))
+    return s.WriteOld((LegacyEntry(by.KEY, target, assigned if original else None),))
 
 
-def reach_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Delete the old znode while what came by it is in flight."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     yield _ask(now, draw)
     yield s.DeleteOld()
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
         yield s.Resume()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Write another target into the old znode before the first one is reached."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     first = _ask(now, draw)
     yield first
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(draw(10))
-        yield from catch_up(now)
+        yield from by.catch_up(now)
     yield _ask(now, draw, other=first.entries[0].target)
     yield s.Resume()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_rollback(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_rollback(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for the original replicas by a znode that is made anew."""
-    yield create(now, draw, 2)
-    first = get_assigned(now)
+    yield by.create(now, draw, 2)
+    first = by.get_assigned(now)
     yield _ask(now, draw, original=True)
     if draw(2):
         yield s.DeleteOld()
     elif KILL in now.capabilities:
         yield s.Kill()
-    yield s.WriteOld((LegacyEntry(KEY, first, first),))
+    yield s.WriteOld((LegacyEntry(by.KEY, first, first),))
     yield s.Elect()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_request(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_request(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask by a request for what moves by the old znode."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     yield _ask(now, draw)
     if KILL in now.capabilities and draw(2):
         yield s.Kill()
-    yield s.Request(((KEY, pick(now, draw, 2)),))
+    yield s.Request(((by.KEY, by.pick(now, draw, 2)),))
     yield s.Elect()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_entry(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_entry(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask by the old znode for what moves by a request, and perhaps for another partition."""
-    yield create(now, draw, 2, partitions=2)
-    yield s.Request(((KEY, pick_others(now, draw, get_assigned(now))),))
+    yield by.create(now, draw, 2, partitions=2)
+    yield s.Request(((by.KEY, by.pick_others(now, draw, by.get_assigned(now))),))
     if KILL in now.capabilities and draw(2):
         yield s.Kill()
-    other = (TOPIC, 1)
-    beside = (LegacyEntry(other, pick(now, draw, 2)),) if draw(2) else ()
+    other = (by.TOPIC, 1)
+    beside = (LegacyEntry(other, by.pick(now, draw, 2)),) if draw(2) else ()
     yield s.WriteOld((*_ask(now, draw).entries, *beside))
     yield s.Elect()
-    yield from catch_up(now)
-    yield from catch_up(now, other)
+    yield from by.catch_up(now)
+    yield from by.catch_up(now, other)
 
 
-def reach_queue_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Leave a request and the old znode for a new controller."""
-    yield create(now, draw, 2, partitions=2)
+    yield by.create(now, draw, 2, partitions=2)
     yield s.Kill()
-    other = (TOPIC, 1)
+    other = (by.TOPIC, 1)
     yield _ask(now, draw)
-    key = KEY if draw(2) else other
-    yield s.Request(((key, pick(now, draw, 2)),))
+    key = by.KEY if draw(2) else other
+    yield s.Request(((key, by.pick(now, draw, 2)),))
     yield s.Elect()
-    yield from catch_up(now)
-    yield from catch_up(now, other)
+    yield from by.catch_up(now)
+    yield from by.catch_up(now, other)
 
 
-def reach_translation_again(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_translation_again(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die between the translation of an entry and its removal."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     held = HOLD in now.capabilities and bool(draw(2))
     if held:
         yield s.Hold(1 + draw(6))
     yield _ask(now, draw)
     if draw(2):
-        yield from catch_up(now)
-    yield from fail_over(draw)
+        yield from by.catch_up(now)
+    yield from by.fail_over(draw)
     yield s.Resume()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
 # -- the list
 
 
-_ROUTE: Final = "kip-236-legacy"
-
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "old-znode-gone",
         "A client deletes the old znode while what it asked for is in flight.",
         ("legacy.znode.delete-does-not-cancel",),
         lambda history: _count_steps(history, _is_deleted),
         reach_deletion,
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "old-znode-overwritten",
         "A client asks by the old znode for another target while the first is in flight.",
         ("legacy.entry.matching-target", "legacy.entry.removed-when-done"),
         lambda history: _count_steps(history, _is_overwritten),
         reach_overwriting,
         frozenset({ISR}),
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "old-znode-rolled-back",
         "A client asks by the old znode for the original replicas of what is in flight.",
         ("legacy.original.rollback",),
         lambda history: _count_steps(history, _is_rolled_back),
         reach_rollback,
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "requested-under-an-entry",
         "A client asks by a request for what moves by the old znode.",
         ("legacy.conflict.both-ways",),
         lambda history: _count_steps(history, _is_requested),
         reach_request,
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "entered-under-a-request",
         "A client asks by the old znode for what moves by a request.",
         ("legacy.conflict.both-ways", "legacy.entry.refused-removed"),
         lambda history: _count_steps(history, _is_entered, legacy=False),
         reach_entry,
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "queue-and-old-znode-found",
         "A new controller finds requests and an old znode.",
         ("legacy.failover.sources-in-order",),
         _count_queues_found,
         reach_queue_found,
         frozenset({KILL}),
-        protocol=_ROUTE,
     ),
-    Situation(
+    CoverageGoal(
         "translated-before",
         "A controller dies when an entry of the old znode was translated and is there still.",
         ("legacy.failover.translated-again", "legacy.failover.half-done"),
         _count_translated_before,
         reach_translation_again,
         frozenset({KILL}),
-        protocol=_ROUTE,
     ),
 )
 """What has to come up where the old znode is translated."""

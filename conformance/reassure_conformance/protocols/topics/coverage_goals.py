@@ -13,20 +13,10 @@ from reassure_conformance.adapter import (
     PREFERRED,
     SHUTDOWN,
 )
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    catch_up,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
-from reassure_conformance.gate.events import History, Situation, Took
-from reassure_conformance.gate.moment import Moment
+from reassure_conformance.gate.events import CoverageGoal, History, Took
+from reassure_conformance.gate.moment import ClusterMoment
 from reassure_judge.live_events import ClusterView, Wrote
 from reassure_model.partition import Partition
 from reassure_spec.znodes import DELETED_TOPICS, PartitionKey
@@ -157,218 +147,207 @@ def _count_cut_handovers(history: History) -> int:
 # -- how to get there
 
 
-def _ask(now: Moment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
-    assigned = get_assigned(now, key)
-    return s.Request(((key, (*assigned[:1], *pick_others(now, draw, assigned))),))
+def _ask(now: ClusterMoment, draw: by.Draw, key: PartitionKey = by.KEY) -> s.Request:
+    assigned = by.get_assigned(now, key)
+    return s.Request(((key, (*assigned[:1], *by.pick_others(now, draw, assigned))),))
 
 
-def reach_deletion_in_flight(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_in_flight(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic of which a partition moves."""
-    yield create(now, draw, 2, partitions=1 + draw(2))
+    yield by.create(now, draw, 2, partitions=1 + draw(2))
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(1 + draw(4))
     yield _ask(now, draw)
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
     yield s.Resume()
-    yield from catch_up(now)
+    yield from by.catch_up(now)
 
 
-def reach_request_for_deleted(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_request_for_deleted(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for a move of a topic that is to be deleted and cannot be yet."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     if BROKERS in now.capabilities and draw(2):
-        yield s.Die(get_assigned(now)[draw(2)])
-        yield s.DeleteTopic(TOPIC)
+        yield s.Die(by.get_assigned(now)[draw(2)])
+        yield s.DeleteTopic(by.TOPIC)
         yield _ask(now, draw)
     else:
         yield s.Hold(0)
         yield _ask(now, draw)
         yield s.Withdraw()
-        yield s.DeleteTopic(TOPIC)
+        yield s.DeleteTopic(by.TOPIC)
         yield _ask(now, draw)
         yield s.Resume()
 
 
-def reach_deletion_without(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_without(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for the deletion of a topic with a replica on a broker that is down."""
-    yield create(now, draw, 2)
-    dead = get_assigned(now)[draw(2)]
+    yield by.create(now, draw, 2)
+    dead = by.get_assigned(now)[draw(2)]
     yield s.Die(dead)
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
     yield s.Return(dead)
     yield s.Resume()
 
 
-def reach_deletion_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_deletion_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die in the middle of a deletion."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     # After two the leader is stopped, after four both replicas have deleted their logs.
     yield s.Hold(2 + draw(4))
-    yield s.DeleteTopic(TOPIC)
-    yield from fail_over(draw)
+    yield s.DeleteTopic(by.TOPIC)
+    yield from by.fail_over(draw)
     yield s.Resume()
 
 
-def reach_death_in_deletion(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_death_in_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a broker die in the middle of a deletion."""
-    yield create(now, draw, 2)
-    dead = get_assigned(now)[draw(2)]
+    yield by.create(now, draw, 2)
+    dead = by.get_assigned(now)[draw(2)]
     yield s.Hold(2 + draw(2))
-    yield s.DeleteTopic(TOPIC)
+    yield s.DeleteTopic(by.TOPIC)
     yield s.Die(dead)
     yield s.Resume()
     yield s.Return(dead)
 
 
-def reach_preferred(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader die and return in sync, then ask for preferred leaders."""
-    yield create(now, draw, 2)
-    first = get_assigned(now)[0]
+    yield by.create(now, draw, 2)
+    first = by.get_assigned(now)[0]
     yield s.Die(first)
     yield s.Return(first)
-    yield s.Join(first, KEY)
+    yield s.Join(first, by.KEY)
     if KILL in now.capabilities and draw(2):
         yield s.Kill()
     yield s.Prefer()
     yield s.Elect()
 
 
-def reach_preferred_out_of_sync(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_preferred_out_of_sync(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader die, and ask for preferred leaders before it is in sync again."""
-    yield create(now, draw, 2)
-    first = get_assigned(now)[0]
+    yield by.create(now, draw, 2)
+    first = by.get_assigned(now)[0]
     yield s.Die(first)
     if draw(2):
         yield s.Return(first)
     yield s.Prefer()
 
 
-def reach_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader stop in good order, and a follower after it."""
-    yield create(now, draw, 2 + draw(2))
-    first = get_assigned(now)
+    yield by.create(now, draw, 2 + draw(2))
+    first = by.get_assigned(now)
     yield s.ShutDown(first[0])
     yield s.ShutDown(first[-1])
     if draw(2):
         yield s.Return(first[0])
 
 
-def reach_unordered_handover(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_unordered_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let a leader stop while the in-sync set stands in another order than the assigned."""
-    yield create(now, draw, 3)
-    leader, early, _ = get_assigned(now)
-    yield s.Leave(early, KEY)
-    yield s.Join(early, KEY)
+    yield by.create(now, draw, 3)
+    leader, early, _ = by.get_assigned(now)
+    yield s.Leave(early, by.KEY)
+    yield s.Join(early, by.KEY)
     yield s.ShutDown(leader)
 
 
-def reach_handover_cut(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_handover_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die before a broker that stops has an answer."""
-    yield s.CreateTopic(TOPIC, tuple(pick(now, draw, 2) for _ in range(1 + draw(2))))
+    yield s.CreateTopic(by.TOPIC, tuple(by.pick(now, draw, 2) for _ in range(1 + draw(2))))
     yield s.Hold(draw(3))
-    yield s.ShutDown(get_assigned(now)[0])
-    yield from fail_over(draw)
+    yield s.ShutDown(by.get_assigned(now)[0])
+    yield from by.fail_over(draw)
     yield s.Resume()
 
 
 # -- the list
 
-_TOPICS: Final = "topics"
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "deleted-while-moving",
         "A client asks for the deletion of a topic while a reassignment of it is in flight.",
         ("topic.delete.waits-for-reassignment", "topic.delete.asked-last"),
         _count_deleted_in_flight,
         reach_deletion_in_flight,
         frozenset({DELETION}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "asked-while-deleted",
         "A client asks for a reassignment of a topic that is to be deleted.",
         ("shipped.delete.blocks-reassignment",),
         _count_asked_for_deleted,
         reach_request_for_deleted,
         frozenset({DELETION, HOLD}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "deleted-with-a-broker-down",
         "A client asks for the deletion of a topic with a replica on a broker that is down.",
         ("topic.delete.waits-for-brokers",),
         _count_deleted_without,
         reach_deletion_without,
         frozenset({DELETION, BROKERS}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "failover-in-a-deletion",
         "A controller dies when it has stopped replicas of a topic that is to be deleted.",
         ("topic.delete.failover-begins-again",),
         _count_failovers,
         reach_deletion_cut,
         frozenset({DELETION, HOLD, KILL, MESSAGES}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "death-in-a-deletion",
         "A broker dies when replicas of a topic that is to be deleted are stopped.",
         ("topic.delete.failed-retried-later", "topic.delete.all-successful-first"),
         _count_deaths,
         reach_death_in_deletion,
         frozenset({DELETION, HOLD, BROKERS, MESSAGES}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "preferred-in-sync",
         "A client asks for preferred leaders where one is in sync and does not lead.",
         ("act.preferred-election-held",),
         lambda history: _count_preferred(history, in_sync=True),
         reach_preferred,
         frozenset({PREFERRED, BROKERS, ISR}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "preferred-out-of-sync",
         "A client asks for preferred leaders where one is not in sync.",
         ("act.preferred-election-held",),
         lambda history: _count_preferred(history, in_sync=False),
         reach_preferred_out_of_sync,
         frozenset({PREFERRED, BROKERS}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "leader-stops",
         "A broker stops in good order that leads where others are in sync.",
         ("act.shutdown-handed-over",),
         lambda history: sum(1 for _ in _find_handovers(history)),
         reach_handover,
         frozenset({SHUTDOWN}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "leader-stops-out-of-order",
         "A leader stops while those in sync stand in another order than the assigned.",
         ("act.controlled-shutdown",),
         _count_unordered_handovers,
         reach_unordered_handover,
         frozenset({SHUTDOWN, ISR}),
-        protocol=_TOPICS,
     ),
-    Situation(
+    CoverageGoal(
         "handover-cut",
         "A controller dies before a broker that stops has an answer.",
         ("act.shutdown-handed-over",),
         _count_cut_handovers,
         reach_handover_cut,
         frozenset({SHUTDOWN, HOLD, KILL}),
-        protocol=_TOPICS,
     ),
 )
 """What has to come up where topics are deleted and leaders moved as somebody asks."""

@@ -1,63 +1,23 @@
 """The first reassignment in the gate: what nobody can be asked, what has to come up, and how."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Final
 
-from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, MESSAGES
+from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL
+from reassure_conformance.gate import approaches as by
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import (
-    KEY,
-    TOPIC,
-    Draw,
-    create,
-    fail_over,
-    get_assigned,
-    pick,
-    pick_others,
-)
 from reassure_conformance.gate.events import (
+    CoverageGoal,
     History,
-    Situation,
-    Took,
     iterate_failovers,
+    iterate_steps,
     iterate_writes,
 )
-from reassure_conformance.gate.moment import Moment
-from reassure_judge.live_events import ClusterView, Wrote
+from reassure_conformance.gate.moment import ClusterMoment
+from reassure_judge.live_events import ClusterView
 from reassure_judge.protocols.kafka_42.monitor import is_found
 from reassure_model.partition import Partition
 from reassure_spec.znodes import LegacyEntry, ReplicaList
-
-_COMMAND: Final = "it is the command's, and the gate writes the path itself"
-UNCLAIMED: Final[Mapping[str, str]] = {
-    "move.tool.creates-path": _COMMAND,
-    "move.tool.one-at-a-time": _COMMAND,
-    "move.tool.reports": _COMMAND,
-    "move.tool.interrupt": _COMMAND,
-    "move.failure.leader-does-not-serve": "brokers of the gate do what they are told",
-    "election.preferred": "the text elects a preferred leader for no request that it names",
-    "election.controlled-shutdown": "brokers of the gate stop without notice",
-}
-"""The clauses of the profile that nothing driven here claims, each with the reason."""
-NEEDED_FOR: Final = dict.fromkeys(
-    (
-        "move.failover.no-needless-election",
-        "move.failover.re-elects",
-        "move.failover.resumes",
-        "move.failure.never-in-sync",
-        "move.listener.ignore-in-flight",
-        "move.partition.self-transition",
-        "move.selector.offline",
-        "move.selector.reassigned",
-        "move.step.listen",
-        "move.step.start-new",
-        "move.step.stop-old",
-        "request.refuse.dead-replica",
-        "shipped.entry.client-asks",
-    ),
-    (MESSAGES,),
-)
-"""What only who hears the messages can judge."""
 
 _NOTHING: Final = Partition()
 
@@ -111,13 +71,7 @@ def _count_kept_leaders(history: History) -> int:
 
 def _count_asked(history: History, counts: Callable[[s.Step, ClusterView], bool]) -> int:
     """Count the steps of clients that count, given what ZooKeeper held before them."""
-    found, view = 0, None
-    for event in history:
-        if isinstance(event, Wrote):
-            view = event.after
-        elif isinstance(event, Took) and event.result == "ok" and view is not None:
-            found += counts(event.step, view)
-    return found
+    return sum(counts(step, view) for step, view in iterate_steps(history))
 
 
 def _is_overwritten(step: s.Step, view: ClusterView) -> bool:
@@ -167,63 +121,65 @@ def _count_last_resorts(history: History) -> int:
 # -- how to get there
 
 
-def ask(now: Moment, draw: Draw, *, than: ReplicaList = (), keep: bool = True) -> s.WriteOld:
+def ask(
+    now: ClusterMoment, draw: by.Draw, *, than: ReplicaList = (), keep: bool = True
+) -> s.WriteOld:
     """Ask for a target with a replica that is not assigned, and none of these."""
-    assigned = get_assigned(now)
-    new = pick_others(now, draw, (*assigned, *than), 1 + draw(2))
+    assigned = by.get_assigned(now)
+    new = by.pick_others(now, draw, (*assigned, *than), 1 + draw(2))
     kept = assigned[draw(len(assigned))] if keep and draw(2) else None
-    return s.WriteOld((LegacyEntry(KEY, new if kept is None else (*new, kept)),))
+    return s.WriteOld((LegacyEntry(by.KEY, new if kept is None else (*new, kept)),))
 
 
-def _join(now: Moment, target: ReplicaList) -> Iterator[s.Step]:
+def _join(now: ClusterMoment, target: ReplicaList) -> Iterator[s.Step]:
     for replica in target:
-        if (replica, KEY) in now.joinable():
-            yield s.Join(replica, KEY)
+        if (replica, by.KEY) in now.joinable():
+            yield s.Join(replica, by.KEY)
 
 
-def reach_move(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Move a partition, perhaps with others beside it or a topic that grows."""
-    yield create(now, draw, 2, partitions=1 + draw(2))
+    yield by.create(now, draw, 2, partitions=1 + draw(2))
     first = ask(now, draw)
-    beside = (LegacyEntry((TOPIC, 1), pick(now, draw, 2)),) if draw(2) else ()
+    beside = (LegacyEntry((by.TOPIC, 1), by.pick(now, draw, 2)),) if draw(2) else ()
     yield s.WriteOld((*first.entries, *beside))
     if draw(2):
-        yield s.Grow(TOPIC, (pick(now, draw, 2),))
+        yield s.Grow(by.TOPIC, (by.pick(now, draw, 2),))
     yield from _join(now, first.entries[0].target)
 
 
-def reach_heir(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die while it waits, or before it has started anybody."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
         yield s.Hold(draw(4))
     asked = ask(now, draw)
     yield asked
-    yield from fail_over(draw)
+    yield from by.fail_over(draw)
     yield s.Resume()
     yield from _join(now, asked.entries[0].target)
 
 
-def reach_found(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let somebody of a target in sync die together with the controller."""
-    yield create(now, draw, 2)
-    new = pick_others(now, draw, get_assigned(now), 2)
-    yield s.WriteOld((LegacyEntry(KEY, (*new, get_assigned(now)[0])),))
+    yield by.create(now, draw, 2)
+    new = by.pick_others(now, draw, by.get_assigned(now), 2)
+    yield s.WriteOld((LegacyEntry(by.KEY, (*new, by.get_assigned(now)[0])),))
     yield from _join(now, new[1:])
     yield s.Hold(draw(5))
     yield from _join(now, new)
-    yield s.Die((new[0], get_assigned(now)[0])[draw(2)])
+    yield s.Die((new[0], by.get_assigned(now)[0])[draw(2)])
     yield s.Kill()
     yield s.Elect()
     yield s.Resume()
 
 
-def reach_kept_leader(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_kept_leader(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the controller die behind step 4, or where the leader is of the target."""
-    yield create(now, draw, 2)
-    new = pick_others(now, draw, get_assigned(now))
-    target = new if draw(2) else (get_assigned(now)[0], *new)
-    yield s.WriteOld((LegacyEntry(KEY, target),))
+    yield by.create(now, draw, 2)
+    new = by.pick_others(now, draw, by.get_assigned(now))
+    target = new if draw(2) else (by.get_assigned(now)[0], *new)
+    yield s.WriteOld((LegacyEntry(by.KEY, target),))
     yield s.Hold(1 + draw(4))
     yield from _join(now, target)
     yield s.Kill()
@@ -231,9 +187,9 @@ def reach_kept_leader(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Write another target over the one that is in flight."""
-    yield create(now, draw, 1)
+    yield by.create(now, draw, 1)
     first = ask(now, draw)
     target = first.entries[0].target
     yield first
@@ -241,35 +197,35 @@ def reach_overwriting(now: Moment, draw: Draw) -> Iterator[s.Step]:
     yield from _join(now, target)
 
 
-def reach_interruption(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_interruption(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Interrupt the command that waits, and perhaps ask again."""
-    yield create(now, draw, 2)
+    yield by.create(now, draw, 2)
     first = ask(now, draw)
     yield first
     yield s.DeleteOld()
     if KILL in now.capabilities and draw(2):
-        yield from fail_over(draw)
+        yield from by.fail_over(draw)
         yield s.Resume()
     if draw(2):
         yield ask(now, draw)
     yield from _join(now, first.entries[0].target)
 
 
-def reach_refusal(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_refusal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Ask for what is assigned, or for who is dead."""
-    yield create(now, draw, 2)
-    assigned = get_assigned(now)
-    other = pick_others(now, draw, assigned)
-    yield s.WriteOld((LegacyEntry(KEY, assigned),))
+    yield by.create(now, draw, 2)
+    assigned = by.get_assigned(now)
+    other = by.pick_others(now, draw, assigned)
+    yield s.WriteOld((LegacyEntry(by.KEY, assigned),))
     yield s.Die(other[0])
-    yield s.WriteOld((LegacyEntry(KEY, (assigned[draw(2)], *other)),))
+    yield s.WriteOld((LegacyEntry(by.KEY, (assigned[draw(2)], *other)),))
 
 
-def reach_last_resort(now: Moment, draw: Draw) -> Iterator[s.Step]:
+def reach_last_resort(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     """Let the last in-sync replica die beside one that is assigned and alive."""
-    yield create(now, draw, 2)
-    first, second = get_assigned(now)
-    yield s.Leave(second, KEY)
+    yield by.create(now, draw, 2)
+    first, second = by.get_assigned(now)
+    yield s.Leave(second, by.KEY)
     if draw(2):
         yield ask(now, draw)
     yield s.Die(first)
@@ -277,89 +233,79 @@ def reach_last_resort(now: Moment, draw: Draw) -> Iterator[s.Step]:
 
 # -- the list
 
-_MOVE: Final = "kafka-42"
 _DIES: Final = frozenset({BROKERS, HOLD, ISR, KILL})
 
 SITUATIONS: Final = (
-    Situation(
+    CoverageGoal(
         "move-ended",
         "A move from the path ends, and somebody new is there for somebody old.",
         ("move.step.listen", "move.step.start-new", "move.step.stop-old"),
         _count_completions,
         reach_move,
         frozenset({ISR}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "move-inherited",
         "A new controller finds a target on the path that is not in sync.",
         ("move.failover.resumes", "move.failure.never-in-sync"),
         _count_heirs,
         reach_heir,
         frozenset({KILL}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "target-found-in-sync",
         "A new controller finds a target in sync of whom somebody has died.",
         ("move.failover.re-elects",),
         _count_found,
         reach_found,
         _DIES,
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "leader-found-in-target",
         "A new controller finds a target in sync, and a live replica of it in the lead.",
         ("move.failover.no-needless-election",),
         _count_kept_leaders,
         reach_kept_leader,
         frozenset({HOLD, ISR, KILL}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "path-overwritten",
         "A client writes another target over the one that is in flight.",
         ("move.listener.ignore-in-flight",),
         lambda history: _count_asked(history, _is_overwritten),
         reach_overwriting,
         frozenset({ISR}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "command-interrupted",
         "A client removes the path while a move is in flight.",
         ("assigned.change.only-as-due",),
         lambda history: _count_asked(history, _is_interrupted),
         reach_interruption,
-        protocol=_MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "nothing-asked",
         "A client asks for what is assigned already.",
         ("move.listener.refuse-same",),
         lambda history: _count_asked(history, _asks_nothing),
         reach_refusal,
         frozenset({BROKERS}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "dead-asked",
         "A client asks for a replica on a broker that is not alive.",
         ("move.listener.refuse-dead", "request.refuse.dead-replica"),
         lambda history: _count_asked(history, _asks_for_the_dead),
         reach_refusal,
         frozenset({BROKERS}),
-        _MOVE,
     ),
-    Situation(
+    CoverageGoal(
         "last-resort",
         "A leader dies, and nobody who is assigned and alive is in sync.",
         ("move.selector.offline",),
         _count_last_resorts,
         reach_last_resort,
         frozenset({BROKERS, ISR}),
-        _MOVE,
     ),
 )
 """What has to come up where moves are asked for by the first text."""

@@ -1,0 +1,354 @@
+"""A run of the gate against controllers, whose transaction log is judged."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from time import monotonic
+from typing import Any, Final
+
+from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.adapter.driver import ServerGone
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.base_runner import Runner, open_server
+from reassure_conformance.gate.events import CoverageGoal
+from reassure_conformance.gate.evidence import make_timeline, write_evidence
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.known import FAILING
+from reassure_conformance.gate.requirements import (
+    ALL_ABILITIES,
+    find_lacking,
+    find_not_claimed,
+    join_needs,
+    merge_needs,
+)
+from reassure_conformance.gate.run_outcome import Failure, RunOutcome
+from reassure_conformance.gate.shortening import carried_out, minimise
+from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
+from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
+from reassure_conformance.report.document import DIED, write_text
+from reassure_conformance.script import SUFFIX
+from reassure_conformance.supervise import note_alive, note_story
+from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
+from reassure_spec.clauses import clauses_of_profile
+
+MINIMISE_S: Final = 15.0
+ASIDES_KEPT: Final = 10
+"""Of how many clauses that were broken and count for no verdict it is kept what happened."""
+UNSETTLED_KEPT: Final = 5
+"""How many stories are kept of clusters that did not come to rest."""
+
+
+@dataclass(slots=True)
+class StoryFailure(Failure):
+    """A violation with its story, and with the cluster to which it was told last."""
+
+    story: Story
+    example: Example
+    violation: Violation
+    repeats: bool = False
+
+    @property
+    def case(self) -> Story:
+        """The story."""
+        return self.story
+
+    def format(self) -> str:
+        """Return the text of the story."""
+        return format_story(self.story)
+
+    def lines(self) -> tuple[str, ...]:
+        """Return the steps, as text."""
+        return tuple(s.format_step(step) for step in self.story.steps)
+
+    def list_violations(self) -> Sequence[Violation]:
+        """Return all that was violated."""
+        return self.example.violations
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that failure.json holds."""
+        return {
+            "clause": self.violation.clause,
+            "repeats": self.repeats,
+            "chroot": self.example.chroot,
+            "violations": [v.as_dict() for v in self.example.violations],
+            "brokers": list(self.story.brokers),
+            "steps": [
+                {
+                    "step": s.format_step(done.step),
+                    "result": done.result,
+                    "why": done.why,
+                    "transactions": done.transactions,
+                    "after_zxid": done.after_zxid,
+                }
+                for done in self.example.done
+            ],
+            "quiet": self.example.quiet,
+            "messages": [told.as_dict() for told in self.example.messages],
+        }
+
+
+@dataclass(slots=True)
+class ControllersResult(RunOutcome):
+    """What came of a run against controllers."""
+
+    failure: StoryFailure | None = None
+    asides: tuple[StoryFailure, ...] = ()
+    """The first of each known failure, and of advice that was not followed."""
+    known: Mapping[str, int] = field(default_factory=dict)
+    """How often each known failure came up."""
+    refused: int = 0
+    skipped: int = 0
+    transactions: int = 0
+
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+        left_out = (
+            merge_needs().unseen
+            | self.not_asked().keys()
+            | self.not_claimed().keys()
+            | self.known.keys()
+        )
+        return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
+
+    def not_asked(self) -> dict[str, tuple[str, ...]]:
+        """Return the clauses that nothing put to the test for want of a capability, and which."""
+        if self.settings.require_all:
+            return {}
+        idle = (clause.id for clause in self.clauses if not clause.exercised)
+        return find_lacking(idle, self.capabilities)
+
+    def lacking(self) -> dict[str, list[str]]:
+        """Return by what the implementation would have to declare the clauses not asked for it."""
+        found: dict[str, list[str]] = {}
+        for clause, needs in self.not_asked().items():
+            found.setdefault(join_needs(clause, needs), []).append(clause)
+        return dict(sorted(found.items()))
+
+    def not_claimed(self) -> Mapping[str, str]:
+        """Return the clauses that the gate cannot test, each with the reason."""
+        return find_not_claimed(self.profile)
+
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that every report of a run begins with."""
+        required = self.required()
+        return {
+            "clauses_required": len(required),
+            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "examples": self.examples,
+            "steps": self.steps,
+            "transactions": self.transactions,
+            "stories": self.stories,
+            "refused": self.refused,
+            "skipped": self.skipped,
+            "unsettled": self.unsettled,
+            "situations": len(self.reached),
+            "situations_reached": sum(1 for count in self.reached.values() if count),
+            "not_followed": len(self.not_followed),
+        }
+
+    @property
+    def situations(self) -> Sequence[CoverageGoal]:
+        """Every situation that there is to what was driven."""
+        return SITUATIONS
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what a report of a run says beyond the common head."""
+        failure = self.failure
+        return {
+            **RunOutcome.as_body(self),
+            "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
+            "asides": [self._describe_aside(each) for each in self.asides],
+            "not_claimed": dict(self.not_claimed()),
+            "known": [
+                {**asdict(each), "seen": self.known.get(each.name, 0)}
+                for each in self.settings.known
+            ],
+        }
+
+    def _make_timeline(self, failure: StoryFailure, record: Mapping[str, Any]) -> dict[str, Any]:
+        """Return what happened in a failing story."""
+        return make_timeline(self.profile, self.readings, record, failure.example.transactions)
+
+    def _describe_aside(self, aside: StoryFailure) -> dict[str, Any]:
+        """Return a violation that counts for no verdict, with what happened."""
+        record = aside.violation.as_dict()
+        return {
+            "known": aside.violation in aside.example.excused,
+            "violation": record,
+            "story": list(aside.lines()),
+            "timeline": self._make_timeline(aside, {**aside.as_dict(), "violations": [record]}),
+        }
+
+
+class ControllersRunner(Runner[Story, StoryFailure]):
+    """Carries out a run against a controller and its brokers, behind an adapter."""
+
+    result: ControllersResult
+    harness: Harness
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Start the implementation on a server. Raises BadConnectable and the server's errors."""
+        settings, adapter = self.settings, self.settings.open()
+        data_dir = self.directory / "zookeeper"
+        with (
+            open_server(settings.connectable, data_dir, self.server) as (hosts, log_dir, home),
+            Harness(
+                hosts,
+                log_dir,
+                adapter,
+                home=home,
+                chroot_prefix=self.make_prefix("/example"),
+                alive=note_alive,
+                note=self._note_story,
+                strict=settings.strict,
+                known=[each.name for each in settings.known],
+            ) as h,
+        ):
+            self.harness, self.driver = h, h.driver
+            self.result = ControllersResult(
+                settings,
+                h.description.as_dict(),
+                h.description.profile,
+                h.readings.as_dict(),
+                h.abilities,
+                directory=self.directory,
+            )
+            yield
+        if h.died is not None and not self.result.died:
+            self.bury(h.died)
+
+    def bury(self, error: AdapterDied | ServerGone) -> None:
+        """Note why the run cannot go on, and what had been done by then."""
+        Runner.bury(self, error)
+        if self.harness.current is not None:
+            story = replace(self.harness.current.story, name="died")
+            self.result.died_after = tuple(s.format_step(step) for step in story.steps)
+            write_text(self.directory / DIED, format_story(story))
+
+    def _note_story(self, story: Story) -> None:
+        """Tell whoever supervises what is carried out, should nobody be left to say it."""
+        note_story(
+            str(self.directory),
+            format_story(replace(story, name="died")),
+            tuple(map(s.format_step, story.steps)),
+        )
+
+    def read_saved(self, folder: Path) -> Iterator[Story]:
+        """Yield the saved failures of a folder."""
+        return read_folder(folder)
+
+    def list_shipped(self) -> Sequence[Story]:
+        """Return the shipped stories of the profile, those that were written for it first."""
+        described = self.harness.description
+        told = (story for story in shipped_stories() if story.is_for(described.profile))
+        stories = sorted(told, key=lambda story: described.profile not in story.profiles)
+        needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
+        undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
+        self.result.undeclared = dict(undeclared)
+        return stories
+
+    def tell(self, case: Story) -> StoryFailure | None:
+        """Carry out a story; return what it violates."""
+        example = self.harness.tell(case)
+        if not example.violations:
+            return None
+        told = case.with_steps(carried_out(example))
+        return StoryFailure(told, example, example.violations[0])
+
+    def generate(self, most: int, deadline: float) -> StoryFailure | None:
+        """Generate so many examples, until then; return what one of them violates."""
+        from reassure_conformance.gate.generation import GenerationBudget, generate
+
+        settings, h = self.settings, self.harness
+        budget = GenerationBudget(
+            examples=most,
+            steps_per_example=settings.steps_per_example,
+            steps_min=max(0, settings.steps_min - h.steps),
+            shrink_s=settings.shrink_s,
+            deadline=deadline,
+            is_done=self.is_over,
+        )
+        begin = h.driver.made
+
+        def tick() -> None:
+            told = 0 if settings.until else settings.examples
+            self.progress("examples", h.driver.made - begin, told)
+
+        clauses = clauses_of_profile(h.description.profile)
+        possible = possible_with(h.description.capabilities, h.description.profile)
+
+        def get_wanted() -> frozenset[str]:
+            return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
+
+        def get_aims() -> tuple[CoverageGoal, ...]:
+            """Return the situations that never came up, then those of clauses still wanted."""
+            unreached = tuple(one for one in possible if not h.reached[one.name])
+            wanted = get_wanted()
+            return (
+                unreached or tuple(one for one in possible if wanted & set(one.clauses)) or possible
+            )
+
+        failed = generate(
+            h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
+        )
+        return None if failed is None else StoryFailure(*failed)
+
+    def shorten(self, found: StoryFailure) -> Iterator[StoryFailure]:
+        """Yield the failure with the shortest story, where it repeats."""
+        clause = found.violation.clause
+        until = monotonic() + MINIMISE_S
+        shortest = minimise(found.story, clause, self.harness.tell, until=until)
+        if shortest is not None:
+            story, example = shortest
+            violation = next(v for v in example.violations if v.clause == clause)
+            yield StoryFailure(story, example, violation, repeats=True)
+
+    def keep(self, found: StoryFailure) -> StoryFailure:
+        """Write what a person and a replay need, in place of a longer telling of the same."""
+        story = replace(found.story, name="failure", violates=found.violation.clause)
+        found = replace(found, story=story)
+        write_text(self.directory / f"failure{SUFFIX}", found.format())
+        self.write("failure.json", found.as_dict())
+        write_evidence(self.directory, found.example.chroot, found.example.transactions)
+        return found
+
+    def sum_up(self) -> None:
+        """Put into the result what is known by now of every clause and situation."""
+        h, result, settings = self.harness, self.result, self.settings
+        violations = result.failure.example.violations if result.failure else []
+        result.not_followed = tuple(h.not_followed)
+        result.asides = tuple(
+            StoryFailure(example.story, example, violation)
+            for violation, example in list(h.asides.values())[:ASIDES_KEPT]
+            if example.transactions
+        )
+        seen = Counter(name for name, _ in h.excused)
+        result.known = {each.name: seen[each.name] for each in settings.known}
+        passed = [e.name for e in settings.known if e.kind == FAILING and not seen[e.name]]
+        result.stale = (*self.passed, *(f"{name} (known to fail)" for name in passed))
+        able = ALL_ABILITIES if settings.require_all else result.capabilities
+        possible = possible_with(able, result.profile)
+        result.reached = {one.name: h.reached[one.name] for one in possible}
+        unreached = find_unreached(possible, result.reached)
+        result.clauses = summarise(
+            result.profile,
+            {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
+            count_broken((*violations, *(found for _, found in h.excused), *h.not_followed)),
+            undecided=h.judge.undecided,
+            settled=True,
+            strict=settings.strict,
+        )
+        result.clause_seconds = h.laps.as_dict(result.clauses)
+        result.examples = h.driver.made
+        result.steps = h.steps
+        result.refused = h.results["refused"]
+        result.skipped = h.results["skipped"]
+        result.unsettled = len(h.unsettled)
+        for number, story in enumerate(h.unsettled[:UNSETTLED_KEPT], start=1):
+            path = self.directory / f"unsettled-{number}{SUFFIX}"
+            write_text(path, format_story(story))
+        result.transactions = h.judge.transactions

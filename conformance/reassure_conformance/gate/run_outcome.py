@@ -1,0 +1,202 @@
+"""What comes of a run, whatever was driven in it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_judge.verdicts import ClauseVerdict, Violation
+from reassure_spec.errors import Unavailable
+
+
+class Case(Protocol):
+    """A test case, of whatever kind."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def steps(self) -> Sequence[object]:
+        """What is done."""
+
+
+class Goal(Protocol):
+    """What there is to a situation, of controllers or of brokers, once it is known what came up."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+    @property
+    def sentence(self) -> str:
+        """What has to come up."""
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        """The clauses that are put to the test only where it comes up."""
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The capabilities that it takes."""
+
+
+class Failure(ABC):
+    """The first violation of a run, with its shortest test case."""
+
+    __slots__ = ()
+    violation: Violation
+    repeats: bool
+    """Whether the test case broke the clause again when it was told again."""
+
+    @property
+    @abstractmethod
+    def case(self) -> Case:
+        """The test case."""
+
+    @abstractmethod
+    def format(self) -> str:
+        """Return the text of the test case."""
+
+    @abstractmethod
+    def lines(self) -> tuple[str, ...]:
+        """Return the steps, as text."""
+
+    @abstractmethod
+    def list_violations(self) -> Sequence[Violation]:
+        """Return all that was violated."""
+
+    @abstractmethod
+    def as_dict(self) -> dict[str, Any]:
+        """Return the record that failure.json holds."""
+
+
+@dataclass(slots=True)
+class RunOutcome(ABC):
+    """What came of a run."""
+
+    settings: Settings
+    implementation: Mapping[str, object]
+    profile: str
+    readings: Mapping[str, str]
+    capabilities: frozenset[str] = frozenset()
+    """What the implementation declares that it can do."""
+    clauses: tuple[ClauseVerdict, ...] = ()
+    """The verdict on every clause of the profile."""
+    failure: Failure | None = None
+    """The first violation with its test case, None where there was none."""
+    not_followed: tuple[Violation, ...] = ()
+    """Advice that was not followed."""
+    died: str = ""
+    """Why the adapter or the server could not go on, "" where they could."""
+    trace: str = ""
+    """The traceback of an adapter that died."""
+    died_after: tuple[str, ...] = ()
+    """The steps of the example in which it died, the last one included."""
+    stale: tuple[str, ...] = ()
+    """Saved failures that did not fail, and known ones."""
+    examples: int = 0
+    """How many examples were generated."""
+    stories: int = 0
+    """How many test cases were told."""
+    steps: int = 0
+    unsettled: int = 0
+    """How often the cluster did not come to rest."""
+    reached: Mapping[str, int] = field(default_factory=dict)
+    """How often each situation came up that the implementation can be brought into."""
+    undeclared: Mapping[str, int] = field(default_factory=dict)
+    """Shipped story steps left out for want of a capability, by capability."""
+    seconds: float = 0.0
+    clause_seconds: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by clause: those of the steps that put it to the test."""
+    clock: Mapping[str, float] = field(default_factory=dict)
+    """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
+    directory: Path | None = None
+
+    @abstractmethod
+    def required(self) -> tuple[ClauseVerdict, ...]:
+        """Return the verdicts on the clauses that a run has to put to the test."""
+
+    @abstractmethod
+    def counts(self) -> dict[str, int]:
+        """Return the numbers that the report begins with."""
+
+    @property
+    @abstractmethod
+    def situations(self) -> Sequence[Goal]:
+        """Every situation that there is to what was driven."""
+
+    def missing(self) -> tuple[str, ...]:
+        """Return the clauses that should have been put to the test and were not."""
+        return tuple(c.id for c in self.required() if not c.exercised)
+
+    def not_asked(self) -> dict[str, tuple[str, ...]]:
+        """Return the clauses that nothing put to the test for want of a capability, and which."""
+        return {}
+
+    def lacking(self) -> dict[str, list[str]]:
+        """Return by what the implementation would have to declare the clauses not asked for it."""
+        return {}
+
+    def verdict(self) -> str:
+        """Return the verdict on the whole run."""
+        if self.failure is not None:
+            return VIOLATED
+        if self.died or self.unsettled:
+            return UNKNOWN
+        idle = not any(clause.exercised for clause in self.clauses)
+        return VACUOUS if idle or self.missing() or self.stale else HOLDS
+
+    def as_document(self) -> Document:
+        """Return the document; an adapter or server that died has an exit code of its own."""
+        return Document(
+            "run",
+            self.verdict(),
+            self.seconds,
+            self.counts(),
+            seed=self.settings.seed,
+            profile=self.profile,
+            readings=self.readings,
+            exit_code=Unavailable.exit_code if self.died and self.failure is None else None,
+            body=self.as_body(),
+        )
+
+    def as_body(self) -> dict[str, Any]:
+        """Return what the report says beyond the common head."""
+        failure = self.failure
+        return {
+            "implementation": dict(self.implementation),
+            "steps": self.steps,
+            "clauses": [clause.as_dict() for clause in self.clauses],
+            "clause_seconds": dict(self.clause_seconds),
+            "violations": [v.as_dict() for v in failure.list_violations()] if failure else [],
+            "not_followed": [violation.as_dict() for violation in self.not_followed],
+            "story": list(failure.lines()) if failure else [],
+            "repeats": failure.repeats if failure else None,
+            "clause": failure.violation.clause if failure else None,
+            "timeline": None,
+            "not_exercised": list(self.missing()),
+            "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},
+            "lacking": self.lacking(),
+            "unsettled": self.unsettled,
+            "died": self.died,
+            "died_after": list(self.died_after),
+            "traceback": self.trace,
+            "stale": list(self.stale),
+            "situations": [
+                {
+                    "name": situation.name,
+                    "sentence": situation.sentence,
+                    "clauses": list(situation.clauses),
+                    "needs": sorted(situation.needs),
+                    "reached": self.reached.get(situation.name),
+                }
+                for situation in self.situations
+            ],
+            "undeclared": dict(self.undeclared),
+            "clock": {name: round(value, 3) for name, value in self.clock.items()},
+            "directory": str(self.directory) if self.directory else None,
+        }

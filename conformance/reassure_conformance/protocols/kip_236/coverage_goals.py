@@ -1,0 +1,498 @@
+"""What has to come up where reassignments are requested, and how it is recognised."""
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Final
+
+from reassure_conformance.adapter import BROKERS, HOLD, ISR, KILL, LOSE, MESSAGES
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.events import (
+    CoverageGoal,
+    Event,
+    History,
+    Took,
+    iterate_failovers,
+    iterate_steps,
+    iterate_writes,
+)
+from reassure_conformance.protocols.kip_236 import goal_steps as by
+from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
+from reassure_model.partition import Partition
+from reassure_spec.znodes import NO_LEADER, PartitionKey
+from reassure_zookeeper.transactions import Error
+
+BAD_VERSION: Final = -103
+
+
+# -- what a transaction is
+
+
+def _refused_at(wrote: Wrote) -> int | None:
+    """Return which operation of a multi met another version than expected, None where none did."""
+    for place, op in enumerate(wrote.transaction.attempted):
+        if isinstance(op, Error) and op.code == BAD_VERSION:
+            return place
+    return None
+
+
+def _changes(
+    history: History,
+) -> Iterator[tuple[int, PartitionKey, Partition, Partition, frozenset[int]]]:
+    """Yield the controllers' changes of leader and in-sync set: place, partition, and who lives."""
+    for place, wrote in iterate_writes(history):
+        if not wrote.is_fenced:
+            continue
+        for key, after in wrote.after.partitions.items():
+            before = wrote.before.partitions.get(key)
+            changed = before is not None and before.state is not None and after.state is not None
+            if before is not None and changed and before.state != after.state:
+                yield place, key, before, after, wrote.before.live
+
+
+def _count_intruders(history: History, *, alive: bool) -> int:
+    """Count refused joins, by whether the broker was alive."""
+    found, live = 0, frozenset[int]()
+    for event in history:
+        if isinstance(event, Wrote):
+            live = event.after.live
+        elif isinstance(event, Took) and isinstance(event.step, s.Intrude):
+            found += event.result == "refused" and (event.step.broker in live) is alive
+    return found
+
+
+def _count_minimums(history: History, *, own: bool) -> int:
+    """Count requests of which another minimum than the one that counts would make something else.
+
+    The one that counts is the topic's own, or else the default; the other is the default, or none.
+    """
+    found = 0
+    for _, wrote in iterate_writes(history):
+        view = wrote.after
+        for (topic, number), after in view.partitions.items():
+            before = wrote.before.partitions.get((topic, number))
+            if before is None or len(after.requests) <= len(before.requests):
+                continue
+            if after.assigned is None or after.reassignment is not None:
+                continue
+            if (topic in view.min_isr) is not own:
+                continue
+            other = view.min_isr_default if own else 1
+            size, least = len(after.assigned), view.min_insync_replicas(topic)
+            found += (size < least) is not (size < other)
+    return found
+
+
+def _count_steps(history: History, kind: type) -> int:
+    return sum(
+        isinstance(e, Took) and isinstance(e.step, kind) and e.result == "ok" for e in history
+    )
+
+
+# -- how each is recognised
+
+
+def _count_unordered_elections(history: History) -> int:
+    """Count elections at which the first candidate in sync is not the first that is assigned."""
+    found = 0
+    for _, _, before, after, live in _changes(history):
+        old, new = before.state, after.state
+        if old is None or new is None or new.leader == NO_LEADER or old.leader in live:
+            continue
+        found += _first(old.isr, live) != _first(before.assigned or (), live, old.isr)
+    return found
+
+
+def _count_unordered_moves(history: History) -> int:
+    """Count moves of the leader where target and in-sync set begin with different replicas."""
+    found = 0
+    for _, _, before, after, live in _changes(history):
+        flight, old, new = before.reassignment, before.state, after.state
+        if flight is None or old is None or new is None or new.leader == old.leader:
+            continue
+        moved = old.leader in live and new.leader in flight.target
+        in_sync = tuple(r for r in old.isr if r in flight.target)
+        found += moved and _first(in_sync, live) != _first(flight.target, live, old.isr)
+    return found
+
+
+def _first(
+    replicas: Sequence[int], live: frozenset[int], among: Sequence[int] | None = None
+) -> int | None:
+    return next((r for r in replicas if r in live and (among is None or r in among)), None)
+
+
+def _find_conflicts(history: History) -> Iterator[tuple[Partition, Partition]]:
+    """Yield, for each write of a controller that met another version, how it was written then."""
+    for place, wrote in iterate_writes(history):
+        if not _refused_at(wrote):  # the fence itself is the first operation
+            continue
+        session = wrote.transaction.session_id
+        for _, later in iterate_writes(history[place + 1 :]):
+            if later.transaction.session_id != session or not later.is_fenced:
+                continue
+            for key, after in later.after.partitions.items():
+                before = later.before.partitions.get(key)
+                if before is not None and before != after:
+                    yield before, after
+            break
+
+
+def _count_conflicts_at_election(history: History) -> int:
+    return sum(
+        before.state is not None
+        and after.state is not None
+        and before.state.leader != after.state.leader
+        for before, after in _find_conflicts(history)
+    )
+
+
+def _count_conflicts_at_removal(history: History) -> int:
+    return sum(
+        before.state is not None
+        and after.state is not None
+        and not before.drop_due
+        and bool(set(before.state.isr) - set(after.state.isr))
+        for before, after in _find_conflicts(history)
+    )
+
+
+def _count_conflicts_at_drop(history: History) -> int:
+    return sum(before.drop_due for before, _ in _find_conflicts(history))
+
+
+def _count_flying(view: ClusterView) -> int:
+    return sum(p.reassignment is not None for p in view.partitions.values())
+
+
+def _count_failovers_with_moves(history: History) -> int:
+    return sum(_count_flying(wrote.before) > 1 for _, wrote in iterate_failovers(history))
+
+
+def _count_foreign_beside_moves(history: History) -> int:
+    found, planted = 0, False
+    for event in history:
+        if isinstance(event, Took) and isinstance(event.step, s.Foreign):
+            planted = planted or event.step.kind.startswith("child-")
+        elif isinstance(event, Wrote) and planted and event.elects:
+            found += _count_flying(event.before) > 0
+            planted = False
+    return found
+
+
+def _count_failovers_in_a_row(history: History) -> int:
+    places = [place for place, wrote in iterate_failovers(history) if _count_flying(wrote.before)]
+    return sum(
+        not any(isinstance(event, Rested) for event in history[first:second])
+        for first, second in pairwise(places)
+    )
+
+
+def _count_leaders_not_told(history: History) -> int:
+    """Count leaders whose controller ended before it had told them."""
+    found = 0
+    ends = [place for place, _ in iterate_failovers(history)]
+    for place, key, before, after, _ in _changes(history):
+        if before.state is None or after.state is None or after.state.leader == NO_LEADER:
+            continue
+        end = next((e for e in ends if e > place), None)
+        known = [e.told for e in history[place:end] if isinstance(e, Received)]
+        found += end is not None and not any(
+            (told.broker, told.topic, told.partition) == (after.state.leader, *key)
+            and told.state is not None
+            and told.state.leader_epoch >= after.state.leader_epoch
+            for told in known
+        )
+    return found
+
+
+def _count_lost(history: History, *, done: bool) -> int:
+    """Count writes that were lost: the acting controller made more than it was to make before."""
+    found = 0
+    for place, event in enumerate(history):
+        if isinstance(event, Took) and isinstance(event.step, s.Lose) and event.result == "ok":
+            after = history[place + 1 :]
+            end = next((i for i, e in enumerate(after) if _ends_loss(e)), len(after))
+            made = sum(isinstance(e, Wrote) and e.is_fenced for e in after[:end])
+            found += event.step.done is done and made > event.step.writes
+    return found
+
+
+def _ends_loss(event: Event) -> bool:
+    if isinstance(event, Wrote):
+        return event.elects
+    ends = s.Lose | s.Resume | s.Kill | s.Expire | s.Depose
+    return isinstance(event, Took) and isinstance(event.step, ends)
+
+
+def _count_growth_under_move(history: History) -> int:
+    steps = iterate_steps(history)
+    return sum(isinstance(step, s.Grow) and _count_flying(view) > 0 for step, view in steps)
+
+
+def _count_earlier_again(history: History) -> int:
+    """Count elections of a controller that had acted before another one did."""
+    acted: list[int | None] = []
+    found = 0
+    for _, wrote in iterate_writes(history):
+        acted = acted or [wrote.before.controller]
+        if wrote.elects:
+            who = wrote.after.controller
+            found += who in acted[:-1] and who != acted[-1]
+            acted.append(who)
+    return found
+
+
+def _count_superseded_writes(history: History) -> int:
+    """Count writes that were refused because another controller had been elected."""
+    terms = [w.transaction.session_id for _, w in iterate_writes(history) if w.elects]
+    return sum(
+        _refused_at(wrote) == 0 and wrote.transaction.session_id in terms
+        for _, wrote in iterate_writes(history)
+    )
+
+
+def _count_unclean_chances(history: History) -> int:
+    """Count deaths of a leader at which only replicas out of sync were left alive."""
+    found = 0
+    for _, _, before, after, live in _changes(history):
+        old, new = before.state, after.state
+        if old is None or new is None or old.leader in live or new.leader != NO_LEADER:
+            continue
+        found += any(r in live and r not in old.isr for r in before.assigned or ())
+    return found
+
+
+def _count_own_unclean(history: History) -> int:
+    """Count deaths of the last one in sync where the topic's own settings decide who may lead."""
+    found = 0
+    for place, (topic, _), before, after, live in _changes(history):
+        wrote, old, new = history[place], before.state, after.state
+        if not isinstance(wrote, Wrote) or old is None or new is None:
+            continue
+        view, late = wrote.before, old.leader in live or any(r in live for r in old.isr)
+        own = topic in view.unclean and view.unclean[topic] is not view.unclean_default
+        others = any(r in live for r in before.assigned or ())
+        found += own and others and not late and new.leader != old.leader
+    return found
+
+
+def _count_changes_after_growth(history: History) -> int:
+    """Count changes of a target, after a failover, where more than top replicas are assigned."""
+    found, failed_over = 0, False
+    for _, wrote in iterate_writes(history):
+        failed_over = failed_over or (wrote.elects and _count_flying(wrote.before) > 0)
+        for key, after in wrote.after.partitions.items():
+            before = wrote.before.partitions.get(key)
+            if before is None or before.reassignment is None or after.reassignment is None:
+                continue
+            changed = before.reassignment != after.reassignment
+            longer = len(before.assigned or ()) > before.reassignment.top
+            found += failed_over and changed and longer
+    return found
+
+
+def _count_waiting_together(history: History) -> int:
+    """Count records that were made while another request for the partition waited behind."""
+    return sum(
+        before.reassignment != after.reassignment
+        and len({request.target for request in before.requests}) > 1
+        for _, wrote in iterate_writes(history)
+        for key, after in wrote.after.partitions.items()
+        if (before := wrote.before.partitions.get(key)) is not None
+    )
+
+
+_HOLD: Final = frozenset({HOLD, ISR})
+_FAIL: Final = frozenset({HOLD, KILL})
+
+SITUATIONS: Final = (
+    CoverageGoal(
+        "in-sync-order",
+        "A leader is elected while the in-sync replicas stand in another order than the assigned.",
+        ("election.assignment-order",),
+        _count_unordered_elections,
+        by.reach_unordered_election,
+        frozenset({ISR, BROKERS}),
+    ),
+    CoverageGoal(
+        "in-sync-order-at-move",
+        "The leader moves into a target that begins otherwise than the in-sync set.",
+        ("complete.leader-first-in-sync-target",),
+        _count_unordered_moves,
+        by.reach_unordered_move,
+        frozenset({ISR}),
+    ),
+    CoverageGoal(
+        "conflict-at-election",
+        "The state changes between an election's decision and its write.",
+        ("state.write-conditional",),
+        _count_conflicts_at_election,
+        by.reach_conflict_at_election,
+        _HOLD,
+    ),
+    CoverageGoal(
+        "conflict-at-removal",
+        "The state changes between the decision to take a replica out of sync and its write.",
+        ("state.write-conditional",),
+        _count_conflicts_at_removal,
+        by.reach_conflict_at_removal,
+        _HOLD,
+    ),
+    CoverageGoal(
+        "conflict-at-drop",
+        "The in-sync set changes between the decision what to drop and its write.",
+        ("state.write-conditional", "drop.leader-kept"),
+        _count_conflicts_at_drop,
+        by.reach_conflict_at_drop,
+        _HOLD,
+    ),
+    CoverageGoal(
+        "moves-at-failover",
+        "A controller is elected while several reassignments are in flight.",
+        ("complete.carried-out",),
+        _count_failovers_with_moves,
+        by.reach_moves_at_failover,
+        frozenset({KILL}),
+    ),
+    CoverageGoal(
+        "foreign-beside-a-move",
+        "A controller takes over a topic with a record in flight and one that is none of ours.",
+        ("child.foreign-removed",),
+        _count_foreign_beside_moves,
+        by.reach_foreign_beside_a_move,
+        frozenset({KILL}),
+    ),
+    CoverageGoal(
+        "failovers-in-a-row",
+        "A controller dies before it has dealt with what it found at its election.",
+        ("expand.carried-out",),
+        _count_failovers_in_a_row,
+        by.reach_failovers_in_a_row,
+        _FAIL,
+    ),
+    CoverageGoal(
+        "leader-not-told",
+        "A controller dies after it wrote who leads and before it said so.",
+        ("expand.announced", "complete.announced"),
+        _count_leaders_not_told,
+        by.reach_leader_not_told,
+        _FAIL | {MESSAGES},
+    ),
+    CoverageGoal(
+        "answer-lost",
+        "A write is carried out and its answer never reaches the controller.",
+        ("request.consumed",),
+        lambda history: _count_lost(history, done=True),
+        by.reach_answer_lost,
+        frozenset({LOSE}),
+    ),
+    CoverageGoal(
+        "write-lost",
+        "A write is lost on its way, and the controller cannot tell.",
+        ("request.consumed",),
+        lambda history: _count_lost(history, done=False),
+        by.reach_write_lost,
+        frozenset({LOSE}),
+    ),
+    CoverageGoal(
+        "stranger-refused",
+        "A broker that is not assigned tries to join the in-sync set.",
+        ("isr.change.assigned-only",),
+        lambda history: _count_intruders(history, alive=True),
+        by.reach_stranger,
+        frozenset({ISR}),
+    ),
+    CoverageGoal(
+        "dead-refused",
+        "A replica that has died is still taken for one that has caught up.",
+        ("isr.change.live-only",),
+        lambda history: _count_intruders(history, alive=False),
+        by.reach_dead_intruder,
+        frozenset({ISR, BROKERS}),
+    ),
+    CoverageGoal(
+        "request-withdrawn",
+        "A client takes a request back before the controller has dealt with it.",
+        ("request.consumed",),
+        lambda history: _count_steps(history, s.Withdraw),
+        by.reach_withdrawal,
+        frozenset({HOLD}),
+    ),
+    CoverageGoal(
+        "request-changed",
+        "A client changes a request that the controller has in hand.",
+        ("request.delete.child-first",),
+        lambda history: _count_steps(history, s.Rewrite),
+        by.reach_rewrite,
+        frozenset({HOLD}),
+    ),
+    CoverageGoal(
+        "default-minimum",
+        "A move is asked for where the brokers' default of min.insync.replicas decides.",
+        ("top.at-least-min-isr",),
+        lambda history: _count_minimums(history, own=False),
+        by.reach_default_minimum,
+    ),
+    CoverageGoal(
+        "own-minimum",
+        "A move is asked for where the topic's own min.insync.replicas decides otherwise.",
+        ("top.at-least-min-isr",),
+        lambda history: _count_minimums(history, own=True),
+        by.reach_own_minimum,
+    ),
+    CoverageGoal(
+        "growth-under-move",
+        "A client adds partitions to a topic while a reassignment is in flight.",
+        ("assigned.change.only-as-due",),
+        _count_growth_under_move,
+        by.reach_growth,
+    ),
+    CoverageGoal(
+        "earlier-controller",
+        "A controller that acted before another one is elected again.",
+        ("controller.epoch.raised-by-one",),
+        _count_earlier_again,
+        by.reach_earlier_controller,
+        frozenset({HOLD, KILL}),
+    ),
+    CoverageGoal(
+        "superseded-write",
+        "A controller writes after its successor was elected, and is refused.",
+        ("controller.write.epoch-checked",),
+        _count_superseded_writes,
+        by.reach_superseded_write,
+        frozenset({HOLD, KILL}),
+    ),
+    CoverageGoal(
+        "unclean-chance",
+        "The last in-sync replica dies and one that is not in sync lives.",
+        ("election.clean",),
+        _count_unclean_chances,
+        by.reach_unclean_chance,
+        frozenset({ISR, BROKERS}),
+    ),
+    CoverageGoal(
+        "own-unclean",
+        "The last in-sync replica dies, and the topic's own settings say whether another may lead.",
+        ("election.clean",),
+        _count_own_unclean,
+        by.reach_own_unclean,
+        frozenset({ISR, BROKERS}),
+    ),
+    CoverageGoal(
+        "change-after-failover",
+        "After a failover the target changes while more than top replicas are assigned.",
+        ("top.once-per-chain",),
+        _count_changes_after_growth,
+        by.reach_change_after_failover,
+        frozenset({KILL}),
+    ),
+    CoverageGoal(
+        "requests-together",
+        "Requests with different targets for one partition wait at the same time.",
+        ("request.order.sequence",),
+        _count_waiting_together,
+        by.reach_requests_together,
+    ),
+)
+"""What has to come up where reassignments are requested."""

@@ -1,0 +1,38 @@
+"""What clauses on requests, elections and messages need of whom the gate drives."""
+
+from typing import Final
+
+from reassure_conformance.adapter import BROKERS, EXPIRE, ISR, KILL, MESSAGES, REQUESTS
+from reassure_conformance.gate.requirements import Needs
+
+NEEDS: Final = Needs(
+    any_of={
+        "child.foreign-removed": (KILL,),
+        "complete.leader-first-in-sync-target": (ISR,),
+        "controller.election.held": (EXPIRE, KILL),
+        "drop.isr-at-least-min": (ISR,),
+        "election.assignment-order": (BROKERS,),
+        "election.clean": (BROKERS, ISR),
+        "election.held": (BROKERS,),
+        "election.live": (BROKERS, ISR),
+        "election.only-when-due": (BROKERS,),
+        "isr.change.assigned-only": (ISR,),
+        "isr.change.by-leader": (ISR,),
+        "isr.change.keeps-leader": (ISR,),
+        "isr.change.leader-kept": (ISR,),
+        "isr.change.live-only": (ISR,),
+        "isr.remove.dead": (BROKERS,),
+        "leader.none-only-without-candidate": (BROKERS,),
+        "message.leader-able": (ISR,),
+        "message.leader-knows-assigned": (MESSAGES,),
+        "message.deleted-after-cut": (MESSAGES,),
+        "message.replica-told": (MESSAGES,),
+        "message.stored-first": (MESSAGES,),
+        "message.stranger-stopped": (MESSAGES,),
+    },
+    each_of={
+        "request.foreign-removed": (REQUESTS,),
+        "request.refuse.malformed": (REQUESTS,),
+        "request.refuse.too-large": (REQUESTS,),
+    },
+)
