@@ -9,6 +9,7 @@ import click
 import pytest
 
 from reassure_conformance.cli import GROUPS, run_command
+from reassure_conformance.report.spelling import TYPED
 
 SMALL = ("--transactions", "600", "--partitions", "5", "--faults", "0")
 
@@ -88,7 +89,36 @@ def test_a_mistake_is_answered_with_what_to_type(
     assert advice in " ".join(err.split())
 
 
-@pytest.mark.parametrize("words", [["lab", "soak"], ["lab"]])
+FORMER = {
+    "run": ["--reading", "nonsense"],
+    "smoke": ["-i", "exec:./no-such-program"],
+    "tell": ["no-such-case"],
+    "replay": ["{tmp}"],
+    "faults": ["drop-skiped"],
+    "new-adapter": ["python", "{tmp}"],
+    "watch": ["{tmp}/absent", "--until-caught-up"],
+    "compare": ["no-such", "nor-such"],
+    "vectors": [],
+    "synth": [],
+}
+"""By former verb, words that are quickly refused."""
+
+
+@pytest.mark.parametrize("verb", FORMER)
+def test_a_former_verb_does_as_the_new_one(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A former verb prints its new name, and then does as that one does."""
+    (tmp_path / "there.txt").touch()
+    words = [word.format(tmp=tmp_path) for word in FORMER[verb]]
+    code, out, err = _call(capsys, verb, *words)
+    first, _, rest = err.partition("\n")
+    assert first == f"reassure: `{verb}` is now `reassure {TYPED[verb]}`"
+    assert (code, out, rest) == _call(capsys, *TYPED[verb].split(), *words)
+    assert code in (64, 65, 69, 78)
+
+
+@pytest.mark.parametrize("words", [["lab", "soak"], ["soak"], ["lab"]])
 def test_without_the_lab_it_is_said_how_to_install_it(
     words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -18,6 +18,7 @@ from junitparser import JUnitXml
 from reassure_conformance import cli
 from reassure_conformance.adapter import ISR, Description
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.report.badge import render_badge
 from reassure_conformance.report.cases import FAILED, OPEN, SKIPPED, list_cases
 from reassure_conformance.report.document import read_result, result_schema
 from reassure_conformance.report.junit import render_junit
@@ -284,7 +285,7 @@ def test_markdown_says_the_verdict_first(result: dict[str, Any]) -> None:
     assert f"`reassure test --replay {result['directory']}`" in text
 
 
-@pytest.mark.parametrize("form", ["junit", "markdown", "sarif"])
+@pytest.mark.parametrize("form", ["junit", "markdown", "sarif", "badge"])
 def test_report_is_written_and_says_so(form: str, failed_run: Path, tmp_path: Path) -> None:
     """The verb makes each form from a run directory and from its document, the same."""
     texts = []
@@ -312,7 +313,7 @@ class Partial(Bundled):
         return replace(super().describe(), capabilities=frozenset({ISR}))
 
 
-FORMS = ("terminal", "html", "markdown", "junit", "sarif")
+FORMS = ("terminal", "html", "badge", "markdown", "junit", "sarif")
 
 
 @pytest.fixture(scope="module")
@@ -353,6 +354,7 @@ def show(form: str, result: dict[str, Any]) -> str:
     render: dict[str, Callable[[dict[str, Any]], str]] = {
         "terminal": lambda each: render_run(each, "markdown", verbose=True),
         "html": render_page,
+        "badge": render_badge,
         "markdown": render_summary,
         "junit": render_junit,
         "sarif": render_sarif,

@@ -32,6 +32,7 @@ from reassure_conformance.cli import (
     test,
 )
 from reassure_conformance.report.document import INTERRUPTED
+from reassure_conformance.report.spelling import TYPED
 from reassure_spec.errors import BadUsage, Unavailable
 
 _TELLS_ONLY: Final = frozenset({"-h", "--help"})
@@ -83,6 +84,16 @@ class Verbs(click.Group):
         if name == LAB:
             raise NoLab("the lab is not installed: pip install 'reassure[lab]'")
         return None
+
+    def resolve_command(
+        self, context: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the verb of a command line; a former name works, and its new one is printed."""
+        now = TYPED.get(args[0])
+        if now is not None and not context.resilient_parsing:
+            click.echo(f"reassure: `{args[0]}` is now `reassure {now}`", err=True)
+            args = [*now.split(), *args[1:]]
+        return super().resolve_command(context, args)
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the verbs by groups, those that others add at last, each in a line."""

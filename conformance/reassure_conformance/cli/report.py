@@ -11,6 +11,7 @@ FORMS: Final = {
     "junit": "junit.render_junit",
     "markdown": "summary.render_summary",
     "sarif": "sarif.render_sarif",
+    "badge": "badge.render_badge",
 }
 """By form, the module of the report folder and the function in it that makes the text."""
 
@@ -23,7 +24,7 @@ FORMS: Final = {
     type=click.Choice(list(FORMS)),
     default="html",
     show_default=True,
-    help="A page; or for CI: test results, a job summary, code scanning.",
+    help="A page; or for CI: test results, a job summary, code scanning, a badge.",
 )
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False, path_type=Path), help="File to write into."

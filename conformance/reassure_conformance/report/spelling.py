@@ -7,7 +7,7 @@ programs that read them, stay as they are; only what people are told to type is 
 from collections.abc import Mapping
 from typing import Final
 
-_TYPED: Final[Mapping[str, str]] = {
+TYPED: Final[Mapping[str, str]] = {
     "run": "test",
     "smoke": "test --smoke",
     "tell": "test --case",
@@ -22,9 +22,12 @@ _TYPED: Final[Mapping[str, str]] = {
         for verb in ("broker", "cluster", "controller", "reassign", "soak", "synth")
     },
 }
-"""By the name that documents have: what follows `reassure`."""
+"""By the name that documents have: what follows `reassure`.
 
-_KINDS: Final = {spelled: verb for verb, spelled in _TYPED.items()} | {"diff": "diff"}
+Verbs once had these names. Each of them still works until the next release.
+"""
+
+_KINDS: Final = {spelled: verb for verb, spelled in TYPED.items()} | {"diff": "diff"}
 
 
 def spell_verb(verb: str) -> str:
@@ -34,7 +37,7 @@ def spell_verb(verb: str) -> str:
     ('test --case', 'spec list', 'lab cluster up')
     """
     first, _, rest = verb.partition(" ")
-    return f"{_TYPED.get(first, first)} {rest}".rstrip()
+    return f"{TYPED.get(first, first)} {rest}".rstrip()
 
 
 def name_kind(verb: str, options: list[str]) -> str:
