@@ -6,7 +6,7 @@ from typing import Any
 
 from reassure_proofs.engine.prover import explore_shape
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.results import Certificate, Counterexample, ProofGoal
+from reassure_proofs.engine.results import Certificate, ProofGoal, Refutation
 from reassure_proofs.engine.runner import prove_all, summarise_verdict
 from reassure_proofs.engine.statement import Claim, Function, Hypothesis, Shape
 from reassure_proofs.engine.symex import PathLimits
@@ -19,7 +19,7 @@ class Proof:
     verdict: str
     paths: int
     certificate: tuple[Certificate, ...]
-    counterexample: Counterexample | None
+    counterexample: Refutation | None
     reason: str
 
 

@@ -12,13 +12,13 @@ from typing import Any, Generic, TypeVar
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.remote import RemotePlace
-from reassure_conformance.gate.run_outcome import Case, Failure, RunOutcome
+from reassure_conformance.gate.run_outcome import FailedCase, Failure, RunOutcome
 from reassure_conformance.gate.run_settings import COVERED, MISSING, Progress, Settings
 from reassure_conformance.report.document import get_version, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_zookeeper.server import Server
 
-OneCase = TypeVar("OneCase", bound=Case)
+OneCase = TypeVar("OneCase", bound=FailedCase)
 Found = TypeVar("Found", bound=Failure)
 
 

@@ -12,7 +12,7 @@ from reassure_judge.verdicts import ClauseVerdict, Violation
 from reassure_spec.errors import Unavailable
 
 
-class Case(Protocol):
+class FailedCase(Protocol):
     """A test case, of whatever kind."""
 
     @property
@@ -54,7 +54,7 @@ class Failure(ABC):
 
     @property
     @abstractmethod
-    def case(self) -> Case:
+    def case(self) -> FailedCase:
         """The test case."""
 
     @abstractmethod

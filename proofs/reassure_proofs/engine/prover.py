@@ -28,9 +28,9 @@ from reassure_proofs.engine.dialect import find_place
 from reassure_proofs.engine.inputs import TooLargeError, draw, find_constants, find_numbers, rename
 from reassure_proofs.engine.results import (
     Certificate,
-    Counterexample,
     ProofGoal,
     ProofObligation,
+    Refutation,
     ShapeResult,
 )
 from reassure_proofs.engine.smallest import find_smallest, make_plain
@@ -197,7 +197,7 @@ class _Exploration:
             raise EngineFault(f"inputs are left that take none of the explored paths: {left}")
         return certificate, gap
 
-    def minimise(self, goal: ProofGoal) -> Counterexample:
+    def minimise(self, goal: ProofGoal) -> Refutation:
         """Return the smallest violation of the goal, after replaying it on the plain code."""
         solver = z3.Solver()
         solver.set("timeout", self.limits.query_milliseconds)
@@ -212,9 +212,9 @@ class _Exploration:
                 f"{goal.name}: the counterexample {describe_values(arguments)} does not violate "
                 f"the claim in the plain code, which gives {_outcome(result, error)}"
             )
-        return Counterexample(arguments, _outcome(result, error))
+        return Refutation(arguments, _outcome(result, error))
 
-    def try_out(self) -> tuple[int, dict[str, Counterexample]]:
+    def try_out(self) -> tuple[int, dict[str, Refutation]]:
         """Try the claims on plain inputs; return how many, and what breaks goals that no path does.
 
         Raises UnsteadyError for an input that has two answers.
@@ -232,7 +232,7 @@ class _Exploration:
                     f"for {describe_values(arguments)} it gives {_outcome(*answer)} and, asked "
                     f"again, {_outcome(*again)}"
                 )
-        broken: dict[str, Counterexample] = {}
+        broken: dict[str, Refutation] = {}
         clear = [goal for goal in self.goals if goal.name not in self.suspects]
         for arguments, (result, error) in sorted(pairs, key=_size):
             for goal in clear:
@@ -240,7 +240,7 @@ class _Exploration:
                 if goal.name in broken or not assumed:
                     continue
                 if _is_broken(goal, arguments, result, error):
-                    broken[goal.name] = Counterexample(arguments, _outcome(result, error))
+                    broken[goal.name] = Refutation(arguments, _outcome(result, error))
         if broken and self.plain is None:
             raise EngineFault(f"no path violates what plain inputs do: {broken}")
         return len(pairs), broken

@@ -8,7 +8,7 @@ from reassure_proofs.engine.statement import Claim, Hypothesis, describe_values
 
 
 @dataclass(frozen=True, slots=True)
-class Counterexample:
+class Refutation:
     """The smallest input found that satisfies the hypotheses and breaks the claim."""
 
     arguments: Mapping[str, Any]
@@ -74,7 +74,7 @@ class ShapeResult:
     certificate: Certificate | None = None
     queries: int = 0
     seconds: float = 0.0
-    counterexamples: dict[str, Counterexample] = field(default_factory=dict)
+    counterexamples: dict[str, Refutation] = field(default_factory=dict)
     """By goal; a goal that is missing was not violated."""
     obligations: list[ProofObligation] = field(default_factory=list)
     gap: Any = None

@@ -10,7 +10,7 @@ from reassure_conformance.gate.replication.setting import TrialOutcome
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
 from reassure_conformance.gate.replication.tale import BrokersCase, format_tale
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
-from reassure_judge.protocols.kafka_4485.needs import UNJUDGED
+from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict, Violation
 
 LOOKED_AT: Final = frozenset({"replica.order-obeyed"})
@@ -81,7 +81,9 @@ class BrokersResult(RunOutcome):
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
         return tuple(
-            c for c in self.clauses if c.level == "MUST" and c.id not in UNJUDGED.keys() - LOOKED_AT
+            c
+            for c in self.clauses
+            if c.level == "MUST" and c.id not in get_observing().unjudged.keys() - LOOKED_AT
         )
 
     def counts(self) -> dict[str, int]:
@@ -109,5 +111,7 @@ class BrokersResult(RunOutcome):
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
-        unjudged = {name: why for name, why in UNJUDGED.items() if name not in LOOKED_AT}
+        unjudged = {
+            name: why for name, why in get_observing().unjudged.items() if name not in LOOKED_AT
+        }
         return {**RunOutcome.as_body(self), "unjudged": unjudged}
