@@ -255,7 +255,7 @@ class Step:
         """How often it was taken since that was counted last."""
 
 
-class Recall:
+class Memo:
     """The steps that were judged, for all partitions that one tally is of."""
 
     def __init__(self, names: Names, tally: Tally) -> None:
@@ -276,7 +276,7 @@ class Recall:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out what is known when judging is put aside: it is soon learned again."""
-        return Recall, (dict(self._names), self._tally)
+        return Memo, (dict(self._names), self._tally)
 
     # Forms ----------------------------------------------------------------------------------------
 
