@@ -328,7 +328,8 @@ class Memo:
             return None
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
-        sequence, spelled = stand.sequence, None
+        sequence = stand.sequence
+        spelled: tuple[Any, ...] | None = None
         if type(event) is StateWritten and event.state is not None:
             spelled = _spell_state(event, stand, brokers)
         if spelled is None:
