@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from reassure_judge.alike import Recall
 from reassure_judge.cluster_tracker import ClusterTracker
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import SeenWrite
 from reassure_judge.live_events import ClusterView
+from reassure_judge.memo import Memo
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import PartitionTracker
@@ -46,10 +46,10 @@ class Report:
 class Tracking:
     """The trackers of many partitions; what a worker that judges some of them needs, no more."""
 
-    def __init__(self, rules: Rules[Any, Any], *, recalls: bool = True) -> None:
+    def __init__(self, rules: Rules[Any, Any], *, remembers: bool = True) -> None:
         self.rules = rules
         self.tally = Tally()
-        self._recall = Recall(rules.names, self.tally) if rules.names and recalls else None
+        self._memo = Memo(rules.names, self.tally) if rules.names and remembers else None
         self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
         self.clusters: dict[str, ClusterTracker] = {}
 
@@ -64,7 +64,7 @@ class Tracking:
         if tracker is not None:
             tracker.feed(seen)
         elif seen.partition >= 0:
-            tracker = PartitionTracker(self.rules, self.tally, self._recall)
+            tracker = PartitionTracker(self.rules, self.tally, self._memo)
             self.partitions[seen[:3]] = tracker
             tracker.feed(seen)
         else:

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, NamedTuple, TypeVar
 
-from reassure_judge.alike import Names
 from reassure_judge.cross_partition import CrossPartitionTracker
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import AssignedWritten, ElectionSeen, SeenWrite
+from reassure_judge.memo import Names
 from reassure_judge.router import Router
 from reassure_judge.verdicts import Tally
 from reassure_model.controllers import Controllership, accept_election
@@ -144,7 +144,7 @@ class Rules(AnyRules, Generic[Kept, Written]):
     leaders: ClassVar[tuple[type, ...]] = ()
     """The writes that are no controller's, so that nobody asks for a controller's authority."""
     names: ClassVar[Names] = MappingProxyType({})
-    """Which numbers in its records are names (`reassure_judge.alike`); without any, each event is
+    """Which numbers in its records are names (`reassure_judge.memo`); without any, each event is
     judged for itself."""
     noticed: ClassVar[tuple[type, ...]] = ()
     """The writes that `notice` looks at."""

@@ -18,10 +18,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from reassure_judge.alike import Recall, Stand, Tried
 from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.hidden import UNHEARD, find_never_shown, find_shown
 from reassure_judge.history import BrokerGone, Forbidden, Handled, SeenWrite, Unreadable
+from reassure_judge.memo import Memo, Stand, Tried
 from reassure_judge.rules import Fault, Find, Rules
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Location, Tally, Violation
@@ -52,9 +52,9 @@ def _find_fresh(always: Iterable[tuple[str, Find]], before: Any, after: Any) -> 
 class PartitionTracker:
     """Follows one partition through its history."""
 
-    def __init__(self, rules: Rules[Any, Any], tally: Tally, recall: Recall | None = None) -> None:
+    def __init__(self, rules: Rules[Any, Any], tally: Tally, memo: Memo | None = None) -> None:
         self.rules = rules
-        self._recall = recall
+        self._memo = memo
         """The steps that are known; None where each event is judged for itself."""
         self._states: tuple[Any, ...] = (rules.begin(),)
         self._stand: Stand | None = None
@@ -78,8 +78,8 @@ class PartitionTracker:
         """Return what is put aside: the states with their true numbers, for forms stay behind."""
         kept = self.__dict__.copy()
         if self._stand is not None:
-            assert self._recall is not None
-            kept |= {"_states": self._recall.restore(self._stand), "_stand": None}
+            assert self._memo is not None
+            kept |= {"_states": self._memo.restore(self._stand), "_stand": None}
         return kept
 
     @property
@@ -89,8 +89,8 @@ class PartitionTracker:
         All states hold the same znodes, requests excepted that were withdrawn.
         """
         if self._stand is not None:
-            assert self._recall is not None
-            self._states, self._stand = self._recall.restore(self._stand), None
+            assert self._memo is not None
+            self._states, self._stand = self._memo.restore(self._stand), None
         return self._states
 
     @states.setter
@@ -105,9 +105,9 @@ class PartitionTracker:
     def feed(self, seen: SeenWrite) -> None:
         """Judge one observation and take it over."""
         # Most events lead to a step that is known; first comes whatever rules that out.
-        recall, term = self._recall, seen.around.controller_epoch
+        memo, term = self._memo, seen.around.controller_epoch
         if (
-            recall is None
+            memo is None
             or self._standing
             or self.suspicions.open
             or self.overflowed
@@ -118,8 +118,8 @@ class PartitionTracker:
             return
         if term != self._epoch:
             self._begin_term(term)
-        stand = self._stand or recall.recognise(self._states, term)
-        step = None if stand is None else recall.take(stand, seen, self._memory, self._try)
+        stand = self._stand or memo.recognise(self._states, term)
+        step = None if stand is None else memo.take(stand, seen, self._memory, self._try)
         if step is None:
             self._feed(seen)
             return
@@ -177,9 +177,9 @@ class PartitionTracker:
 
     def _begin_term(self, epoch: int) -> None:
         """Note that another controller acts, who remembers nothing."""
-        stand, recall, fail_over = self._stand, self._recall, self.rules.fail_over
-        if self._epoch is not None and recall is not None and stand is not None:
-            recall.begin_term(stand, epoch, fail_over)
+        stand, memo, fail_over = self._stand, self._memo, self.rules.fail_over
+        if self._epoch is not None and memo is not None and stand is not None:
+            memo.begin_term(stand, epoch, fail_over)
         elif self._epoch is not None:
             self.states = tuple(dict.fromkeys(map(fail_over, self.states)))
         self._epoch = epoch

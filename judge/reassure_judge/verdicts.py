@@ -177,7 +177,7 @@ class Tally:
     """By clause and hidden fact that the log shows: how often only that makes it kept."""
     violations: list[Violation] = field(default_factory=list)
     steps: list[Any] = field(default_factory=list)
-    """Steps that are taken often (`reassure_judge.alike`), with how often each was."""
+    """Steps that are taken often (`reassure_judge.memo`), with how often each was."""
 
     def __getstate__(self) -> tuple[None, dict[str, Any]]:
         """Return what is put aside, field by field: the sums, without the steps they are of."""

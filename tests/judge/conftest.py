@@ -275,7 +275,7 @@ def judged_alike() -> Callable[[Rules[Any, Any], Iterable[Transaction]], Trackin
 
 def _judge_alike(rules: Rules[Any, Any], history: Iterable[Transaction]) -> Tracking:
     observations = list(iterate_observations(rules.make_router(), history))
-    each, recalling = Tracking(rules, recalls=False), Tracking(rules)
+    each, recalling = Tracking(rules, remembers=False), Tracking(rules)
     for number, seen in enumerate(observations):
         each.observe(seen)
         recalling.observe(seen)

@@ -72,6 +72,7 @@ def test_cluster_of_which_nothing_was_seen_rests(make_simulation: Any) -> None:
     """A chroot under which there is nothing owes nothing."""
     judge = make_simulation().judge
     judge.quiesce("/nowhere")
+    judge.miss_controller("/nowhere")
     assert (judge.violations, judge.is_owed("/nowhere")) == ([], False)
 
 
@@ -213,6 +214,15 @@ def test_message_that_nobody_dates_tells_nothing(drive: Any) -> None:
     cluster.tell(1, zxid=None, replicas=(1, 2))
     cluster.look(rests=False)
     assert cluster.found == []
+
+
+def test_replica_of_a_topic_to_be_deleted_may_go(drive: Any) -> None:
+    """Whoever leads or is in sync is told to delete its replica where somebody asks for that."""
+    cluster = drive("kip-236", hears=True)
+    zxid = cluster.write(Create(znodes.deleted_topic_path("orders"), b""), session=50)
+    cluster.tell(1, zxid=zxid)
+    cluster.look(rests=False)
+    assert (cluster.found, cluster.live.deleting) == ([], {"orders"})
 
 
 def test_view_answers_by_topic_then_for_all(simulation: Any) -> None:

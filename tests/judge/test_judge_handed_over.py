@@ -24,7 +24,7 @@ from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment, to_znode
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile, override_readings
-from reassure_zookeeper.transactions import Check, Create, Delete, Op, SetData, multi
+from reassure_zookeeper.transactions import Check, CloseSession, Create, Delete, Op, SetData, multi
 
 KEY: Final = ("orders", 0)
 LIVE: Final = frozenset({1, 2, 3, 4})
@@ -216,6 +216,7 @@ MOVES: Final[dict[str, Case]] = {
             *("move.step.listen", "move.listener.ignore-in-flight"),
         ],
     ),
+    "nobody knows which target was taken up": ((entry(1, 3), entry(3, 2), rest), []),
     "a partition that is not there is asked for": (
         (client(gone=True), entry(1, 3), rest),
         ["!move.listener.refuse-missing"],
@@ -417,6 +418,10 @@ TOPICS: Final[dict[str, Case]] = {
         (client(Create(ASKED, b"")), write(Delete(TOPIC), gone=True), rest),
         [f"!{ANSWERED}", "!act.deletion-carried-out"],
     ),
+    "nothing hinders a deletion": (
+        (client(Create(ASKED, b"")), rest),
+        ["!act.deletion-carried-out"],
+    ),
     "a move hinders a deletion": (
         (client(Create(ASKED, b"")), entry(3, 4), rest),
         ["topic.delete.waits-for-reassignment"],
@@ -453,6 +458,14 @@ TOPICS: Final[dict[str, Case]] = {
     "a leader stops in office": (
         (stop(1), client(GO, live=(2, 3, 4))),
         ["!act.shutdown-handed-over"],
+    ),
+    "a session ends in office": (
+        (stop(1), client(CloseSession((znodes.broker_path(1),)), live=(2, 3, 4))),
+        ["!act.shutdown-handed-over"],
+    ),
+    "a topic goes while its leader stops": (
+        (stop(1), write(gone=True), client(GO, gone=True)),
+        ["act.shutdown-handed-over"],
     ),
     "a follower stops in sync": (
         (client(**state(2, 1, 1, 2)), stop(1), client(GO, live=(2, 3, 4))),

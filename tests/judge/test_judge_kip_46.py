@@ -332,6 +332,11 @@ def _malformed(path: str, content: bytes) -> Callable[[Judged], int]:
     return lambda judged: judged.control(judged.walk.cluster.create(path, content))
 
 
+def generated(target: ReplicaList) -> Plant:
+    """Return that another task is persisted than the first one."""
+    return on(generating, lambda j: j.control(j.task(0, {T0: target})))
+
+
 PLANTED: Final[dict[str, tuple[str, Plant]]] = {
     "record-of-a-live-broker": (
         "heal.record.first-failure",
@@ -363,30 +368,12 @@ PLANTED: Final[dict[str, tuple[str, Plant]]] = {
         "controller.write.epoch-checked",
         on(away, lambda j: j.control(j.no_record(2), fenced=False)),
     ),
-    "task-for-a-live-broker": (
-        "heal.generate.replaces-failed",
-        on(generating, lambda j: j.control(j.task(0, {T0: (4, 2)}))),
-    ),
-    "task-with-fewer-replicas": (
-        "heal.generate.replaces-failed",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1,)}))),
-    ),
-    "task-in-another-order": (
-        "heal.generate.replaces-failed",
-        on(generating, lambda j: j.control(j.task(0, {T0: (4, 1)}))),
-    ),
-    "task-for-nothing": (
-        "heal.generate.replaces-failed",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1, 2)}))),
-    ),
-    "task-to-a-dead-broker": (
-        "heal.target.live",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1, 9)}))),
-    ),
-    "task-with-a-replica-twice": (
-        "heal.target.no-duplicate",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1, 1)}))),
-    ),
+    "task-for-a-live-broker": ("heal.generate.replaces-failed", generated((4, 2))),
+    "task-with-fewer-replicas": ("heal.generate.replaces-failed", generated((1,))),
+    "task-in-another-order": ("heal.generate.replaces-failed", generated((4, 1))),
+    "task-for-nothing": ("heal.generate.replaces-failed", generated((1, 2))),
+    "task-to-a-dead-broker": ("heal.target.live", generated((1, 9))),
+    "task-with-a-replica-twice": ("heal.target.no-duplicate", generated((1, 1))),
     "task-that-is-not-marked": (
         "heal.generate.persisted",
         on(generating, lambda j: j.control(j.task(0, {T0: (1, 4)}, automatic=False))),
@@ -399,14 +386,8 @@ PLANTED: Final[dict[str, tuple[str, Plant]]] = {
         "heal.generate.persisted",
         on(generating, _malformed(f"{znodes.REASSIGNMENT_TASKS}/first", b"{}")),
     ),
-    "task-to-a-full-broker": (
-        "heal.target.even",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1, 3)}))),
-    ),
-    "task-to-a-higher-id": (
-        "heal.target.lowest-id",
-        on(generating, lambda j: j.control(j.task(0, {T0: (1, 5)}))),
-    ),
+    "task-to-a-full-broker": ("heal.target.even", generated((1, 3))),
+    "task-to-a-higher-id": ("heal.target.lowest-id", generated((1, 5))),
     "task-generated-by-a-client": (
         "controller.write.by-controller",
         on(away, lambda j: j.client(j.task(0, {T0: (1, 4)}))),

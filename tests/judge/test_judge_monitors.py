@@ -117,10 +117,17 @@ def test_healing_is_judged_by_the_clock(
     assert {each for each in clauses if cluster.counted(each)} == clauses - set(broken)
 
 
-@pytest.mark.parametrize("known", [{"has_clock": False}, {"has_clock": True, "whole": False}])
-def test_healing_is_not_judged_without_its_clock(drive: Any, known: dict[str, bool]) -> None:
-    """Where no time is handed over, or not from the beginning, no interval is judged."""
-    cluster = drive("kip-46", failure_interval_ms=INTERVAL_MS, **known)
+@pytest.mark.parametrize(
+    "known",
+    [
+        {"failure_interval_ms": INTERVAL_MS},
+        {"failure_interval_ms": INTERVAL_MS, "has_clock": True, "whole": False},
+        {"has_clock": True},
+    ],
+)
+def test_healing_is_not_judged_without_its_clock(drive: Any, known: dict[str, Any]) -> None:
+    """Where no time or interval is handed over, or not from the beginning, none is judged."""
+    cluster = drive("kip-46", **known)
     heal(cluster, 0)
     assert cluster.found == []
     assert not cluster.counted("heal.interval")

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
-from reassure_judge.alike import BROKERS, LISTS, NAMES, RECORD, Names
 from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
+from reassure_judge.memo import BROKERS, LISTS, NAMES, RECORD, Names
 from reassure_judge.protocols.kafka_zk.partition import (
     AlterIsr,
     DropEntry,

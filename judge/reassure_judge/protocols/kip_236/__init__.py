@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import ClassVar, Final
 
-from reassure_judge.alike import NAMES, RECORD, SEQUENCE, Names
 from reassure_judge.history import AssignedWritten, SeenWrite, StateWritten
+from reassure_judge.memo import NAMES, RECORD, SEQUENCE, Names
 from reassure_judge.protocols.kip_236.possible import (
     RECORDS,
     PossibleMind,

@@ -5,7 +5,7 @@ from typing import get_args, get_type_hints
 
 import pytest
 
-from reassure_judge import alike
+from reassure_judge import memo
 from reassure_judge.judge import Tracking
 from reassure_judge.protocols import make_rules
 from reassure_judge.transaction_reader import iterate_observations
@@ -54,7 +54,7 @@ def test_what_is_remembered_is_bounded(
     judged_alike: Alike, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where there are more steps than are kept they are learned anew, and nothing is lost."""
-    monkeypatch.setattr(alike, "_MOST_STEPS", 20)
+    monkeypatch.setattr(memo, "_MOST_STEPS", 20)
     rules = make_rules("kip-236", get_profile("kip-236"))
     judged = judged_alike(rules, _synthesise(2_000, 8, 4))
     assert len(judged.tally.steps) <= 20

@@ -255,7 +255,7 @@ class Step:
         """How often it was taken since that was counted last."""
 
 
-class Recall:
+class Memo:
     """The steps that were judged, for all partitions that one tally is of."""
 
     def __init__(self, names: Names, tally: Tally) -> None:
@@ -276,7 +276,7 @@ class Recall:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave out what is known when judging is put aside: it is soon learned again."""
-        return Recall, (dict(self._names), self._tally)
+        return Memo, (dict(self._names), self._tally)
 
     # Forms ----------------------------------------------------------------------------------------
 
@@ -328,7 +328,8 @@ class Recall:
             return None
         known = self._authors.get(id(seen.author)) or self._look_at(seen.author)
         author = known[1]
-        sequence, spelled = stand.sequence, None
+        sequence = stand.sequence
+        spelled: tuple[Any, ...] | None = None
         if type(event) is StateWritten and event.state is not None:
             spelled = _spell_state(event, stand, brokers)
         if spelled is None:
