@@ -217,7 +217,7 @@ def render_state_machines() -> str:
 
 _PREDICATE: Final = "Say so when "
 """How the docstring of a function begins that answers why something that must never be is."""
-_COLUMNS: Final = ("model", "judge", "proof", "scenario", "story", "fault", "test")
+_COLUMNS: Final = ("model", "judge", "proof", "scenario", "fault", "test")
 _UP: Final = ".."
 _SHORT: Final = 40
 """A sentence of fewer characters says little by itself."""
