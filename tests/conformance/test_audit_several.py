@@ -1,7 +1,8 @@
-"""Several archives in one audit: one that cannot be judged ends nothing for the others."""
+"""The verb `audit`: several archives, members, damage, budgets and later starts, as printed."""
 
 import gzip
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,22 +13,34 @@ from reassure_conformance import cli
 from reassure_conformance.report.document import result_schema
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog_writer import write_log
 
 LOGS = Path(__file__).parents[1] / "judge" / "kafka_logs"
 
 
-def _audit(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
-    code = cli.run_command(["audit", *map(str, arguments), "--format", "json"])
-    document = json.loads(capsys.readouterr().out)
+NAMED = ("--profile", "kip-236")
+
+
+def _audit(*arguments: object) -> tuple[int, dict[str, Any]]:
+    said: list[str] = []
+    code = cli.run_command(["audit", *map(str, arguments), "--format", "json"], said.append)
+    document = json.loads(said[-1])
     Draft202012Validator(result_schema()).validate(document)
     return code, document
 
 
-def _make(place: Path, history: list[Transaction]) -> Path:
+def _print(*arguments: object) -> str:
+    said: list[str] = []
+    cli.run_command(["audit", *map(str, arguments), *NAMED], said.append)
+    return "\n".join(said)
+
+
+def _make(place: Path, *files: list[Transaction]) -> Path:
     place.mkdir()
-    write_log(place, history)
+    for history in files:
+        write_log(place, history)
     return place
 
 
@@ -71,11 +84,10 @@ _KINDS = {
 }
 
 
-@pytest.mark.parametrize("named", [(), ("--profile", "kip-236")])
+@pytest.mark.parametrize("named", [(), NAMED])
 @pytest.mark.parametrize("kind", _KINDS)
 def test_bad_archive_ends_nothing(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     kind: str,
     named: tuple[str, ...],
@@ -85,17 +97,17 @@ def test_bad_archive_ends_nothing(
     bad = _spoil(tmp_path / "bad", kind, monkeypatch)
     error, reason = _KINDS[kind]
     for paths in ((sound, bad), (bad, sound)):
-        code, document = _audit(capsys, *paths, *named)
+        code, document = _audit(*paths, *named)
         assert (code, document["verdict"], document["counts"]["not_judged"]) == (2, "unknown", 1)
         assert _list_verdicts(document) == {"sound": "holds", "bad": error}
         assert reason in document["not_judged"][0]["reason"]
         assert any(f"{bad}: not judged: " in need for need in document["needs"])
-    code, document = _audit(capsys, bad, *named)
+    code, document = _audit(bad, *named)
     assert document["error"]["class"] == error
     assert code not in (0, 1, 2, 3)
 
 
-def test_each_archive_has_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_archive_has_a_verdict(tmp_path: Path) -> None:
     """One violated archive of several decides, and each says what it came to."""
     history = write_sample(topics=1, partitions=1)
     expected = {
@@ -110,34 +122,117 @@ def test_each_archive_has_a_verdict(tmp_path: Path, capsys: pytest.CaptureFixtur
     for path, written in zip(sound, [*histories, [committed(Create("/a"), zxid=1)]], strict=True):
         _make(path, written)
     empty.mkdir()
-    options = "--profile", "kip-236", "--members", "apart"
-    code, document = _audit(capsys, *paths, *options)
+    code, document = _audit(*paths, *NAMED, "--members", "apart")
     assert (code, document["verdict"]) == (1, "violated")
     assert _list_verdicts(document) == expected
-    cli.run_command(["audit", *map(str, paths), *options])
-    said = capsys.readouterr().out
+    said = _print(*paths, "--members", "apart")
     assert f"NOT JUDGED {empty}: " in said
     assert all(f"{path}: {expected[path.name]}" in said for path in sound)
 
 
-def test_two_versions_in_one_call(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_versions_in_one_call(tmp_path: Path) -> None:
     """Logs of another protocol than the first named are left out, and the first are judged."""
     for name in ("runA", "old_01022"):
         (tmp_path / name).mkdir()
         log = gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
         (tmp_path / name / "log.1").write_bytes(log)
     first, second = tmp_path / "old_01022", tmp_path / "runA"
-    code, document = _audit(capsys, first, second)
+    code, document = _audit(first, second)
     assert (code, document["profile"]) == (2, "kafka-42")
     assert _list_verdicts(document) == {"old_01022": "holds", "runA": "NoRules"}
     assert "it is of profile kafka-zk" in document["not_judged"][0]["reason"]
-    _, document = _audit(capsys, second, first)
+    _, document = _audit(second, first)
     assert _list_verdicts(document) == {"runA": "holds", "old_01022": "NoRules"}
 
 
-def test_all_bad_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_all_bad_is_an_error(tmp_path: Path) -> None:
     """Where nothing at all can be judged there is no verdict, but the first error."""
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
-    code, document = _audit(capsys, tmp_path / "one", tmp_path / "two")
+    code, document = _audit(tmp_path / "one", tmp_path / "two")
     assert (code, document["error"]["class"]) == (65, "LogsMissing")
+
+
+@pytest.fixture
+def history() -> list[Transaction]:
+    """Return a history of an ensemble, in its first epoch, with faults in it."""
+    cluster = SampleCluster(first_zxid=(1 << 32) + 1)
+    plant_all(cluster)
+    return cluster.transactions
+
+
+def test_three_members_give_each_violation_once(tmp_path: Path, history: list[Transaction]) -> None:
+    """The same faults are found in one member's log and in those of three, that lack parts."""
+    code, alone = _audit(_make(tmp_path / "alone", history), *NAMED)
+    third = len(history) // 3
+    members = [
+        _make(tmp_path / "a", history[: 2 * third]),
+        _make(tmp_path / "b", history[:third], history[third + 20 :]),
+        _make(tmp_path / "c", history[third:]),
+    ]
+    also, merged = _audit(*members, *NAMED)
+    assert code == also == 1
+    assert merged["counts"] == alone["counts"]
+    (archive,) = merged["archives"]
+    assert archive["members"] == [str(member) for member in members]
+    assert archive["holes"] == []
+    places = [(each["clause"], each["zxid"]) for each in merged["violations"]]
+    assert places == [(each["clause"], each["zxid"]) for each in alone["violations"]]
+    _, apart = _audit(*members, *NAMED, "--members", "apart")
+    assert len(apart["archives"]) == 3
+    assert any("are missing" in need for need in apart["needs"])
+
+
+def test_what_is_amiss_is_printed(tmp_path: Path, history: list[Transaction]) -> None:
+    """A person reads where a log is damaged, and what a lost leader has logged alone."""
+    cut = len(history) - 3
+    newer = [replace(each, zxid=(2 << 32) + n) for n, each in enumerate(history[cut:], 1)]
+    lost = _make(tmp_path / "a", history)
+    others = [_make(tmp_path / name, history[:cut], newer) for name in "bc"]
+    (log,) = lost.glob("log.*")
+    stretch = survey_log(log).ranges[0]
+    damaged = list(list_records(stretch))[5]
+    content = bytearray(log.read_bytes())
+    content[damaged.stop - 2] ^= 1
+    log.write_bytes(content)
+    text = " ".join(_print(lost, *others).split())
+    assert f"one history with {others[0]}, {others[1]}" in text
+    assert f"DAMAGED {log} from byte {damaged.start} to byte {damaged.stop}: a record does" in text
+    last = history[-1].zxid
+    assert f"3 transactions from 0x{last - 2:x} to 0x{last:x}" in text
+    assert f"{lost} has logged: was never committed; not judged" in text
+    two = " ".join(_print(lost, others[0]).split())
+    assert "may have been committed, or not; not judged" in two
+    assert "add the logs of the other members" in two
+
+
+def test_budget_ends_in_good_order_and_goes_on(
+    tmp_path: Path, history: list[Transaction], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A budget leaves an answer with what is left to do, and the next run begins there."""
+    folder = _make(tmp_path / "log", history)
+    kept = tmp_path / "kept"
+    code, first = _audit(folder, *NAMED, "--budget", 30, "--resume", kept)
+    assert (code, first["verdict"], first["counts"]["transactions"]) == (2, "unknown", 30)
+    assert first["archives"][0]["judged_to"] == history[29].zxid
+    code, rest = _audit(folder, *NAMED, "--resume", kept)
+    assert (code, rest) == _audit(folder, *NAMED)
+    assert capsys.readouterr().err == ""
+    _audit(folder, *NAMED, "--resume", kept, "--grace", 1)
+    assert "is judged again: the checkpoint is of grace_ms 30000 instead of 1000" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("form", ["0x{:x}", "{}"])
+def test_a_later_start_is_a_zxid_in_either_form(
+    tmp_path: Path, history: list[Transaction], form: str
+) -> None:
+    """Findings before the start are not told, and the text says where that was."""
+    folder = _make(tmp_path / "log", history)
+    since = history[len(history) // 2].zxid
+    _, whole = _audit(folder, *NAMED)
+    _, late = _audit(folder, *NAMED, "--since", form.format(since))
+    told = {each["zxid"] for each in (*late["violations"], *late["unsettled"])}
+    assert told == {each["zxid"] for each in whole["violations"] if each["zxid"] >= since}
+    assert f"judged from 0x{since:x}" in _print(folder, "--since", form.format(since))

@@ -102,8 +102,8 @@ def test_every_call_is_a_message_of_the_schema(make_toy: Any, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("said", "complaint"),
     [
-        ("maybe", "no answer to elect: .*maybe"),
-        ({"ok": True}, "no answer to elect"),
+        ("maybe", "no valid answer to elect: .*maybe"),
+        ({"ok": True}, "no valid answer to elect"),
         ("!print('hello', flush=True)", "wrote 'hello' to standard output, which is not JSON"),
         (
             "!print(json.dumps({'id': 7, 'answer': 'ok'}), flush=True)",

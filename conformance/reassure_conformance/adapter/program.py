@@ -165,7 +165,7 @@ class Program:
         if worst is not None:
             place = "".join(f".{part}" for part in worst.absolute_path)
             raise self._fault(
-                f"it answered {shown}, which is not a valid answer to {call}: {worst.message}"
+                f"it answered {shown}, which is no valid answer to {call}: {worst.message}"
                 f"{f' at {place[1:]}' if place else ''}; expected what `reassure spec schema "
                 f"answers` says of {call}; correct the answer"
             )
