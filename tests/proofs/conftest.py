@@ -1,4 +1,4 @@
-"""What the tests of the proofs share, `planting`, `claim_proofs` and `operators`, is found by name."""
+"""What the tests of the proofs share is found by name: planting, claim_proofs, operators."""
 
 import sys
 from pathlib import Path
