@@ -2,7 +2,7 @@
 
 The reference model is ordinary Python. The `engine` runs it on symbolic integers and follows every
 path (`engine.symex`), asks the solver whether a claim can fail at the end of one, and certifies
-that no path was left out (`engine.prover`); it knows no protocol. `theorems` says what is claimed
+that no path was left out (`engine.prover`); it knows no protocol. `protocols` says what is claimed
 of each, under which hypotheses and up to which bound, in a module or folder for each protocol;
 `engine.runner` proves it all and reports.
 

@@ -1,4 +1,4 @@
-"""What the tests of the proofs share is found by its name: `planting`, `proving`, `rules`."""
+"""What the tests of the proofs share is found by name: planting, claim_proofs, operators."""
 
 import sys
 from pathlib import Path

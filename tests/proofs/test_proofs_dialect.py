@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import pytest
 import z3
-from proving import prove
+from claim_proofs import prove
 
 from reassure_proofs.engine import dialect, prover
 from reassure_proofs.engine.candidate import (

@@ -1,12 +1,12 @@
 """The protocol by induction: what a failover may end with, and what the invariant is for."""
 
 import pytest
-from proving import find_outcomes, prove
+from claim_proofs import find_outcomes, prove
 
 from reassure_proofs.engine.tasks import ProofTask, run_task
 from reassure_proofs.protocols.kip_236.invariant import DROP_FOLLOWED, INVARIANT, holds_invariant
+from reassure_proofs.protocols.kip_236.partition_steps import crash_and_resume, make_partition
 from reassure_proofs.protocols.kip_236.protocol import THEOREMS
-from reassure_proofs.protocols.kip_236.steps import crash_and_resume, make_partition
 
 
 def test_failover_after_a_drop_can_drop_again() -> None:

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 import pytest
-from proving import prove_theorem
+from claim_proofs import prove_theorem
 
 from reassure_model.outcome import Accepted
 from reassure_model.protocols.kafka_4485 import replication

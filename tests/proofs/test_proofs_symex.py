@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import z3
-from proving import Proof, prove
+from claim_proofs import Proof, prove
 
 from reassure_proofs.engine import prover, smallest
 from reassure_proofs.engine.prover import ProofFaultError

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from proving import prove, prove_theorem
+from claim_proofs import prove, prove_theorem
 
 from reassure_model.protocols.kip_236 import compute_drop
 from reassure_proofs.engine.cache import Cache

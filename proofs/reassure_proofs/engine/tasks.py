@@ -100,13 +100,13 @@ def watch_readings(readings: Readings, read: set[str]) -> Readings:
     """Return the same readings; whoever looks at one is noted in `read`, by dotted name."""
     dotted = {field_name(reading.name): reading.name for reading in READINGS}
 
-    class Watched(Readings):
+    class NotedReadings(Readings):
         def __getattribute__(self, name: str) -> Any:
             if name in dotted:
                 read.add(dotted[name])
             return super().__getattribute__(name)
 
-    return Watched(**{name: getattr(readings, name) for name in dotted})
+    return NotedReadings(**{name: getattr(readings, name) for name in dotted})
 
 
 def run_again(theorem: Theorem, function: Function, arguments: Values) -> str:

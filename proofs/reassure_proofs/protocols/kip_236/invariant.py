@@ -16,7 +16,7 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import Hypothesis, Values
-from reassure_proofs.protocols.kip_236.steps import make_partition
+from reassure_proofs.protocols.kip_236.partition_steps import make_partition
 from reassure_spec.znodes import NO_LEADER
 
 

@@ -51,7 +51,8 @@ from reassure_proofs.engine.statement import (
     shaped,
     word,
 )
-from reassure_proofs.protocols.kip_236 import invariant, steps
+from reassure_proofs.protocols.kip_236 import invariant
+from reassure_proofs.protocols.kip_236 import partition_steps as steps
 from reassure_proofs.protocols.kip_236.invariant import (
     ASSIGNED_WELL_FORMED,
     BEGUN,
@@ -62,8 +63,8 @@ from reassure_proofs.protocols.kip_236.invariant import (
     READY,
     holds_invariant,
 )
+from reassure_proofs.protocols.kip_236.partition_steps import PROFILE, make_partition
 from reassure_proofs.protocols.kip_236.plantings import IN_MEMORY, show_in_flight
-from reassure_proofs.protocols.kip_236.steps import PROFILE, make_partition
 from reassure_spec.znodes import NO_LEADER
 
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"

@@ -42,7 +42,7 @@ from reassure_proofs.engine.statement import (
     ids,
     subject,
 )
-from reassure_proofs.protocols.kip_236.steps import make_partition, make_surroundings
+from reassure_proofs.protocols.kip_236.partition_steps import make_partition, make_surroundings
 from reassure_spec.readings import Readings
 from reassure_spec.words import spell_replicas as spell
 
