@@ -99,7 +99,6 @@ class Engine(Expander):
         self._pool: ThreadPoolExecutor | None = None
         self._found: dict[int, tuple[int, Words]] = {}
         """For each check that is true somewhere the depth where it first is, and a state there."""
-        self._budget = Budget()
         self._peak_bytes = 0
 
     # Expanding -------------------------------------------------------------------------------
@@ -246,7 +245,7 @@ class Engine(Expander):
         self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
     ) -> ExploreResult:
         compiling = self.warm_kernels()
-        self._started, self._budget, self._seconds = time.perf_counter(), budget, budget.seconds
+        self._started, self._seconds = time.perf_counter(), budget.seconds
         self.recall()
         frontier = self._enter(self._make_first())
         while True:
