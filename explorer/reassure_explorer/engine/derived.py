@@ -245,7 +245,7 @@ class Engine(Expander):
         self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
     ) -> ExploreResult:
         compiling = self.warm_kernels()
-        self._started, self._seconds = time.perf_counter(), budget.seconds
+        self._started, self.budget = time.perf_counter(), budget
         self.recall()
         frontier = self._enter(self._make_first())
         while True:
