@@ -1,7 +1,7 @@
 """What follows from packed states, by the diagrams of a model, in compiled kernels.
 
 A kernel walks the diagrams for all states at once; what they do not know goes back to Python
-(`learning`), once for each combination of values. Which states those are, and where they are kept,
+(`learner`), once for each combination of values. Which states those are, and where they are kept,
 is the matter of `derived`.
 """
 
@@ -20,7 +20,7 @@ import numpy.typing as npt
 from reassure_explorer.engine import kernels, sorting
 from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams, grow
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.engine.learning import Learner
+from reassure_explorer.engine.learner import Learner
 from reassure_explorer.engine.orbits import make_tables
 from reassure_explorer.engine.packing import Words
 from reassure_explorer.engine.result import Budget
