@@ -224,8 +224,8 @@ def up_without_limit(state: Any, _: Any) -> Any:
 
 def test_states_of_many_words(monkeypatch: pytest.MonkeyPatch) -> None:
     """A state of more words than a byte can count is explored as by the plain engine."""
-    monkeypatch.setattr("reassure_explorer.engine.expanding.BUFFER_STATES", 1)
-    monkeypatch.setattr("reassure_explorer.engine.expanding.CHUNK", 64)
+    monkeypatch.setattr("reassure_explorer.engine.expander.BUFFER_STATES", 1)
+    monkeypatch.setattr("reassure_explorer.engine.expander.CHUNK", 64)
     fields: dict[str, Domain] = {f"f{n}": Int(0, 2**63) for n in range(257)}
     fields = {"x": Int(0, 9), **fields, "last": Int(0, 9)}
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from reassure_explorer.engine import derived, learning
+from reassure_explorer.engine import derived, learner
 from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.interface import Action, Goal, Int, Invariant, Model
-from reassure_explorer.engine.learning import Learner
+from reassure_explorer.engine.learner import Learner
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.result import Budget, ExploreResult
 from reassure_explorer.scopes.catalogue import get_model
@@ -84,7 +84,7 @@ def test_wrong_paths_are_found_out_and_forgotten(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where a change went unnoticed the plain function contradicts what is remembered of it."""
-    monkeypatch.setattr(learning, "compute_key", lambda *_: "the same for every model")
+    monkeypatch.setattr(learner, "compute_key", lambda *_: "the same for every model")
     # Neither the level's own comparison nor telling a trace must be what finds it.
     monkeypatch.setattr(derived.Engine, "_check_against_plain", lambda *_: None)
     one, other = (replace(make_counter(s), invariants=()) for s in (step_by_one, step_by_two))

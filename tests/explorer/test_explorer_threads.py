@@ -8,7 +8,7 @@ from toys import summarise
 
 from reassure_explorer.engine import runs
 from reassure_explorer.engine.derived import explore_derived
-from reassure_explorer.engine.expanding import Expander
+from reassure_explorer.engine.expander import Expander
 from reassure_explorer.engine.interface import Action, Int, Model, RangeError
 from reassure_explorer.scopes.catalogue import get_model
 

@@ -170,7 +170,7 @@ def test_reasons_name_what_there_is() -> None:
 
 def test_good_map_has_no_problems(seeds: Path) -> None:
     """Map and document that agree leave nothing to say."""
-    coverage = check_coverage(seeds, make_entries())
+    coverage = check_coverage(find_seeds(seeds), make_entries())
     assert coverage.problems == ()
     assert (coverage.documents_checked, coverage.count()["accounted"]) == (1, 4)
 

@@ -48,7 +48,7 @@ def test_controllers_read_the_paths_of_their_protocols() -> None:
     [
         (explorer_of, "kip-46", "explorer of kip-46"),
         (explorer_of, "kip-236-amended", "explorer of kip-236"),
-        (controller_of, "kip-46", "controller of kip-46"),
+        (controller_of, "kip-46", "controller of kip-236"),
         (judge_of, "kafka-zk", "judge of kafka-zk"),
         (gate_of, "kip-236", "judge of kip-236"),
     ],

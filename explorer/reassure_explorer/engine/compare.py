@@ -68,8 +68,6 @@ def compare_models(old: Model, new: Model, most: int) -> Comparison:
                     if each not in parents:
                         parents[each] = (state, words)
                         reached.append(each)
-        if states >= most:
-            break
         fresh = reached
     return Comparison(states, steps, tuple(found.values()), states < most)
 

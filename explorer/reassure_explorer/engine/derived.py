@@ -1,7 +1,7 @@
 """The derived engine: the same answers as the plain one, many times faster, from the same model.
 
-What a model's steps are it learns as it goes (`learning`). States are packed words in sorted runs
-(`runs`); each level is the successors of the level before (`expanding`), less what was seen.
+What a model's steps are it learns as it goes (`learner`). States are packed words in sorted runs
+(`runs`); each level is the successors of the level before (`expander`), less what was seen.
 Predecessors are not kept: a trace is found backwards, by looking in the level before for a state
 that leads where the trace goes on. Every trace is then told forwards by the plain model, which must
 agree. A state of every level is expanded plainly as well.
@@ -19,7 +19,7 @@ import numpy as np
 
 from reassure_explorer.engine import kernels
 from reassure_explorer.engine.diagrams import NotDeterministic
-from reassure_explorer.engine.expanding import Expander
+from reassure_explorer.engine.expander import Expander
 from reassure_explorer.engine.interface import DEADLOCK, DEADLOCKED, Model
 from reassure_explorer.engine.orbits import SymmetryCheck
 from reassure_explorer.engine.packing import EngineError, Words
@@ -99,7 +99,6 @@ class Engine(Expander):
         self._pool: ThreadPoolExecutor | None = None
         self._found: dict[int, tuple[int, Words]] = {}
         """For each check that is true somewhere the depth where it first is, and a state there."""
-        self._budget = Budget()
         self._peak_bytes = 0
 
     # Expanding -------------------------------------------------------------------------------
@@ -246,7 +245,7 @@ class Engine(Expander):
         self, keep_going: bool, budget: Budget, progress: Callable[[Progress], None] | None
     ) -> ExploreResult:
         compiling = self.warm_kernels()
-        self._started, self._budget, self._seconds = time.perf_counter(), budget, budget.seconds
+        self._started, self.budget = time.perf_counter(), budget
         self.recall()
         frontier = self._enter(self._make_first())
         while True:

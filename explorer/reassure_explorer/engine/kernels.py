@@ -15,7 +15,7 @@ import numpy as np
 from reassure_explorer.engine.machine_code import kept_by_text
 
 Array = Any
-"""An array whose type numba finds; `runs` and `derived` are the only callers."""
+"""An array whose type numba finds."""
 Number = Any
 """A whole number: Python's, or of a type of numpy's that stays what it is in machine code."""
 

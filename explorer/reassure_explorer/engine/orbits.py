@@ -21,7 +21,7 @@ from reassure_explorer.engine import kernels
 from reassure_explorer.engine.diagrams import I32, LEAF, MISSING, NO
 from reassure_explorer.engine.domains import OutOfRange
 from reassure_explorer.engine.interface import ModelError
-from reassure_explorer.engine.learning import Learner
+from reassure_explorer.engine.learner import Learner
 from reassure_explorer.engine.packing import Layout
 from reassure_explorer.engine.runs import Run
 from reassure_explorer.engine.sequence_domain import SequenceOf

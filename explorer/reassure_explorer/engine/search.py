@@ -31,7 +31,6 @@ Successors = Callable[[S], Iterable[tuple[A, S]]]
 MOST: Final = 200_000
 """States after which a search gives up."""
 
-
 UNBOUNDED: Final = "a sketch has no bounds: only the plain engine can take it"
 
 

@@ -18,7 +18,7 @@ level.
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations, product
 from math import factorial, prod
 from typing import Any, Final
@@ -50,7 +50,9 @@ class Permutation:
         for symmetry, image in zip(self.model.symmetries, self.images, strict=True):
             how = symmetry.values.get(name)
             if how is not None:
-                value = _rename_within(self.model.fields[name], value, _renaming(how, image))
+                value = _rename_within(
+                    self.model.fields[name], value, partial(how, _make_rename(image))
+                )
         return value
 
     def find_place(self, name: str) -> str:
@@ -96,13 +98,6 @@ def _make_rename(image: Mapping[Hashable, Hashable]) -> Rename:
         return value if isinstance(value, bool) else image.get(value, value)
 
     return rename
-
-
-def _renaming(
-    how: Callable[[Rename, Any], Any], image: Mapping[Hashable, Hashable]
-) -> Callable[[Any], Any]:
-    rename = _make_rename(image)
-    return lambda value: how(rename, value)
 
 
 def _rename_within(domain: Domain, value: Any, change: Callable[[Any], Any]) -> Any:

@@ -21,7 +21,7 @@ from reassure_explorer.engine.packing import Layout, Words
 _ENGINE: Final = frozenset(
     f"{__package__}.{name}"
     for name in (
-        *("diagrams", "domains", "interface", "learning", "map_domain", "packing"),
+        *("diagrams", "domains", "interface", "learner", "map_domain", "packing"),
         *("sequence_domain", "set_domain", "tracing"),
     )
 )

@@ -1,6 +1,6 @@
 """A protocol's machine within bounds, as an explorer model: made from what the machine declares.
 
-The machine's own `step` runs on views of the explorer's states (`storing`). Where a machine is
+The machine's own `step` runs on views of the explorer's states (`storage`). Where a machine is
 about one partition several can be looked at: what it says is shared is stored once, and what
 happens to what is shared happens to all of them.
 """
@@ -22,7 +22,7 @@ from reassure_explorer.engine.interface import (
     Symmetry,
 )
 from reassure_explorer.engine.search import find_shortest
-from reassure_explorer.scopes.storing import Storage, Storing
+from reassure_explorer.scopes.storage import Storage, Storing
 from reassure_model.environment import Controller, Failover, NotPossible
 from reassure_model.fields import RecordOf
 from reassure_model.machine import Act, Machine, Sets, Within

@@ -1,7 +1,7 @@
 """What follows from packed states, by the diagrams of a model, in compiled kernels.
 
 A kernel walks the diagrams for all states at once; what they do not know goes back to Python
-(`learning`), once for each combination of values. Which states those are, and where they are kept,
+(`learner`), once for each combination of values. Which states those are, and where they are kept,
 is the matter of `derived`.
 """
 
@@ -20,9 +20,10 @@ import numpy.typing as npt
 from reassure_explorer.engine import kernels, sorting
 from reassure_explorer.engine.diagrams import I64, LEAF, MISSING, YES, Arrays, Diagrams, grow
 from reassure_explorer.engine.interface import Model
-from reassure_explorer.engine.learning import Learner
+from reassure_explorer.engine.learner import Learner
 from reassure_explorer.engine.orbits import make_tables
 from reassure_explorer.engine.packing import Words
+from reassure_explorer.engine.result import Budget
 from reassure_explorer.engine.runs import (
     Run,
     Team,
@@ -65,7 +66,7 @@ class Expander(Learner):
         self.hits: npt.NDArray[np.int64] = np.zeros(256, dtype=np.int64)
         self.unfinished: str | None = None
         self._started = time.perf_counter()
-        self._seconds: float | None = None
+        self.budget = Budget()
         """How long states are expanded at most, from then on."""
         self._lock = threading.Lock()
 
@@ -211,11 +212,11 @@ class Expander(Learner):
         return out.runs
 
     def _is_too_late(self) -> bool:
-        seconds = self._seconds
-        if seconds is not None and time.perf_counter() - self._started > seconds:
-            self.unfinished = f"the budget of {seconds} s is used up"
-            return True
-        return False
+        seconds = time.perf_counter() - self._started
+        late = Budget(seconds=self.budget.seconds).find_limit(0, 0, seconds)
+        if late is not None:  # otherwise another thread may have found it so meanwhile
+            self.unfinished = late
+        return late is not None
 
     def split(self, states: Run) -> tuple[Run, Run]:
         """Return the states within the constraint, and those outside."""

@@ -288,7 +288,9 @@ class Storing:
                 self.fields[name + mark] = interface.Option(self.fields[name + mark])
                 return place
             case declared.OneOf(values, of):
-                self._add(name + mark, Choice((*absent, *values, *self._get(of))), of)
+                self._add(
+                    name + mark, Choice((*absent, *values, *(self.sets[of] if of else ()))), of
+                )
                 return _Field(name + mark)
             case declared.SetOf(of) if not absent:
                 self._add(name + mark, interface.SetOf(self.sets[of]), of)
@@ -306,7 +308,7 @@ class Storing:
         (stored,) = ((p, d) for p, d in of.iterate_parts() if isinstance(d, declared.OneOf))
         others = {p[0]: d for p, d in of.iterate_parts() if not isinstance(d, declared.OneOf)}
         parts, domain = stored
-        chosen = Choice((*domain.values, *self._get(domain.of)))
+        chosen = Choice((*domain.values, *(self.sets[domain.of] if domain.of else ())))
         self._add(name, SequenceOf(chosen, longest), domain.of)
         make = partial(_make_listed, of.make, parts, tuple(others.items()))
         return _List(_Field(name), make, parts)
@@ -316,9 +318,6 @@ class Storing:
         if of in self.alike:
             self.renames[name] = partial(_rename_member, self.alike[of])
         return _Field(name)
-
-    def _get(self, of: str) -> tuple[Any, ...]:
-        return self.sets[of] if of else ()
 
     def _count(self, many: int | str) -> int:
         return many if isinstance(many, int) else len(self.sets[many])
