@@ -19,7 +19,6 @@ from reassure_zookeeper.txnlog import TornTail, is_next
 
 GO_ON: Final = "go on with --resume, or with a larger --budget"
 
-
 VACUOUS: Final = "vacuous"
 """The verdict on a history that put nothing to the test."""
 
