@@ -62,7 +62,6 @@ APART: Final = "apart"
 MEMBERSHIPS: Final = (RECOGNISED, ONE, APART)
 """Which servers are members of one ensemble: what their logs show, all of them, none."""
 
-
 _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
 
 

@@ -19,7 +19,6 @@ from reassure_zookeeper.txnlog import TornTail, is_next
 
 GO_ON: Final = "continue with --resume, or use a larger --budget"
 
-
 VACUOUS: Final = "vacuous"
 """The verdict on a history that put nothing to the test."""
 

@@ -53,7 +53,6 @@ from reassure_zookeeper.transactions import Transaction
 Key = tuple[str, str, int]
 """Chroot, topic and partition; topic "" and partition -1 for the cluster itself."""
 
-
 Rest = tuple[str, str, int, int, Environment, frozenset[str], int]
 """The history has ended at rest: what a partition (or cluster) must be judged by then.
 

@@ -11,7 +11,6 @@ LISTED: Final = 20
 """How many single things of a kind are told of."""
 LISTED_TERMS: Final = 100
 
-
 UNDER: Final = "under"
 MOVING: Final = "moving"
 OFFLINE: Final = "offline"

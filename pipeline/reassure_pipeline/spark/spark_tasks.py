@@ -44,7 +44,6 @@ _LAST: Final = 1 << 62
 _ROWS: Final = 1000
 """How many findings, or reassignments, travel together to the tables."""
 
-
 _BLOCK_SIZE: Final = 64 << 10
 """Bytes of a block, at least: Spark's sorting takes thousands of them before it looks at how much
 memory that is."""

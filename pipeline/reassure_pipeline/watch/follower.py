@@ -52,7 +52,6 @@ clocks of file systems are coarse."""
 _WRITTEN_S: Final = 5.0
 """How long the snapshot that a history begins from may take to be written."""
 
-
 _AGAIN_S: Final = 2.0
 """How long after no snapshot was found to begin anew from another one is looked for, at least."""
 _COST: Final = 20

@@ -40,7 +40,6 @@ _SAVE_SHARE: Final = 20
 _RATE_S: Final = 5.0
 """Over how long transactions are counted to say how many come in a second."""
 
-
 Note = Callable[[Sequence[Transaction]], None]
 
 
