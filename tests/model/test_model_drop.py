@@ -56,9 +56,7 @@ CASES = (
 )
 
 
-@pytest.mark.clause("drop.rank.leader-isr-rest")
-@pytest.mark.clause("drop.keep-top")
-@pytest.mark.clause("drop.slice.inclusive")
+@pytest.mark.clause("drop.rank.leader-isr-rest", "drop.keep-top", "drop.slice.inclusive")
 @pytest.mark.clause("drop.protect-target")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_drop_matches_instance(case: Case) -> None:
@@ -88,8 +86,7 @@ def test_slices_differ_by_one() -> None:
 replica_lists = st.lists(st.integers(0, 5), min_size=1, max_size=5, unique=True).map(tuple)
 
 
-@pytest.mark.clause("drop.leader-kept")
-@pytest.mark.clause("drop.isr-at-least-min")
+@pytest.mark.clause("drop.leader-kept", "drop.isr-at-least-min")
 @given(data=st.data(), assigned=replica_lists, target=replica_lists)
 def test_notes_hold_with_leader_in_sync(
     data: st.DataObject, assigned: tuple[int, ...], target: tuple[int, ...]

@@ -142,9 +142,7 @@ def test_watermark_by_definition_stalls_no_longer_than_the_limit(
 # The leader's notes -----------------------------------------------------------------------------
 
 
-@pytest.mark.clause("lag.credit.caught-up")
-@pytest.mark.clause("lag.credit.last-fetch")
-@pytest.mark.clause("lag.noted-after-serving")
+@pytest.mark.clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")
 @pytest.mark.parametrize(
     ("offset", "credit", "caught_up_ms"),
     [
@@ -202,9 +200,7 @@ def test_estimate_with_full_responses_is_off_by_at_most_the_longest_gap(
 
 @settings(deadline=None, max_examples=60)
 @given(STORIES, st.integers(0, 6))
-@pytest.mark.clause("isr.member.at-or-above-hw")
-@pytest.mark.clause("hw.minimum-of-pseudo-isr")
-@pytest.mark.clause("isr.lagging-leaves")
+@pytest.mark.clause("isr.member.at-or-above-hw", "hw.minimum-of-pseudo-isr", "isr.lagging-leaves")
 def test_guarantees_two_to_four_hold_at_each_evaluation(
     story: tuple[Millisecond, ...], limit: int
 ) -> None:

@@ -1,15 +1,16 @@
 """What shipped controllers did: the three lists, the plans, the epochs, and what goes wrong."""
 
+from functools import partial
 from itertools import permutations, product
 
 import pytest
+import steps
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.machine import Goal, find_machines
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Rejected
 from reassure_model.protocols.kafka_zk import (
-    Action,
     Alter,
     Assignment,
     DeleteZnode,
@@ -30,24 +31,17 @@ from reassure_model.protocols.kafka_zk.machine import (
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 
+MACHINE = find_machines()["kafka-zk"]
+READINGS = get_profile("kafka-zk")
+take = partial(steps.take, MACHINE, readings=READINGS)
 BROKERS = frozenset({1, 2, 3, 4})
 LISTS = [c for n in (1, 2, 3) for c in permutations((1, 2, 3, 4), n)]
 
 
-def take(shipped: Shipped, *actions: Action) -> Shipped:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(shipped, action)
-        assert isinstance(outcome, Accepted)
-        shipped = outcome.state
-    return shipped
-
-
 def run(shipped: Shipped) -> Shipped:
     """Let the controller act until it waits."""
-    while next_effect(shipped) is not None:
-        shipped = take(shipped, Controller())
-    return shipped
+    end: Shipped = steps.run(MACHINE, shipped, READINGS)[0]
+    return end
 
 
 def move(assigned: ReplicaList, target: ReplicaList, *, dead: int = 0) -> Shipped:
@@ -221,10 +215,6 @@ def test_znode_that_was_not_read_yet_is_heard_of_again() -> None:
     assert run(shipped).assignment.target == (3,)
     with pytest.raises(NotPossible):
         take(make_shipped((1,), BROKERS), DeleteZnode())
-
-
-MACHINE = find_machines()["kafka-zk"]
-READINGS = get_profile("kafka-zk")
 
 
 @pytest.mark.clause("shipped.leader.holds-committed", "shipped.isr.last-kept")

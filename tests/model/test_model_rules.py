@@ -376,8 +376,7 @@ def test_failover_finds_more_replicas_than_any_drop_leaves() -> None:
     assert apply_failover(many, WRITTEN).drop_due
 
 
-@pytest.mark.clause("controller.election.atomic")
-@pytest.mark.clause("controller.epoch.raised-by-one")
+@pytest.mark.clause("controller.election.atomic", "controller.epoch.raised-by-one")
 def test_election_needs_broker_and_next_epoch() -> None:
     """An election names a broker and raises the epoch by one, in one transaction."""
     before = Controllership(1, 4)

@@ -1,11 +1,13 @@
 """Deletion and growth of topics."""
 
+from functools import partial
+
 import pytest
+import steps
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Rejected
 from reassure_model.protocols.topics import (
-    Action,
     Answer,
     Ask,
     Complete,
@@ -21,18 +23,12 @@ from reassure_model.protocols.topics import (
     next_effect,
     step,
 )
+from reassure_model.protocols.topics.machine import MACHINE
 from reassure_model.state_machines import ReplicaState
+from reassure_spec.readings import Readings
 
 BROKERS = frozenset({1, 2, 3})
-
-
-def take(topic: Topic, *actions: Action) -> Topic:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(topic, action)
-        assert isinstance(outcome, Accepted)
-        topic = outcome.state
-    return topic
+take = partial(steps.take, MACHINE, readings=Readings())
 
 
 def run(topic: Topic) -> Topic:
