@@ -1,8 +1,7 @@
 """KAFKA-4485: lag in time, the in-sync set and the high watermark.
 
-In the order of the document, but that the records of what a leader keeps stand first. Guarantees 3
-and 4, and what the document does not speak of, elections and logs, are in `invariants` and
-`replication`.
+In the order of the document, but that the records of what a leader keeps stand first. What it does
+not speak of, elections and logs, is in `replication` and `invariants`.
 
 Definitions are about histories: how the log end offset of each replica moved, as if all logs could
 be seen at once. A leader learns of a follower from its fetch requests only. Between two fetches the
@@ -217,6 +216,13 @@ def compute_views(
         isr = compute_isr(replicas, ends, pseudo_isr, mark)
         views = (*views, View(pseudo_isr, mark, isr))
     return views
+
+
+# Guarantees 3 and 4: within one leader's term by how the definitions are evaluated ----------------
+
+
+# `compute_high_watermark` never goes back, and `compute_isr` takes nobody below it. Across elections
+# both are broken as written: `invariants` says when.
 
 
 # Implementation 1 and 2: what is noted of a fetch, and the lag that follows -----------------------
