@@ -218,7 +218,7 @@ def compute_views(
     return views
 
 
-# Guarantees 3 and 4: within one leader's term by how the definitions are evaluated ----------------
+# Guarantees 3 and 4: within one term by how the definitions are evaluated ------------------------
 
 
 # `compute_high_watermark` never goes back, and `compute_isr` takes nobody below it. Across elections
