@@ -221,8 +221,8 @@ def compute_views(
 # Guarantees 3 and 4: within one term by how the definitions are evaluated ------------------------
 
 
-# `compute_high_watermark` never goes back, and `compute_isr` takes nobody below it. Across elections
-# both are broken as written: `invariants` says when.
+# `compute_high_watermark` never goes back, and `compute_isr` takes nobody below it. Across
+# elections both are broken as written: `invariants` says when.
 
 
 # Implementation 1 and 2: what is noted of a fetch, and the lag that follows -----------------------
