@@ -187,6 +187,12 @@ def test_command_compares_in_order() -> None:
     assert not is_complete(move)
 
 
+def test_who_joins_is_as_good_as_the_leader() -> None:
+    """A leader without the committed records makes whoever joins lack them too."""
+    both = frozenset({1, 2})
+    assert take(Move((1, 2), 1, (1,), both, both, frozenset({2})), Join(2)).holding == frozenset()
+
+
 def test_impossible_actions_are_refused() -> None:
     """An action that has nothing to act upon is not possible rather than ignored."""
     move = make_move((1,), frozenset({1, 2}))

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassure_model.environment import NotPossible
 from reassure_model.protocols.kafka_4485 import (
     NEVER_MS,
     EndHistory,
@@ -23,6 +24,12 @@ from reassure_model.protocols.kafka_4485 import (
     matching_lags,
     record_fetch,
     start_leader,
+)
+from reassure_model.protocols.kafka_4485.leader_clock import (
+    Settings,
+    Truncate,
+    make_watched,
+    step,
 )
 from reassure_spec.readings import Readings
 
@@ -224,3 +231,10 @@ def test_follower_never_seen_is_out_at_every_clock() -> None:
     leader = start_leader((1, 2), 11, 0, (1,), SETTLED)
     assert leader.followers[0].last_caught_up_ms == NEVER_MS
     assert evaluate(leader, 0, 10_000).pseudo_isr == (1,)
+
+
+def test_who_does_not_follow_has_no_log_to_cut() -> None:
+    """An action on a broker that is no follower is not possible."""
+    watched = make_watched((1, 2), 0, 0, (1, 2), 0, WRITTEN)
+    with pytest.raises(NotPossible, match="9 is no follower"):
+        step(watched, Truncate(9, 0), Settings(5), WRITTEN)

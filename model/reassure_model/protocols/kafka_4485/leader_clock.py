@@ -162,7 +162,7 @@ def step(
             return Accepted(_move_end(watched, replica, end))
         case Evaluate():
             return Accepted(_evaluate(watched, settings))
-        case Pass():
+        case Pass():  # one way: there is no other action
             return Accepted(_pass(watched, action, settings, readings))
 
 

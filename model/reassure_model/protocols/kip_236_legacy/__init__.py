@@ -211,7 +211,7 @@ def apply_effect(legacy: Legacy, effect: Effect, readings: Readings) -> Outcome:
             after = add_request(legacy, asked, legacy=True)
             seen = (*(legacy.seen or ()), *entries)
             return Accepted(replace(after, seen=seen), ("legacy.translate.request",))
-        case RewriteZnode(entries):
+        case RewriteZnode(entries):  # one way: there is no other effect
             if entries:
                 return Accepted(_with_entries(legacy, entries))
             # The next znode is a new one, even if a client creates it at once.

@@ -192,7 +192,7 @@ def apply_effect(topic: Topic, effect: Effect) -> Topic:
             return _set(topic, key, state)
         case RemoveTopic():
             return replace(topic, partitions=(), states=(), reassigning=_NONE, is_finishing=True)
-        case RemoveConfig():
+        case RemoveConfig():  # one way: there is no other effect
             return replace(topic, has_config=False)
 
 

@@ -41,7 +41,7 @@ def say_effect(effect: topics.Effect, _: topics.Topic, __: topics.Topic) -> str:
             return f"replica {replica} of {partition}: {_spell(state)}"
         case topics.RemoveTopic():
             return "topic removed"
-        case topics.RemoveConfig():
+        case topics.RemoveConfig():  # one way: there is no other effect
             return "configuration removed"
 
 
