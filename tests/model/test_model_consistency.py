@@ -178,7 +178,7 @@ RESTART = Readings(request_same_target="restart")
 
 
 def test_contradiction_names_both_clauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the rules reject what is owed, the property says which clause asks and which forbids."""
+    """Where the rules reject what is owed, it is said which clause asks and which forbids."""
     forbidden = Rejected("isr.never-empty", "why")
     monkeypatch.setattr(machine, "step", lambda *_: forbidden)
     said = "partition.new.brought-online asks for what isr.never-empty forbids: why"

@@ -13,7 +13,6 @@ import steps
 
 from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover
-from reassure_model.outcome import Rejected
 from reassure_model.protocols.kip_46 import (
     Cluster,
     CreateTask,
@@ -24,7 +23,6 @@ from reassure_model.protocols.kip_46 import (
     RecordFailure,
     RemoveTask,
     StartTask,
-    Submit,
     Tick,
     apply_effect,
     choose_replacement,
@@ -34,7 +32,7 @@ from reassure_model.protocols.kip_46 import (
     make_cluster,
     next_effect,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE, step
+from reassure_model.protocols.kip_46.machine import MACHINE
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,
@@ -155,12 +153,6 @@ def test_target_avoids_replicas_and_failed_brokers() -> None:
     assert choose_replacement(take(cluster, Die(4)), (1, 2), 2, {}) is None
     recorded = replace(cluster, failed=((3, 0),), live=cluster.live | {3})
     assert choose_replacement(recorded, (1, 2), 2, {4: 9}) == 4
-
-
-def test_task_with_a_replica_twice_is_rejected() -> None:
-    """A task that can never be carried out is not persisted."""
-    assert isinstance(step(small(), Submit(((T0, (1, 1)),)), CONFIG, WRITTEN), Rejected)
-    assert isinstance(step(small(), Submit(((T0, ()),)), CONFIG, WRITTEN), Rejected)
 
 
 @pytest.mark.parametrize("movers", [1, 3, 50])
