@@ -13,7 +13,6 @@ translates again; asking for the target in flight changes nothing.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
@@ -305,11 +304,9 @@ def find_unseen_entry(legacy: Legacy, readings: Readings) -> str | None:
     return None
 
 
-PROMISES: Final[Mapping[str, Callable[[Legacy, Readings], str | None]]] = MappingProxyType(
-    {
-        "legacy.entry.refused-removed": find_refused_entry,
-        "legacy.conflict.both-ways": find_refused_route,
-        "legacy.rewrite.taken-up": find_unseen_entry,
-    }
-)
+PROMISES: Final[Mapping[str, Callable[[Legacy, Readings], str | None]]] = {
+    "legacy.entry.refused-removed": find_refused_entry,
+    "legacy.conflict.both-ways": find_refused_route,
+    "legacy.rewrite.taken-up": find_unseen_entry,
+}
 """By clause. As written each is broken."""
