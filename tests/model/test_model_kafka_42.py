@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append

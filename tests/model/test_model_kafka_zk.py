@@ -6,8 +6,8 @@ What a single history shows is told by the scenarios.
 from functools import partial
 from itertools import permutations, product
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return

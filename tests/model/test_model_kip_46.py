@@ -8,8 +8,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover

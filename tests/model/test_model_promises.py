@@ -6,7 +6,7 @@ from itertools import product
 from typing import Final
 
 import pytest
-from steps import every_partition
+from machine_steps import every_partition
 
 from reassure_model.invariants import INVARIANTS
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment

@@ -8,7 +8,7 @@ from itertools import product
 
 import pytest
 from _pytest.mark import ParameterSet
-from steps import every_partition
+from machine_steps import every_partition
 
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted, Rejected

@@ -5,8 +5,8 @@ What a single history shows is told by the scenarios.
 
 from functools import partial
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
 from reassure_model.outcome import Rejected

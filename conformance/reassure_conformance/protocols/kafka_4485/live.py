@@ -23,14 +23,9 @@ from reassure_controller.replication.leading import (
     propose_isr,
 )
 from reassure_controller.replication.rules import ReplicationRules, Rule
-from reassure_model.protocols.kafka_4485 import (
-    NEVER_MS,
-    Follower,
-    compute_isr,
-    end_at,
-    read_clock_and_end,
-)
+from reassure_model.protocols.kafka_4485 import NEVER_MS, Follower, compute_isr, end_at
 from reassure_model.protocols.kafka_4485 import leader_clock as clock
+from reassure_model.protocols.kafka_4485.leader_clock import read_clock_and_end
 from reassure_model.protocols.kafka_4485.machine import MACHINE
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import RefusedReading

@@ -241,22 +241,6 @@ def start_leader(
     return Leader(replicas, end, followers, 0, seen, isr)
 
 
-@clause("lag.clock-before-end")
-def read_clock_and_end(
-    leader: EndHistory, first_ms: int, second_ms: int, readings: Readings
-) -> tuple[int, int]:
-    """Return the time and the leader's end that a leader notes when it reads them one by one.
-
-    The clock first is sound: the end is then never older than its time says (finding watermark-6).
-
-    >>> read_clock_and_end(((0, 1),), -1, 0, Readings())
-    (-1, 1)
-    """
-    if readings.lag_clock_read == "after-end":
-        return second_ms, end_at(leader, first_ms)
-    return first_ms, end_at(leader, second_ms)
-
-
 @clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")
 def record_fetch(
     follower: Follower, offset: int, leader_end: int, now_ms: int, readings: Readings, rule: str
