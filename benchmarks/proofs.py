@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final
 
 CONTRACT: Final = '''
-from reassure_model.protocols.kip_236.drop import compute_drop
+from reassure_model.protocols.kip_236 import compute_drop
 from reassure_spec.readings import Readings
 
 

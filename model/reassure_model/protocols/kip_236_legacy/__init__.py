@@ -2,7 +2,7 @@
 
 A client writes one znode that lists partitions and targets. The controller makes one request out of
 it, marked as legacy, and from then on the rules for requests and reassignments hold as they stand
-(`kip_236.requests`, `kip_236.rules`). What is left to say is here: when the znode is translated,
+(`kip_236`, `kip_236.rules`). What is left to say is here: when the znode is translated,
 when an entry leaves it, and what a new controller makes of a znode, requests and
 reassignments that it finds half done.
 
