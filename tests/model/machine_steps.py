@@ -33,7 +33,8 @@ def run(machine: Machine[Any], state: Any, readings: Readings) -> tuple[Any, lis
 def every_partition() -> Iterator[Partition]:
     """Yield partitions with every combination of a few parts, sensible or not."""
     assigned = ((1, 2), (1, 2, 3), (1, 2, 3, 4))
-    states = [LeaderAndIsr(*s) for s in ((-1, 5, 2, (2,)), (1, 5, 2, (1, 2)), (3, 5, 2, (1, 2, 3)))]
+    led = ((-1, (2,)), (-1, (1, 2, 3)), (1, (1,)), (1, (1, 2)), (3, (1, 2, 3)))
+    states = (None, *(LeaderAndIsr(leader, 5, 2, isr) for leader, isr in led))
     targets = (((1, 4), 2), ((3, 1), 2), ((1, 2), 2), ((1,), 1), ((4,), 1))
     flights = (None, *(Reassignment(*each) for each in targets))
     asked = ((), (Request(7, (1, 4)),), (Request(7, (3, 3), legacy=True),))

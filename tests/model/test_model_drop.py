@@ -77,6 +77,11 @@ def test_ranking_keeps_first_place_of_each() -> None:
     assert compute_existing((1, 2, 3), 2, (1, 2)) == (2, 1, 3)
 
 
+def test_nothing_is_dropped_where_nothing_is_in_flight() -> None:
+    """Without a reassignment in flight the only drop is none."""
+    assert compute_drops(Partition((1, 2)), WRITTEN) == {frozenset()}
+
+
 def test_slices_differ_by_one() -> None:
     """The exclusive slice keeps one replica fewer than the inclusive one."""
     assert compute_kept((1, 2, 3), 2, WRITTEN) == (1, 2)

@@ -22,6 +22,7 @@ from reassure_model.protocols.kafka_42 import (
     Move,
     Observe,
     StopReplica,
+    Task,
     WriteLeader,
     apply_effect,
     find_refusal,
@@ -30,7 +31,12 @@ from reassure_model.protocols.kafka_42 import (
     move_replica_states,
     next_effect,
 )
-from reassure_model.protocols.kafka_42.machine import is_at_rest, step
+from reassure_model.protocols.kafka_42.machine import (
+    find_started_unassigned,
+    find_stop_too_early,
+    is_at_rest,
+    step,
+)
 from reassure_model.state_machines import ReplicaState
 from reassure_spec.readings import Readings, get_profile, override_readings
 
@@ -185,6 +191,14 @@ def test_command_compares_in_order() -> None:
     """A target that is assigned in another order is no success."""
     move = take(make_move((2, 1), frozenset({1, 2})), Command((1, 2)))
     assert not is_complete(move)
+
+
+def test_what_is_too_early_says_for_whom_it_is() -> None:
+    """A stop before the target is in sync, and a start before it is assigned, name the replicas."""
+    both = frozenset({1, 2})
+    move = Move((1,), 1, (1,), both, both, both, path=(2,), task=Task((2,), 5))
+    assert find_stop_too_early(move, WRITTEN) == "1 is to be stopped, not in sync: [2]"
+    assert find_started_unassigned(move) == "started and not assigned: [2]"
 
 
 def test_who_joins_is_as_good_as_the_leader() -> None:

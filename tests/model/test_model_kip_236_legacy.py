@@ -3,6 +3,7 @@
 What a single history shows is told by the scenarios.
 """
 
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -152,6 +153,16 @@ def test_target_that_is_dead_waits() -> None:
     legacy = run(take(online(), Die(3), WriteLegacy((MOVE,))))[0]
     assert legacy.entries == (MOVE,)
     assert legacy.get(T0).reassignment is not None
+
+
+def test_broken_invariant_names_its_partition() -> None:
+    """What is broken of one of several partitions is said with its place."""
+    legacy = online(T0, T1)
+    bare = replace(legacy.get(T1), state=replace(legacy.get(T1).state, isr=()))
+    found = [each.find(legacy.having(T1, bare), WRITTEN) for each in MACHINE.properties]
+    assert "partition 1: no replica is in sync" in found
+    alone = replace(legacy, partitions=((T1, bare),))
+    assert "no replica is in sync" in [e.find(alone, WRITTEN) for e in MACHINE.properties]
 
 
 def test_deleting_a_znode_that_is_not_there_is_impossible() -> None:

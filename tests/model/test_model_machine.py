@@ -42,7 +42,7 @@ from reassure_model.narration import Vocabulary
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Request
 from reassure_model.protocols.kip_236.machine import MACHINE as REQUESTS
-from reassure_model.protocols.kip_236.system import Submit, System
+from reassure_model.protocols.kip_236.system import Submit, System, make_system
 from reassure_model.protocols.topics import make_topic
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.words import Arguments, ScenarioError, check_arguments
@@ -330,8 +330,9 @@ def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -
     for _ in range(20):
         state, mind = bounds.start, None if watch is None else watch.begin
         for _ in range(30):
-            steps = machine.iterate_successors(state, readings, bounds.sets, bounds.without)
-            action, after = chance.choice([*steps, (None, None)])
+            steps = [*machine.iterate_successors(state, readings, bounds.sets, bounds.without)]
+            owed = [each for each in steps if isinstance(each[0], Controller)]
+            action, after = chance.choice([*steps, *owed * len(steps), (None, None)])
             if action is None:
                 break
             act = machine.find_act(action)
@@ -349,9 +350,19 @@ def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -
             state = after
             for tried in machine.acts:
                 for made in bounds.sets.get(tried.over, ())[:3] if tried.over else (None,):
+                    assert tried.say(made)
                     with suppress(NotPossible):
                         outcome = machine.step(state, tried.make(made), readings)
                         assert outcome.clause if isinstance(outcome, Rejected) else outcome.state
+
+
+def test_steps_that_are_not_looked_at_are_left_out() -> None:
+    """Acts that are named are left out, and of others the steps that nobody wants to see."""
+    state = make_system((1,), (1, 2))
+    sets = {"targets": (((2,), False),)}
+    within = {"die": lambda before, after: 1 in after.live}
+    found = REQUESTS.iterate_successors(state, Readings(), sets, ("failover",), within)
+    assert {action for action, _ in found} == {Controller(), Submit((2,)), Die(2)}
 
 
 @EACH

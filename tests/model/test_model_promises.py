@@ -27,8 +27,9 @@ def iterate_moments() -> Iterator[Moment]:
     """Yield moments of every partition, and of some of which a part is missing."""
     bare = (Partition(), Partition((1, 2)), Partition((1, 2), reassignment=Reassignment((3,), 2)))
     for partition in (*bare, *(replace(p, requests=()) for p in every_partition())):
-        for least, memory, readings in product((1, 2), MEMORIES, READINGS):
-            yield Moment(partition, Environment(ALIVE, ALIVE, least), memory, readings)
+        for least, memory, readings in product((1, 2, 3), MEMORIES, READINGS):
+            for live in (ALIVE, frozenset({1})):
+                yield Moment(partition, Environment(live, ALIVE, least), memory, readings)
 
 
 @pytest.mark.parametrize("clause", PROMISES)

@@ -134,7 +134,7 @@ def _set(topic: Topic, key: Key, state: ReplicaState) -> Topic:
     """Move one replica; raises NotPossible where the table has no such transition."""
     table = dict(topic.states)
     outcome = move_replica(table[key], state, "kafka-zk")
-    if isinstance(outcome, Rejected):
+    if isinstance(outcome, Rejected):  # uncovered: who asks keeps to the table
         raise NotPossible(f"replica {key}: {outcome.reason}")
     return replace(topic, states=tuple(sorted({**table, key: state}.items(), key=lambda s: s[0])))
 
