@@ -244,11 +244,6 @@ class Due(Protocol[Written_co]):
         """The clause that asks for it."""
 
 
-def take_no_silent_step(state: State, around: Environment, readings: Readings) -> tuple[State, ...]:
-    """Return nothing: whatever changes a controller's mind is written."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True)
 class Judgement(Generic[State, Written]):
     """What a protocol says of the writes to one partition, whoever makes them.
@@ -266,8 +261,8 @@ class Judgement(Generic[State, Written]):
     owed: Callable[[State, Environment, Readings], Due[Written] | None]
     """What the controller has to write next; None where it may rest."""
     invariants: tuple[Invariant[State], ...] = ()
-    silent: Callable[[State, Environment, Readings], Iterable[State]] = take_no_silent_step
-    """The states that a controller may come to without a write."""
+    silent: Callable[[State, Environment, Readings], Iterable[State]] = lambda *_: ()
+    """The states that a controller may come to without a write; none where all is written."""
 
 
 # Machines ---------------------------------------------------------------------------------------

@@ -104,6 +104,6 @@ def adopt(partition: Partition, write: Write) -> Partition:
             return replace(partition, reassignment=record)
         case DeleteReassignment():
             return replace(partition, reassignment=None)
-        case DeleteRequest(sequence):
+        case DeleteRequest(sequence):  # one way: there is no other write
             left = tuple(r for r in partition.requests if r.sequence != sequence)
             return replace(partition, requests=left)

@@ -159,6 +159,13 @@ def test_unclean_election_by_reading() -> None:
     assert isinstance(accept_write(LOST, write(2, 2), bare, last_resort), Accepted)
 
 
+@pytest.mark.clause("act.unclean-election")
+@pytest.mark.parametrize("before", [BEFORE, replace(LOST, state=LeaderAndIsr(-1, 5, 2, (2,)))])
+def test_unclean_election_is_for_whom_nobody_can_lead(before: Partition) -> None:
+    """Where a leader or an in-sync replica is alive nobody out of sync takes over."""
+    assert isinstance(accept_write(before, write(3, 3), UNCLEAN, Readings()), Rejected)
+
+
 def test_nothing_is_owed_while_deleting() -> None:
     """A topic that is to be deleted is owed neither elections nor reassignments."""
     due = replace(BEFORE, reassignment=Reassignment((2, 3), 3))

@@ -17,7 +17,7 @@ from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
 from reassure_model.protocols import kip_236 as requests
 from reassure_model.protocols import kip_236_legacy
-from reassure_model.protocols.kip_236 import batch
+from reassure_model.protocols.kip_236 import batch, machine
 from reassure_model.protocols.kip_236 import system as model
 from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_model.protocols.kip_236.system import System, make_system, step
@@ -175,6 +175,14 @@ def test_owed_effects_are_accepted_with_the_old_znode(readings: Readings) -> Non
 
 
 RESTART = Readings(request_same_target="restart")
+
+
+def test_contradiction_names_both_clauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the rules reject what is owed, it is said which clause asks and which forbids."""
+    forbidden = Rejected("isr.never-empty", "why")
+    monkeypatch.setattr(machine, "step", lambda *_: forbidden)
+    said = "partition.new.brought-online asks for what isr.never-empty forbids: why"
+    assert machine.find_contradiction(make_system((1, 2), (1, 2)), Readings()) == said
 
 
 def test_rejected_owed_write_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,7 @@ CASES = (
 )
 
 
-@pytest.mark.clause("drop.rank.leader-isr-rest")
-@pytest.mark.clause("drop.keep-top")
-@pytest.mark.clause("drop.slice.inclusive")
+@pytest.mark.clause("drop.rank.leader-isr-rest", "drop.keep-top", "drop.slice.inclusive")
 @pytest.mark.clause("drop.protect-target")
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 def test_drop_matches_instance(case: Case) -> None:
@@ -79,6 +77,11 @@ def test_ranking_keeps_first_place_of_each() -> None:
     assert compute_existing((1, 2, 3), 2, (1, 2)) == (2, 1, 3)
 
 
+def test_nothing_is_dropped_where_nothing_is_in_flight() -> None:
+    """Without a reassignment in flight the only drop is none."""
+    assert compute_drops(Partition((1, 2)), WRITTEN) == {frozenset()}
+
+
 def test_slices_differ_by_one() -> None:
     """The exclusive slice keeps one replica fewer than the inclusive one."""
     assert compute_kept((1, 2, 3), 2, WRITTEN) == (1, 2)
@@ -88,8 +91,7 @@ def test_slices_differ_by_one() -> None:
 replica_lists = st.lists(st.integers(0, 5), min_size=1, max_size=5, unique=True).map(tuple)
 
 
-@pytest.mark.clause("drop.leader-kept")
-@pytest.mark.clause("drop.isr-at-least-min")
+@pytest.mark.clause("drop.leader-kept", "drop.isr-at-least-min")
 @given(data=st.data(), assigned=replica_lists, target=replica_lists)
 def test_notes_hold_with_leader_in_sync(
     data: st.DataObject, assigned: tuple[int, ...], target: tuple[int, ...]

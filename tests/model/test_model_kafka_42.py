@@ -1,17 +1,20 @@
-"""The first reassignment: its steps, its failure cases, and which repairs it needs."""
+"""The first reassignment: its steps, its failure cases, and which repairs it needs.
+
+What a single history shows is told by the scenarios.
+"""
 
 from collections.abc import Iterator
 from functools import partial
 from typing import Final
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.copies import Append
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.machine import find_machines
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Accepted
 from reassure_model.protocols.kafka_42 import (
     Command,
     Interrupt,
@@ -19,6 +22,7 @@ from reassure_model.protocols.kafka_42 import (
     Move,
     Observe,
     StopReplica,
+    Task,
     WriteLeader,
     apply_effect,
     find_refusal,
@@ -26,9 +30,13 @@ from reassure_model.protocols.kafka_42 import (
     make_move,
     move_replica_states,
     next_effect,
-    start_replica_states,
 )
-from reassure_model.protocols.kafka_42.machine import is_at_rest, step
+from reassure_model.protocols.kafka_42.machine import (
+    find_started_unassigned,
+    find_stop_too_early,
+    is_at_rest,
+    step,
+)
 from reassure_model.state_machines import ReplicaState
 from reassure_spec.readings import Readings, get_profile, override_readings
 
@@ -179,34 +187,24 @@ def test_refusals_in_order() -> None:
     assert find_refusal(make_move((), frozenset({1, 2})), (2,), literal) is None
 
 
-def test_command_while_another_waits_is_rejected() -> None:
-    """A second command fails while the path of the first is there."""
-    outcome = step(begin((1,), (2,)), Command((1, 2)), WRITTEN)
-    assert isinstance(outcome, Rejected)
-    assert outcome.clause == "move.tool.one-at-a-time"
-
-
 def test_command_compares_in_order() -> None:
     """A target that is assigned in another order is no success."""
     move = take(make_move((2, 1), frozenset({1, 2})), Command((1, 2)))
     assert not is_complete(move)
 
 
-def test_interrupted_command_removes_the_path_only_when_incomplete() -> None:
-    """An interrupted command leaves a completed reassignment's path to the controller."""
-    early = take(begin((1,), (2,)), Interrupt())
-    assert early.path is None
-    late = Move((2,), 2, (2,), *(frozenset({2}),) * 3, path=(2,), wanted=(2,))
-    assert take(late, Interrupt()).path == (2,)
+def test_what_is_too_early_says_for_whom_it_is() -> None:
+    """A stop before the target is in sync, and a start before it is assigned, name the replicas."""
+    both = frozenset({1, 2})
+    move = Move((1,), 1, (1,), both, both, both, path=(2,), task=Task((2,), 5))
+    assert find_stop_too_early(move, WRITTEN) == "1 is to be stopped, not in sync: [2]"
+    assert find_started_unassigned(move) == "started and not assigned: [2]"
 
 
-def test_failover_with_live_leader_elects_nobody() -> None:
-    """The next controller keeps a leader that is in the target and alive."""
-    waiting, _ = run(begin((1, 2), (2, 3)))
-    move = take(waiting, Join(3), Controller(), Controller())
-    assert move.leader == 2
-    after, _ = run(take(move, Failover()))
-    assert after.leader_epoch == move.leader_epoch
+def test_who_joins_is_as_good_as_the_leader() -> None:
+    """A leader without the committed records makes whoever joins lack them too."""
+    both = frozenset({1, 2})
+    assert take(Move((1, 2), 1, (1,), both, both, frozenset({2})), Join(2)).holding == frozenset()
 
 
 def test_impossible_actions_are_refused() -> None:
@@ -218,28 +216,6 @@ def test_impossible_actions_are_refused() -> None:
     dead = take(move, Die(1))
     with pytest.raises(NotPossible):
         step(dead, Append(), WRITTEN)
-
-
-def test_replica_states_of_a_plan_are_legal() -> None:
-    """Without a failover every transition of a move is one of the table."""
-    move = begin((1, 2), (2, 3))
-    states = start_replica_states(move)
-    waiting, before = run(move)
-    _, after = run(take(waiting, Join(3)))
-    for effect in before + after:
-        states, refused = move_replica_states(states, effect, WRITTEN)
-        assert refused == ()
-    assert dict(states) == {2: ReplicaState.ONLINE, 3: ReplicaState.ONLINE}
-
-
-def test_replica_states_after_failover_are_illegal() -> None:
-    """A new controller does not know a started replica, and the table has no way online for it."""
-    waiting, _ = run(begin((1, 2), (2, 3)))
-    move = take(waiting, Join(3), Failover())
-    states = start_replica_states(move)
-    _, effects = run(move)
-    refused = [why for effect in effects for why in move_replica_states(states, effect, WRITTEN)[1]]
-    assert refused == ["replica 3: NON_EXISTENT is no valid previous state of ONLINE"]
 
 
 def test_replica_stopped_on_a_dead_broker_is_illegal() -> None:

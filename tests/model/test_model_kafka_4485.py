@@ -170,8 +170,7 @@ def test_replica_out_of_the_stored_isr_is_not_elected() -> None:
     assert outcome.clause == "election.clean"
 
 
-@pytest.mark.clause("hw.never-decreases")
-@pytest.mark.clause("hw.at-most-leader-end")
+@pytest.mark.clause("hw.never-decreases", "hw.at-most-leader-end")
 def test_watermark_of_one_leader_never_goes_back_whatever_the_readings() -> None:
     """On every step within one leader epoch the mark stays or grows, and ends within the log."""
     for readings in (Readings(), AMENDED):

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from reassure_model.environment import NotPossible
 from reassure_model.protocols.kafka_4485 import (
     NEVER_MS,
     EndHistory,
@@ -23,6 +24,12 @@ from reassure_model.protocols.kafka_4485 import (
     matching_lags,
     record_fetch,
     start_leader,
+)
+from reassure_model.protocols.kafka_4485.leader_clock import (
+    Settings,
+    Truncate,
+    make_watched,
+    step,
 )
 from reassure_spec.readings import Readings
 
@@ -142,9 +149,7 @@ def test_watermark_by_definition_stalls_no_longer_than_the_limit(
 # The leader's notes -----------------------------------------------------------------------------
 
 
-@pytest.mark.clause("lag.credit.caught-up")
-@pytest.mark.clause("lag.credit.last-fetch")
-@pytest.mark.clause("lag.noted-after-serving")
+@pytest.mark.clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")
 @pytest.mark.parametrize(
     ("offset", "credit", "caught_up_ms"),
     [
@@ -202,9 +207,7 @@ def test_estimate_with_full_responses_is_off_by_at_most_the_longest_gap(
 
 @settings(deadline=None, max_examples=60)
 @given(STORIES, st.integers(0, 6))
-@pytest.mark.clause("isr.member.at-or-above-hw")
-@pytest.mark.clause("hw.minimum-of-pseudo-isr")
-@pytest.mark.clause("isr.lagging-leaves")
+@pytest.mark.clause("isr.member.at-or-above-hw", "hw.minimum-of-pseudo-isr", "isr.lagging-leaves")
 def test_guarantees_two_to_four_hold_at_each_evaluation(
     story: tuple[Millisecond, ...], limit: int
 ) -> None:
@@ -228,3 +231,10 @@ def test_follower_never_seen_is_out_at_every_clock() -> None:
     leader = start_leader((1, 2), 11, 0, (1,), SETTLED)
     assert leader.followers[0].last_caught_up_ms == NEVER_MS
     assert evaluate(leader, 0, 10_000).pseudo_isr == (1,)
+
+
+def test_who_does_not_follow_has_no_log_to_cut() -> None:
+    """An action on a broker that is no follower is not possible."""
+    watched = make_watched((1, 2), 0, 0, (1, 2), 0, WRITTEN)
+    with pytest.raises(NotPossible, match="9 is no follower"):
+        step(watched, Truncate(9, 0), Settings(5), WRITTEN)

@@ -1,15 +1,18 @@
-"""What shipped controllers did: the three lists, the plans, the epochs, and what goes wrong."""
+"""What shipped controllers did: the three lists, the plans, the epochs, and what goes wrong.
 
+What a single history shows is told by the scenarios.
+"""
+
+from functools import partial
 from itertools import permutations, product
 
+import machine_steps as steps
 import pytest
 
 from reassure_explorer.scopes.machine import search
 from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, Return
 from reassure_model.machine import Goal, find_machines
-from reassure_model.outcome import Accepted, Rejected
 from reassure_model.protocols.kafka_zk import (
-    Action,
     Alter,
     Assignment,
     DeleteZnode,
@@ -30,24 +33,17 @@ from reassure_model.protocols.kafka_zk.machine import (
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 
+MACHINE = find_machines()["kafka-zk"]
+READINGS = get_profile("kafka-zk")
+take = partial(steps.take, MACHINE, readings=READINGS)
 BROKERS = frozenset({1, 2, 3, 4})
 LISTS = [c for n in (1, 2, 3) for c in permutations((1, 2, 3, 4), n)]
 
 
-def take(shipped: Shipped, *actions: Action) -> Shipped:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(shipped, action)
-        assert isinstance(outcome, Accepted)
-        shipped = outcome.state
-    return shipped
-
-
 def run(shipped: Shipped) -> Shipped:
     """Let the controller act until it waits."""
-    while next_effect(shipped) is not None:
-        shipped = take(shipped, Controller())
-    return shipped
+    end: Shipped = steps.run(MACHINE, shipped, READINGS)[0]
+    return end
 
 
 def move(assigned: ReplicaList, target: ReplicaList, *, dead: int = 0) -> Shipped:
@@ -68,13 +64,6 @@ def test_lists_keep_target_and_original() -> None:
         assert set(reassign_to(last, last.original).replicas) == set(start)
 
 
-def test_original_order_is_lost() -> None:
-    """A cancel of [1,2,3] to [3,4,2] ends at [3,2,1]."""
-    changed = reassign_to(Assignment((1, 2, 3)), (3, 4, 2))
-    assert changed == Assignment((3, 4, 2, 1), (4,), (1,))
-    assert reassign_to(changed, changed.original) == Assignment((3, 2, 1))
-
-
 @pytest.mark.parametrize(
     ("assigned", "target", "epochs"),
     [
@@ -91,16 +80,6 @@ def test_epochs_of_a_move(assigned: ReplicaList, target: ReplicaList, epochs: in
     shipped = run(take(shipped, *(Join(r) for r in target if r not in assigned)))
     assert is_at_rest(shipped)
     assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == (target, epochs, None)
-
-
-@pytest.mark.clause("shipped.target-start.again")
-def test_target_that_starts_late_costs_an_epoch() -> None:
-    """With its target down a move stands at one epoch; it ends at four, not three."""
-    shipped = move((1,), (2,), dead=2)
-    assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == ((2, 1), 1, (2,))
-    shipped = run(take(shipped, Return(2)))
-    shipped = run(take(shipped, Join(2)))
-    assert (shipped.assigned, shipped.leader_epoch, shipped.entry) == ((2,), 4, None)
 
 
 @pytest.mark.clause("shipped.change.recorded-first", "shipped.complete.assignment-after-stop")
@@ -135,43 +114,11 @@ def test_last_target_counts_and_takes_its_entry() -> None:
     assert (rewritten.assigned, rewritten.entry) == ((2,), (4,))
 
 
-@pytest.mark.clause("shipped.call.validated", "shipped.call.nothing-to-cancel")
-@pytest.mark.parametrize("target", [(), (1, 1), (1, -1), (1, 4), None])
-def test_bad_call_is_refused(target: ReplicaList | None) -> None:
-    """Empty, doubled, negative, dead, and a cancel of nothing: refused, with nothing changed."""
-    outcome = step(make_shipped((1, 2), frozenset({1, 2, 3})), Alter(target))
-    assert isinstance(outcome, Rejected)
-    nothing = "shipped.call.nothing-to-cancel"
-    assert outcome.clause == (nothing if target is None else "shipped.call.validated")
-
-
 def test_controller_at_an_event_takes_no_call() -> None:
     """Between two effects of a plan a call has to wait."""
     shipped = take(make_shipped((1,), BROKERS), Alter((2,)), Controller())
     with pytest.raises(NotPossible):
         step(shipped, Alter((3,)))
-
-
-@pytest.mark.clause("shipped.entry.unknown-removed", "shipped.delete.blocks-reassignment")
-def test_entry_that_names_nothing_is_removed() -> None:
-    """An entry for no partition goes, and nothing else happens."""
-    nothing = Shipped((), -1, (), BROKERS, frozenset(), frozenset())
-    assert run(take(nothing, WriteEntry((1,)))) == nothing
-
-
-@pytest.mark.clause("shipped.failover.offline-first", "shipped.leader.none-when-stopped")
-@pytest.mark.parametrize(
-    ("failover", "epochs", "lost"), [(False, 1, (3, 1, (3,))), (True, 2, (-1, 1, (3,)))]
-)
-def test_death_of_a_leader_takes_two_epochs_across_a_failover(
-    failover: bool, epochs: int, lost: tuple[object, ...]
-) -> None:
-    """Who is in office elects at once; who takes office records first that nobody leads."""
-    shipped = take(make_shipped((1, 3), BROKERS), Die(1), *([Failover()] if failover else []))
-    once = take(shipped, Controller())
-    assert (once.leader, once.leader_epoch, once.isr) == lost
-    shipped = run(shipped)
-    assert (shipped.leader, shipped.leader_epoch, shipped.isr) == (3, epochs, (3,))
 
 
 @pytest.mark.clause("shipped.isr.last-kept", "shipped.leader.none-when-stopped")
@@ -205,26 +152,12 @@ def test_whoever_dies_a_leader_is_looked_for() -> None:
     assert run(take(shipped, Die(3))).leader == 2
 
 
-@pytest.mark.clause("shipped.entry.created-only")
-@pytest.mark.parametrize("failover", [False, True])
-def test_znode_after_a_deleted_one_waits_for_another_controller(failover: bool) -> None:
-    """A client deletes the old znode: the next one is read by another controller only (zk-12)."""
-    shipped = run(take(move((1,), (2,)), DeleteZnode(), Join(2)))
-    assert shipped.assigned == (2,)
-    shipped = run(take(shipped, WriteEntry((3,)), *([Failover()] if failover else [])))
-    assert shipped.assignment.target == ((3,) if failover else (2,))
-
-
 def test_znode_that_was_not_read_yet_is_heard_of_again() -> None:
     """Deleted before the controller has looked, it watches still; there must be one to delete."""
     shipped = take(make_shipped((1,), BROKERS), WriteEntry((2,)), DeleteZnode(), WriteEntry((3,)))
     assert run(shipped).assignment.target == (3,)
     with pytest.raises(NotPossible):
         take(make_shipped((1,), BROKERS), DeleteZnode())
-
-
-MACHINE = find_machines()["kafka-zk"]
-READINGS = get_profile("kafka-zk")
 
 
 @pytest.mark.clause("shipped.leader.holds-committed", "shipped.isr.last-kept")

@@ -1,14 +1,17 @@
-"""The old znode: what becomes of its entries, and what crashes and clients cannot spoil."""
+"""The old znode: what becomes of its entries, and what crashes and clients cannot spoil.
+
+What a single history shows is told by the scenarios.
+"""
 
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search
-from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On
+from reassure_model.environment import Die, Failover, Join, NotPossible, On
 from reassure_model.outcome import Accepted
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236.system import is_stopped
@@ -18,10 +21,8 @@ from reassure_model.protocols.kip_236_legacy import (
     DeleteLegacy,
     Legacy,
     RewriteZnode,
-    Translate,
     WriteLegacy,
     apply_effect,
-    compute_rollback,
     make_legacy,
     next_effect,
     step,
@@ -69,16 +70,6 @@ def settle(legacy: Legacy, readings: Readings) -> Legacy:
     return legacy
 
 
-def test_znode_becomes_one_legacy_request() -> None:
-    """All entries of the znode become one request that is marked as legacy."""
-    legacy = take(online(T0, T1), WriteLegacy((MOVE, SECOND)), Controller())
-    assert [p.requests[0].sequence for _, p in legacy.partitions] == [0, 0]
-    assert all(p.requests[0].legacy for _, p in legacy.partitions)
-    flight = run(legacy)[0].get(T0).reassignment
-    assert flight is not None
-    assert flight.legacy
-
-
 def test_entry_leaves_before_the_record() -> None:
     """At completion the old znode changes right before the record of the reassignment goes."""
     legacy = take(run(take(online(), WriteLegacy((MOVE,))))[0], On(T0, Join(3)))
@@ -86,15 +77,6 @@ def test_entry_leaves_before_the_record() -> None:
     assert isinstance(effects[-2], RewriteZnode)
     assert isinstance(effects[-1], WriteOwed)
     assert isinstance(effects[-1].owed.write, DeleteReassignment)
-
-
-def test_entry_of_a_slow_partition_stays() -> None:
-    """The znode goes with its last entry and not with its first."""
-    legacy = run(take(online(T0, T1), WriteLegacy((MOVE, SECOND))))[0]
-    legacy = run(take(legacy, On(T0, Join(3))))[0]
-    assert legacy.entries == (SECOND,)
-    legacy = run(take(legacy, On(T1, Join(3)), On(T1, Join(4))))[0]
-    assert legacy.entries is None
 
 
 @pytest.mark.parametrize("legacy_first", [True, False])
@@ -160,41 +142,10 @@ def test_top_survives_a_failover() -> None:
     assert (flight.target, flight.top) == ((2, 4), 2)
 
 
-def test_deleting_the_znode_does_not_cancel() -> None:
-    """A client that deletes the znode and the controller leaves the move going on."""
-    legacy = run(take(online(), WriteLegacy((MOVE,))))[0]
-    after = settle(take(legacy, DeleteLegacy(), Failover()), WRITTEN)
-    assert after.get(T0).assigned == (2, 3)
-
-
-def test_rewrite_is_ignored_until_failover_or_taken_up() -> None:
-    """An entry added to a znode that is there waits for a failover, or does not, by the reading."""
-    legacy = run(take(online(T0, T1), WriteLegacy((MOVE,))))[0]
-    rewritten = take(legacy, WriteLegacy((MOVE, SECOND)))
-    assert run(rewritten)[0].get(T1).reassignment is None
-    assert run(take(rewritten, Failover()))[0].get(T1).reassignment is not None
-    assert run(rewritten, readings=TAKEN_UP)[0].get(T1).reassignment is not None
-
-
 def test_newer_entry_survives_the_completion_of_an_older() -> None:
     """Completion removes the entry of the target reached and no other."""
     legacy = take(run(take(online(), WriteLegacy((MOVE,))))[0], WriteLegacy((OTHER,)))
     assert settle(legacy, WRITTEN).entries == (OTHER,)
-
-
-def test_rollback_needs_original_replicas() -> None:
-    """Going back asks for the original replicas; without them it cannot be asked for."""
-    entries = (LegacyEntry(T0, (3, 4), (1, 2)), SECOND)
-    assert compute_rollback(entries) == ((LegacyEntry(T0, (1, 2), (1, 2)),), (T1,))
-
-
-def test_controller_records_original_replicas_before_it_starts() -> None:
-    """Under that reading no request is made before the znode names the original replicas."""
-    _, effects = run(take(online(), WriteLegacy((MOVE,))), readings=RECORDED)
-    assert effects[0] == RewriteZnode(
-        (replace(MOVE, original=(1, 2)),), "original replicas recorded"
-    )
-    assert isinstance(effects[1], Translate)
 
 
 def test_target_that_is_dead_waits() -> None:
@@ -202,6 +153,16 @@ def test_target_that_is_dead_waits() -> None:
     legacy = run(take(online(), Die(3), WriteLegacy((MOVE,))))[0]
     assert legacy.entries == (MOVE,)
     assert legacy.get(T0).reassignment is not None
+
+
+def test_broken_invariant_names_its_partition() -> None:
+    """What is broken of one of several partitions is said with its place."""
+    legacy = online(T0, T1)
+    bare = replace(legacy.get(T1), state=replace(legacy.get(T1).state, isr=()))
+    found = [each.find(legacy.having(T1, bare), WRITTEN) for each in MACHINE.properties]
+    assert "partition 1: no replica is in sync" in found
+    alone = replace(legacy, partitions=((T1, bare),))
+    assert "no replica is in sync" in [e.find(alone, WRITTEN) for e in MACHINE.properties]
 
 
 def test_deleting_a_znode_that_is_not_there_is_impossible() -> None:

@@ -1,16 +1,18 @@
-"""Healing: what it never does, that it ends, and what crashes cannot change."""
+"""Healing: what it never does, that it ends, and what crashes cannot change.
+
+What a single history shows is told by the scenarios.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Final
 
+import machine_steps as steps
 import pytest
-import steps
 
 from reassure_explorer.scopes.machine import search as search_machine
-from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
-from reassure_model.outcome import Rejected
+from reassure_model.environment import Controller, Die, Failover
 from reassure_model.protocols.kip_46 import (
     Cluster,
     CreateTask,
@@ -21,18 +23,16 @@ from reassure_model.protocols.kip_46 import (
     RecordFailure,
     RemoveTask,
     StartTask,
-    Submit,
     Tick,
     apply_effect,
     choose_replacement,
     compute_quota,
     find_quota_exceeded,
     find_running,
-    generate_tasks,
     make_cluster,
     next_effect,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE, step
+from reassure_model.protocols.kip_46.machine import MACHINE
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,
@@ -113,17 +113,6 @@ def test_goal_every_effect_is_reachable(effect: type) -> None:
     assert story is not None
 
 
-@pytest.mark.parametrize("why", ["satisfied", "enough replicas"])
-def test_goal_both_ends_of_a_task_are_reachable(why: str) -> None:
-    """Goal: a task can end because it is done and because it is cancelled."""
-
-    def ends(cluster: Cluster) -> bool:
-        effect = next_effect(cluster, CONFIG, WRITTEN)
-        return isinstance(effect, RemoveTask) and effect.why == why
-
-    assert look_for(small(), ends, WRITTEN, deaths=1, returns=1) is not None
-
-
 @pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
 def test_crash_anywhere_heals_the_same(readings: Readings) -> None:
     """A controller that fails after any effect is followed by one that ends in the same place."""
@@ -149,20 +138,6 @@ def test_crash_anywhere_heals_the_same(readings: Readings) -> None:
         assert (after.partitions, after.tasks, after.failed) == (end.partitions, (), ()), cut
 
 
-@pytest.mark.parametrize(("milliseconds", "generates"), [(999, False), (1000, True)])
-def test_interval_is_a_lower_bound(milliseconds: int, *, generates: bool) -> None:
-    """Tasks are generated at the interval and not a millisecond before."""
-    recorded = take(small(), Die(2), Controller())
-    _, effects = run(take(recorded, Tick(milliseconds)))
-    assert any(isinstance(effect, Generate) for effect in effects) == generates
-
-
-def test_record_keeps_its_first_timestamp() -> None:
-    """A broker that flaps unseen is not recorded anew."""
-    cluster = take(small(), Die(2), Controller(), Tick(400), Return(2), Die(2))
-    assert run(cluster)[0].failed == ((2, 0),)
-
-
 def test_record_goes_only_after_every_task_is_persisted() -> None:
     """No prefix of the plan has deleted the record while a task is still to be persisted."""
     _, effects = run(away())
@@ -178,47 +153,6 @@ def test_target_avoids_replicas_and_failed_brokers() -> None:
     assert choose_replacement(take(cluster, Die(4)), (1, 2), 2, {}) is None
     recorded = replace(cluster, failed=((3, 0),), live=cluster.live | {3})
     assert choose_replacement(recorded, (1, 2), 2, {4: 9}) == 4
-
-
-def test_target_prefers_a_rack_of_its_own() -> None:
-    """The rack decides before the load where all racks are known, and not where one is not."""
-    racks: dict[int, str | None] = {1: "a", 2: "b", 3: "a", 4: "b"}
-    known = make_cluster(racks, {T0: (1, 2)})
-    assert choose_replacement(known, (1, 2), 2, {4: 9}) == 4
-    unknown = make_cluster({**racks, 3: None}, {T0: (1, 2)})
-    assert choose_replacement(unknown, (1, 2), 2, {4: 9}) == 3
-
-
-def test_targets_are_spread_evenly() -> None:
-    """Six replicas of one broker go to three others, two each."""
-    keys = {("t", number): (1, 2) for number in range(6)}
-    cluster = take(make_cluster(dict.fromkeys((1, 2, 3, 4, 5)), keys), Die(2))
-    tasks = generate_tasks(cluster, 2, CONFIG, WRITTEN)
-    chosen = [target[1] for task in tasks for _, target in task]
-    assert sorted(chosen) == [3, 3, 4, 4, 5, 5]
-
-
-def test_operators_task_is_executed_though_redundant() -> None:
-    """Only generated tasks are cancelled; an operator's is executed."""
-    cluster = take(small(), Submit(((T0, (1, 3)),)))
-    assert next_effect(cluster, CONFIG, WRITTEN) == StartTask(0)
-
-
-def test_task_with_a_replica_twice_is_rejected() -> None:
-    """A task that can never be carried out is not persisted."""
-    assert isinstance(step(small(), Submit(((T0, (1, 1)),)), CONFIG, WRITTEN), Rejected)
-    assert isinstance(step(small(), Submit(((T0, ()),)), CONFIG, WRITTEN), Rejected)
-
-
-def test_running_task_with_a_dead_target_stops_the_queue() -> None:
-    """A task that runs is not cancelled, so a dead target keeps the next one from starting."""
-    cluster, _ = run(away())
-    running = find_running(cluster)
-    assert running is not None
-    cluster, _ = run(take(cluster, Die(running.assignments[0][1][1]), Tick(5000)))
-    assert find_running(cluster) == running
-    with pytest.raises(NotPossible):
-        step(cluster, Finish(running.assignments[0][0]), CONFIG, WRITTEN)
 
 
 @pytest.mark.parametrize("movers", [1, 3, 50])

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
@@ -41,9 +42,10 @@ from reassure_model.narration import Vocabulary
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Request
 from reassure_model.protocols.kip_236.machine import MACHINE as REQUESTS
-from reassure_model.protocols.kip_236.system import Submit, System
+from reassure_model.protocols.kip_236.system import Submit, System, make_system
+from reassure_model.protocols.topics import make_topic
 from reassure_spec.readings import Readings, get_profile
-from reassure_spec.words import Arguments, check_arguments
+from reassure_spec.words import Arguments, ScenarioError, check_arguments
 
 # The toy: a lamp that a client turns up, and that a controller puts out once it has broken -------
 
@@ -275,7 +277,14 @@ SOURCES: Final = {
     for name, scope in SCOPES.items()
     if isinstance(source := scope.make_source(get_profile(scope.profile)), MachineScope)
 }
-BOUNDED: Final = {n: s for n, s in SOURCES.items() if CONTROLLER in s.machine.acts[1:]}
+_TOPIC: Final = Bounds(
+    make_topic(((1, 2), (2, 3)), frozenset({1, 2, 3})),
+    {"brokers": (1, 2, 3), "partitions": (0, 1), "lists": ((3,),), "replicas": ((0, 1), (1, 2))},
+)
+SOURCES["topics"] = MachineScope(find_machines()["topics"], _TOPIC, Readings())
+BOUNDED: Final = {
+    n: s for n, s in SOURCES.items() if CONTROLLER in s.machine.acts[1:] and n in SCOPES
+}
 """The standard scopes whose machine has a client ask and a controller carry it out."""
 
 
@@ -321,8 +330,9 @@ def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -
     for _ in range(20):
         state, mind = bounds.start, None if watch is None else watch.begin
         for _ in range(30):
-            steps = machine.iterate_successors(state, readings, bounds.sets, bounds.without)
-            action, after = chance.choice([*steps, (None, None)])
+            steps = [*machine.iterate_successors(state, readings, bounds.sets, bounds.without)]
+            owed = [each for each in steps if isinstance(each[0], Controller)]
+            action, after = chance.choice([*steps, *owed * len(steps), (None, None)])
             if action is None:
                 break
             act = machine.find_act(action)
@@ -338,6 +348,21 @@ def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -
             assert {goal.reached(after, readings) for goal in machine.goals} <= {True, False}
             assert machine.is_settled is None or machine.is_settled(after) in {True, False}
             state = after
+            for tried in machine.acts:
+                for made in bounds.sets.get(tried.over, ())[:3] if tried.over else (None,):
+                    assert tried.say(made)
+                    with suppress(NotPossible):
+                        outcome = machine.step(state, tried.make(made), readings)
+                        assert outcome.clause if isinstance(outcome, Rejected) else outcome.state
+
+
+def test_steps_that_are_not_looked_at_are_left_out() -> None:
+    """Acts that are named are left out, and of others the steps that nobody wants to see."""
+    state = make_system((1,), (1, 2))
+    sets = {"targets": (((2,), False),)}
+    within = {"die": lambda before, after: 1 in after.live}
+    found = REQUESTS.iterate_successors(state, Readings(), sets, ("failover",), within)
+    assert {action for action, _ in found} == {Controller(), Submit((2,)), Die(2)}
 
 
 @EACH
@@ -351,6 +376,24 @@ def test_names_of_a_machine_are_unique(machine: Machine[Any]) -> None:
         [goal.name for goal in machine.goals],
     ):
         assert len(set(names)) == len(names)
+
+
+@pytest.mark.parametrize(
+    ("world", "opening", "verb", "arguments"),
+    [
+        ("kip-236-legacy", {"brokers": "1,2"}, "write", {"entries": "t-0"}),
+        ("kip-236-legacy", {"brokers": "1,2"}, "partition", {"name": "t", "assigned": "1"}),
+        ("kip-46", {"racks": "1,2"}, "partition", {"name": "t-0", "replicas": "9"}),
+        ("kafka-zk", {"brokers": "1,2"}, "znode", {}),
+        ("kafka-4485", {"replicas": "1,2", "limit": "5", "rule": "none"}, "evaluate", {}),
+    ],
+)
+def test_commands_that_make_no_sense_are_refused(
+    world: str, opening: dict[str, str], verb: str, arguments: dict[str, str]
+) -> None:
+    """What a scenario cannot mean is an error, not a step."""
+    with pytest.raises(ScenarioError):
+        get_world(world)("kip-236", Readings(), opening).run(verb, arguments)
 
 
 # Records within records, and several partitions ---------------------------------------------------

@@ -61,10 +61,8 @@ def settle(system: System, heard: Heard, profile: str, *, joins: bool) -> System
         tell(heard, system, [each for stored in outcome.effects for each in stored.messages])
 
 
-@pytest.mark.clause("message.replica-told")
-@pytest.mark.clause("message.leader-knows-assigned")
-@pytest.mark.clause("message.stranger-stopped")
-@pytest.mark.clause("message.deleted-after-cut")
+@pytest.mark.clause("message.replica-told", "message.leader-knows-assigned")
+@pytest.mark.clause("message.stranger-stopped", "message.deleted-after-cut")
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
 @pytest.mark.parametrize("targets", tuple(itertools.permutations(TARGETS, 2)))
 def test_messages_of_every_write_leave_no_broker_misled(

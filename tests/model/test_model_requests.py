@@ -110,8 +110,11 @@ def test_assigned_replicas_ask_for_nothing_unless_reordered() -> None:
 
 
 def test_unknown_and_dead_brokers_wait_where_read_so() -> None:
-    """A dead broker is waited for as written, and an unknown one where the reading says wait."""
+    """A dead broker is waited for as written, an unknown one where so read; no deletion is."""
     assert decide((1, 4)) == New()
+    deleting = decide((1, 3), around=replace(AROUND, deleting=True))
+    assert isinstance(deleting, Refusal)
+    assert deleting.clause == "shipped.delete.blocks-reassignment"
     assert decide((1, 9), readings=Readings(target_unknown_broker="wait")) == New()
 
 

@@ -4,9 +4,11 @@ import ast
 import inspect
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import product
 
 import pytest
 from _pytest.mark import ParameterSet
+from machine_steps import every_partition
 
 from reassure_model.controllers import Controllership, accept_election
 from reassure_model.outcome import Accepted, Rejected
@@ -206,6 +208,12 @@ CASES = (
     Case(
         "complete.child-last", SHRUNK, DeleteReassignment(), DeleteReassignment(), good_before=DONE
     ),
+    Case(
+        "complete.child-last",
+        Partition((1, 2, 3), state(1, 1, 2), flight(1, 2, 3)),
+        None,
+        DeleteReassignment(),
+    ),
     # Assignment
     Case("assigned.no-duplicates", RECORDED, assign(1, 2, 3), assign(1, 2, 3, 3)),
     Case("assigned.change.only-as-due", CALM, assign(1, 2, 3), assign(2, 1), good_before=RECORDED),
@@ -376,8 +384,7 @@ def test_failover_finds_more_replicas_than_any_drop_leaves() -> None:
     assert apply_failover(many, WRITTEN).drop_due
 
 
-@pytest.mark.clause("controller.election.atomic")
-@pytest.mark.clause("controller.epoch.raised-by-one")
+@pytest.mark.clause("controller.election.atomic", "controller.epoch.raised-by-one")
 def test_election_needs_broker_and_next_epoch() -> None:
     """An election names a broker and raises the epoch by one, in one transaction."""
     before = Controllership(1, 4)
@@ -402,3 +409,45 @@ def test_amended_profile_looks_again_before_old_replicas_leave() -> None:
     outcome = accept_write(behind, assign(3, 1), AROUND, AMENDED)
     assert isinstance(outcome, Rejected)
     assert outcome.clause == "complete.target-in-sync"
+
+
+WRITES = (
+    *(write(who, *isr) for who in (-1, 1, 3) for isr in ((1,), (2,), (1, 2), (1, 3), (1, 2, 3))),
+    *(
+        assign(*to)
+        for to in ((1,), (1, 2), (3, 1), (1, 4), (1, 2, 3), (1, 2, 4), (1, 2, 3, 4), (1, 1))
+    ),
+    *(made(*to) for made in (record, change) for to in ((1, 4), (3, 1))),
+    *(by_leader(1, 1), DeleteReassignment(), DeleteRequest(7)),
+)
+
+
+@pytest.mark.parametrize(
+    "readings",
+    [
+        WRITTEN,
+        AMENDED,
+        Readings(drop_slice="exclusive", drop_evaluated="after-expansion"),
+        Readings(request_persist="effects-first", request_same_target="restart"),
+    ],
+    ids=["written", "amended", "exclusive and late", "effects first"],
+)
+def test_whatever_is_written_is_answered_by_a_clause(readings: Readings) -> None:
+    """Of any partition any write is accepted by clauses, or rejected by one with a reason."""
+    known = load_clauses()
+    for before, tried in product(every_partition(), WRITES):
+        needed = {
+            UpdateReassignment: before.reassignment,
+            DeleteRequest: before.requests,
+            WriteState: before.state,
+            ChangeIsr: before.state,
+        }
+        if not needed.get(type(tried), True):
+            continue
+        for live in (around(1, 2, 3, 4), around(2, 3, least=2)):
+            outcome = accept_write(before, tried, live, readings)
+            if isinstance(outcome, Rejected):
+                assert outcome.clause in known, outcome
+                assert outcome.reason
+            else:
+                assert set(outcome.clauses) <= known.keys()

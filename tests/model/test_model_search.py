@@ -6,8 +6,9 @@ compared with both counted from the start; that makes the search finite.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 
+import machine_steps as taking
 import pytest
 
 from reassure_model.environment import Controller, Die, Failover, Join, Leave, NotPossible, Return
@@ -30,15 +31,7 @@ from reassure_model.writes import ChangeIsr
 from reassure_spec.readings import Readings, get_profile
 
 WRITTEN = get_profile("kip-236")
-
-
-def take(system: System, *actions: Action, readings: Readings = WRITTEN) -> System:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(system, action, readings)
-        assert isinstance(outcome, Accepted), outcome
-        system = outcome.state
-    return system
+take = partial(taking.take, MACHINE, readings=WRITTEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +244,7 @@ def test_replica_that_was_told_to_stop_does_not_join(profile: str) -> None:
     assert Join(1) in enabled(take(system, Failover(), readings=readings), readings)
 
 
-@pytest.mark.clause("complete.carried-out")
-@pytest.mark.clause("request.consumed")
+@pytest.mark.clause("complete.carried-out", "request.consumed")
 @EACH
 def test_healed_system_completes_everything(scope: Scope, profile: str) -> None:
     """Once brokers return and replicas catch up, every request and reassignment comes to an end."""

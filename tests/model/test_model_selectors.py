@@ -13,9 +13,7 @@ from reassure_model.selectors import (
 Replicas = tuple[int, ...]
 
 
-@pytest.mark.clause("election.clean")
-@pytest.mark.clause("election.live")
-@pytest.mark.clause("election.assignment-order")
+@pytest.mark.clause("election.clean", "election.live", "election.assignment-order")
 @pytest.mark.parametrize(
     ("assigned", "isr", "live", "expected"),
     [
@@ -75,8 +73,7 @@ def test_preferred_election_takes_head_or_nobody(
     assert select_preferred((2, 4), isr, frozenset(live)) == expected
 
 
-@pytest.mark.clause("partition.new.leader-first-live")
-@pytest.mark.clause("partition.new.isr-all-live")
+@pytest.mark.clause("partition.new.leader-first-live", "partition.new.isr-all-live")
 def test_new_partition_starts_with_live_replicas() -> None:
     """The first live replica leads and all live ones are in sync, in assignment order."""
     assert select_new((3, 1, 2), frozenset({1, 2})) == Elected(1, (1, 2))

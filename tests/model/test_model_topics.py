@@ -1,11 +1,16 @@
-"""Deletion and growth of topics."""
+"""Deletion and growth of topics.
 
+What a single history shows is told by the scenarios.
+"""
+
+from functools import partial
+
+import machine_steps as steps
 import pytest
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, Return
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Rejected
 from reassure_model.protocols.topics import (
-    Action,
     Answer,
     Ask,
     Complete,
@@ -21,18 +26,12 @@ from reassure_model.protocols.topics import (
     next_effect,
     step,
 )
+from reassure_model.protocols.topics.machine import MACHINE
 from reassure_model.state_machines import ReplicaState
+from reassure_spec.readings import Readings
 
 BROKERS = frozenset({1, 2, 3})
-
-
-def take(topic: Topic, *actions: Action) -> Topic:
-    """Take actions that must be accepted."""
-    for action in actions:
-        outcome = step(topic, action)
-        assert isinstance(outcome, Accepted)
-        topic = outcome.state
-    return topic
+take = partial(steps.take, MACHINE, readings=Readings())
 
 
 def run(topic: Topic) -> Topic:
@@ -79,16 +78,6 @@ def test_failover_never_stops_a_deletion(cut: int) -> None:
     assert (topic.partitions, topic.is_asked, topic.has_config) == ((), False, False)
 
 
-@pytest.mark.clause("topic.delete.config-not-left", "topic.delete.unknown-removed")
-@pytest.mark.parametrize(("failover", "left"), [(False, True), (True, False)])
-def test_configuration_alone_is_left_unless_found_at_failover(failover: bool, left: bool) -> None:
-    """Only who takes office looks further than the topic's znode (finding zk-8)."""
-    topic = take(make_topic((), BROKERS), Ask())
-    topic = run(take(topic, Failover()) if failover else topic)
-    assert (topic.is_asked, topic.has_config) == (False, left)
-    assert (find_orphan_config(topic) is not None) == left
-
-
 @pytest.mark.clause("topic.delete.waits-for-reassignment", "topic.delete.waits-for-brokers")
 @pytest.mark.clause("shipped.delete.blocks-reassignment")
 def test_deletion_waits_and_blocks() -> None:
@@ -102,37 +91,6 @@ def test_deletion_waits_and_blocks() -> None:
     topic = take(topic, Complete(0))
     assert find_hindrance(topic) == "broker 3 is down"
     assert run(take(topic, Return(3))).partitions == ()
-
-
-@pytest.mark.clause("topic.delete.waits-for-reassignment")
-@pytest.mark.parametrize("failover", [False, True])
-def test_only_a_new_controller_lets_a_deletion_wait(failover: bool) -> None:
-    """Who was in office before deletes the topic under a move in flight (finding zk-13)."""
-    topic = take(make_topic(((1, 2),), BROKERS), Reassign(0), Ask())
-    topic = run(take(topic, Failover()) if failover else topic)
-    assert bool(topic.partitions) == failover
-    if failover:
-        assert run(take(topic, Complete(0))).partitions == ()
-
-
-@pytest.mark.clause("topic.delete.failed-retried-later")
-def test_failed_replica_waits_for_others() -> None:
-    """One that is back is deleted again only after the other has answered."""
-    topic = take(make_topic(((1, 2),), BROKERS), Ask(), *[Controller()] * 4)
-    topic = take(topic, Die(2))
-    assert dict(topic.states)[0, 2] is ReplicaState.DELETION_INELIGIBLE
-    assert next_effect(topic) is None
-    topic = take(topic, Answer((0, 1)))
-    assert next_effect(topic) is None
-    assert run(take(topic, Return(2))).partitions == ()
-
-
-@pytest.mark.clause("topic.delete.disabled")
-def test_deletion_that_is_switched_off_changes_nothing() -> None:
-    """The request goes, the topic stays as it is."""
-    healthy = make_topic(((1,),), BROKERS)
-    topic = Topic(healthy.partitions, BROKERS, healthy.states, may_delete=False)
-    assert run(take(topic, Ask())) == topic
 
 
 @pytest.mark.clause("topic.growth.refused-while-reassigning", "topic.growth.refused-while-deleting")

@@ -17,7 +17,7 @@ MODULES: Final = (
     "protocols.kafka_4485.replication",
     "acts",
     "protocols.kip_236",
-    "protocols.kip_236.elections",
+    "protocols.kip_236.live_leaders",
     "protocols.kafka_4485",
     "protocols.kip_236.rules",
     "protocols.kip_236.assignment_rules",

@@ -95,6 +95,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "explorer of kafka-4485": (
         "protocols.kafka_4485.replication",
         "protocols.kafka_4485.__init__",
+        "protocols.kafka_4485.leader_clock",
         "protocols.kafka_4485.invariants",
     ),
     "explorer of kafka-zk": ("protocols.kafka_zk", "protocols.topics"),
@@ -114,7 +115,7 @@ FILES: dict[str, tuple[str, ...]] = {
     "judge of kafka-zk": (*_KAFKA, "judge/reassure_judge/protocols/kafka_zk/__init__.py"),
     "judge of kafka-4485": (
         "judge/reassure_judge/protocols/kafka_4485",
-        "model/reassure_model/protocols/kafka_4485/leader.py",
+        "model/reassure_model/protocols/kafka_4485/__init__.py",
     ),
     "controller of kip-236": (
         "controller/reassure_controller",

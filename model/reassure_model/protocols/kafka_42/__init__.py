@@ -278,7 +278,7 @@ def next_for_steps(move: Move, first: int, target: ReplicaList, readings: Readin
         due = STEPS[number](move, target, readings)
         if due is not None:
             return due
-    return None
+    return None  # uncovered: the last step is always due
 
 
 @clause("move.failover.resumes", "move.listener.ignore-in-flight")
@@ -334,7 +334,7 @@ def apply_effect(move: Move, effect: Effect) -> Move:
             return _remember(delete_log(move, replica), 5)
         case WriteAssigned(assigned, step):
             return _remember(replace(move, assigned=assigned), 7 if step == 6 else 0)
-        case RemovePath():
+        case RemovePath():  # one way: there is no other effect
             return replace(move, path=None, task=None)
 
 

@@ -46,7 +46,7 @@ def say_effect(effect: kafka_42.Effect, _: kafka_42.Move, __: kafka_42.Move) -> 
             return f"step 5: stop {replica}"
         case kafka_42.WriteAssigned(assigned, at):
             return f"step {at}: assigned {format_replicas(assigned)}"
-        case kafka_42.RemovePath():
+        case kafka_42.RemovePath():  # one way: there is no other effect
             return "step 7: path removed"
 
 

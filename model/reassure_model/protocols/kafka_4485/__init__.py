@@ -1,8 +1,7 @@
 """KAFKA-4485: lag in time, the in-sync set and the high watermark.
 
-In the order of the document, but that the records of what a leader keeps stand first. Guarantees 3
-and 4, and what the document does not speak of, elections and logs, are in `invariants` and
-`replication`.
+In the order of the document, but that the records of what a leader keeps stand first. What it does
+not speak of, elections and logs, is in `replication` and `invariants`.
 
 Definitions are about histories: how the log end offset of each replica moved, as if all logs could
 be seen at once. A leader learns of a follower from its fetch requests only. Between two fetches the
@@ -219,6 +218,13 @@ def compute_views(
     return views
 
 
+# Guarantees 3 and 4: within one term by how the definitions are evaluated ------------------------
+
+
+# `compute_high_watermark` never goes back, and `compute_isr` takes nobody below it. Across
+# elections both are broken as written: `invariants` says when.
+
+
 # Implementation 1 and 2: what is noted of a fetch, and the lag that follows -----------------------
 
 
@@ -233,22 +239,6 @@ def start_leader(
         for replica in replicas[1:]
     )
     return Leader(replicas, end, followers, 0, seen, isr)
-
-
-@clause("lag.clock-before-end")
-def read_clock_and_end(
-    leader: EndHistory, first_ms: int, second_ms: int, readings: Readings
-) -> tuple[int, int]:
-    """Return the time and the leader's end that a leader notes when it reads them one by one.
-
-    The clock first is sound: the end is then never older than its time says (finding watermark-6).
-
-    >>> read_clock_and_end(((0, 1),), -1, 0, Readings())
-    (-1, 1)
-    """
-    if readings.lag_clock_read == "after-end":
-        return second_ms, end_at(leader, first_ms)
-    return first_ms, end_at(leader, second_ms)
 
 
 @clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")

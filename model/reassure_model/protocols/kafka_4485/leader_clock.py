@@ -19,10 +19,10 @@ from reassure_model.protocols.kafka_4485 import (
     evaluate,
     evaluate_before,
     fetch,
-    read_clock_and_end,
     start_leader,
 )
 from reassure_model.protocols.kafka_4485 import View as Defined
+from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
@@ -133,6 +133,22 @@ class Pass:
 Action = Tick | Write | Fetch | Truncate | Evaluate | Pass
 
 
+@clause("lag.clock-before-end")
+def read_clock_and_end(
+    leader: EndHistory, first_ms: int, second_ms: int, readings: Readings
+) -> tuple[int, int]:
+    """Return the time and the leader's end that a leader notes when it reads them one by one.
+
+    The clock first is sound: the end is then never older than its time says (finding watermark-6).
+
+    >>> read_clock_and_end(((0, 1),), -1, 0, Readings())
+    (-1, 1)
+    """
+    if readings.lag_clock_read == "after-end":
+        return second_ms, end_at(leader, first_ms)
+    return first_ms, end_at(leader, second_ms)
+
+
 def make_watched(
     replicas: ReplicaList, end: int, mark: int, isr: ReplicaList, now_ms: int, readings: Readings
 ) -> Watched:
@@ -162,7 +178,7 @@ def step(
             return Accepted(_move_end(watched, replica, end))
         case Evaluate():
             return Accepted(_evaluate(watched, settings))
-        case Pass():
+        case Pass():  # one way: there is no other action
             return Accepted(_pass(watched, action, settings, readings))
 
 

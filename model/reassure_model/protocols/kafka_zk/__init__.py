@@ -397,7 +397,7 @@ def apply_effect(shipped: Shipped, effect: Effect) -> Shipped:
             return replace(shipped, running=shipped.running | ({replica} & shipped.live))
         case Elect(target):
             return _elect(shipped, target)
-        case RemoveEntry(reached):
+        case RemoveEntry(reached):  # one way: there is no other effect
             matches = shipped.entry is not None and reached in (None, shipped.entry)
             return replace(shipped, entry=None, unwatched=False) if matches else shipped
 

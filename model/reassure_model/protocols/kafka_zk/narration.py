@@ -113,7 +113,7 @@ def say_effect(effect: kafka_zk.Effect, before: kafka_zk.Shipped, after: kafka_z
         case kafka_zk.Elect(target):
             at = "death" if target is None else "B3"
             return f"{at}: {outcome if changed else 'nobody can be elected'}"
-        case kafka_zk.RemoveEntry(target, why):
+        case kafka_zk.RemoveEntry(target, why):  # one way: there is no other effect
             gone = before.entry is not None and after.entry is None
             if gone or before.entry is None:
                 return f"{why}: entry {'removed' if gone else 'is not there'}"

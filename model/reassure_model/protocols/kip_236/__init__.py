@@ -8,8 +8,8 @@ failover the same function asked again. Where a sentence is disputed the reading
 
 Elsewhere: the old znode and its original replicas, which come first in the document
 (`kip_236_legacy`); the states of a dropped replica (`state_machines.DROP_PATH`); leaders of
-partitions whose brokers died (`elections`); which writes are allowed, whoever makes them (`rules`,
-`assignment_rules`, `record_rules`).
+partitions whose brokers died (`live_leaders`); which writes are allowed, whoever makes them
+(`rules`, `assignment_rules`, `record_rules`).
 """
 
 from dataclasses import dataclass, replace
@@ -24,7 +24,10 @@ from reassure_model.partition import (
     is_leader_live,
     is_target_in_sync,
 )
-from reassure_model.protocols.kip_236.elections import next_for_dead_brokers, next_for_new_partition
+from reassure_model.protocols.kip_236.live_leaders import (
+    next_for_dead_brokers,
+    next_for_new_partition,
+)
 from reassure_model.selectors import select_reassigned
 from reassure_model.writes import (
     CreateReassignment,

@@ -26,14 +26,8 @@ Outcome = Accepted[Partition] | Rejected
 
 # Clauses that are broken in more than one way
 LEADER_IN_TARGET: Final = "complete.leader-in-target"
-
-
 DROP_FIRST: Final = "drop.before-expansion"
-
-
 AS_DUE: Final = "assigned.change.only-as-due"
-
-
 RECORDED_FIRST: Final = "child.before-effects"
 
 

@@ -72,7 +72,7 @@ def format_write(write: Write, partition: Partition) -> str:
             return f"record changed: {format_flight(flight)}"
         case DeleteReassignment():
             return "record removed"
-        case DeleteRequest(sequence):
+        case DeleteRequest(sequence):  # one way: there is no other write
             return f"request {sequence} removed"
 
 

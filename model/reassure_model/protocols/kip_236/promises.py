@@ -8,7 +8,6 @@ whoever asks keeps it in a `Memory`.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import Final
 
 from reassure_model.partition import Environment, Partition
@@ -175,19 +174,17 @@ def find_dropped_again(moment: Moment) -> str | None:
     return f"a drop was carried out, and {list(moment.dropped)} is to be dropped after a failover"
 
 
-PROMISES: Final[Mapping[str, Callable[[Moment], str | None]]] = MappingProxyType(
-    {
-        "drop.slice.inclusive": find_healthy_dropped,
-        "drop.before-expansion": find_fresh_dropped,
-        "drop.protect-target": find_target_dropped,
-        "drop.keep-top": find_original_dropped,
-        "drop.leader-kept": find_intermediate_leader,
-        "top.original-length": find_redundancy_dropped,
-        "child.before-effects": find_top_lost,
-        "target.at-least-min-isr": find_short_completion,
-        "top.once-per-chain": find_assignment_grown,
-        "drop.carried-out": find_drop_lost,
-        "drop.rank.leader-isr-rest": find_dropped_again,
-    }
-)
+PROMISES: Final[Mapping[str, Callable[[Moment], str | None]]] = {
+    "drop.slice.inclusive": find_healthy_dropped,
+    "drop.before-expansion": find_fresh_dropped,
+    "drop.protect-target": find_target_dropped,
+    "drop.keep-top": find_original_dropped,
+    "drop.leader-kept": find_intermediate_leader,
+    "top.original-length": find_redundancy_dropped,
+    "child.before-effects": find_top_lost,
+    "target.at-least-min-isr": find_short_completion,
+    "top.once-per-chain": find_assignment_grown,
+    "drop.carried-out": find_drop_lost,
+    "drop.rank.leader-isr-rest": find_dropped_again,
+}
 """By clause."""

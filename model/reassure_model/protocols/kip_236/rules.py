@@ -426,6 +426,6 @@ def _accept_recorded(
             after = replace(partition, reassignment=None, drop_due=False, announce_due=False)
             after = forget(replace(after, completing=False), readings)
             return accept(check_delete_reassignment(partition, around, readings), after)
-        case DeleteRequest():
+        case DeleteRequest():  # one way: there is no other write
             after = forget(replace(partition, requests=partition.requests[1:]), readings)
             return accept(check_delete_request(partition, write, around, readings), after)

@@ -199,7 +199,7 @@ def compute_plan(
     plan: tuple[Obligation, ...] = ()
     while (owed := next_write(partition, around, readings)) is not None:
         outcome = accept_write(partition, owed.write, around, readings)
-        if isinstance(outcome, Rejected) or len(plan) == limit:
+        if isinstance(outcome, Rejected) or len(plan) == limit:  # uncovered: it is consistent
             raise RuntimeError(f"the model contradicts itself: {owed} of {partition}: {outcome}")
         partition = outcome.state
         plan = (*plan, owed)

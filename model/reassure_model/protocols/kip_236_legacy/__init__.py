@@ -2,7 +2,7 @@
 
 A client writes one znode that lists partitions and targets. The controller makes one request out of
 it, marked as legacy, and from then on the rules for requests and reassignments hold as they stand
-(`kip_236`). What is left to say is here: when the znode is translated,
+(`kip_236`, `kip_236.rules`). What is left to say is here: when the znode is translated,
 when an entry leaves it, and what a new controller makes of a znode, requests and
 reassignments that it finds half done.
 
@@ -13,7 +13,6 @@ translates again; asking for the target in flight changes nothing.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import Final
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
@@ -211,7 +210,7 @@ def apply_effect(legacy: Legacy, effect: Effect, readings: Readings) -> Outcome:
             after = add_request(legacy, asked, legacy=True)
             seen = (*(legacy.seen or ()), *entries)
             return Accepted(replace(after, seen=seen), ("legacy.translate.request",))
-        case RewriteZnode(entries):
+        case RewriteZnode(entries):  # one way: there is no other effect
             if entries:
                 return Accepted(_with_entries(legacy, entries))
             # The next znode is a new one, even if a client creates it at once.
@@ -305,11 +304,9 @@ def find_unseen_entry(legacy: Legacy, readings: Readings) -> str | None:
     return None
 
 
-PROMISES: Final[Mapping[str, Callable[[Legacy, Readings], str | None]]] = MappingProxyType(
-    {
-        "legacy.entry.refused-removed": find_refused_entry,
-        "legacy.conflict.both-ways": find_refused_route,
-        "legacy.rewrite.taken-up": find_unseen_entry,
-    }
-)
+PROMISES: Final[Mapping[str, Callable[[Legacy, Readings], str | None]]] = {
+    "legacy.entry.refused-removed": find_refused_entry,
+    "legacy.conflict.both-ways": find_refused_route,
+    "legacy.rewrite.taken-up": find_unseen_entry,
+}
 """By clause. As written each is broken."""

@@ -126,11 +126,6 @@ def list_enabled(legacy: Legacy, readings: Readings, sets: Sets) -> Iterator[Any
     yield from (Return(broker) for broker in sorted(legacy.known - legacy.live))
 
 
-def is_at_rest(legacy: Legacy, readings: Readings) -> bool:
-    """Whether the controller owes nothing."""
-    return next_effect(legacy, readings) is None
-
-
 # What must never be, and what must be reachable ---------------------------------------------------
 
 
@@ -192,7 +187,7 @@ MACHINE: Final = Machine(
     step=step,
     next_effect=next_effect,
     enabled=list_enabled,
-    is_at_rest=is_at_rest,
+    is_at_rest=lambda legacy, readings: next_effect(legacy, readings) is None,
     properties=PROPERTIES,
     goals=GOALS,
     vocabulary=VOCABULARY,

@@ -463,7 +463,7 @@ def apply_effect(cluster: Cluster, effect: Effect) -> Cluster:
                 for h in cluster.partitions
             )
             return replace(cluster, partitions=tuple(moved))
-        case RemoveTask(number):
+        case RemoveTask(number):  # one way: there is no other effect
             left = tuple(task for task in cluster.tasks if task.number != number)
             return replace(cluster, tasks=left)
 

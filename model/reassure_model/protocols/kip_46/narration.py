@@ -95,7 +95,7 @@ def say_effect(effect: kip_46.Effect, before: kip_46.Cluster, _: kip_46.Cluster)
             return f"create {task_path(before.next_number)} {content}"
         case kip_46.StartTask(number):
             return f"task {number} starts"
-        case kip_46.RemoveTask(number, clause, why):
+        case kip_46.RemoveTask(number, clause, why):  # one way: there is no other effect
             return f"task {number} removed, {why} ({clause})"
 
 

@@ -134,7 +134,7 @@ def _set(topic: Topic, key: Key, state: ReplicaState) -> Topic:
     """Move one replica; raises NotPossible where the table has no such transition."""
     table = dict(topic.states)
     outcome = move_replica(table[key], state, "kafka-zk")
-    if isinstance(outcome, Rejected):
+    if isinstance(outcome, Rejected):  # uncovered: who asks keeps to the table
         raise NotPossible(f"replica {key}: {outcome.reason}")
     return replace(topic, states=tuple(sorted({**table, key: state}.items(), key=lambda s: s[0])))
 
@@ -192,7 +192,7 @@ def apply_effect(topic: Topic, effect: Effect) -> Topic:
             return _set(topic, key, state)
         case RemoveTopic():
             return replace(topic, partitions=(), states=(), reassigning=_NONE, is_finishing=True)
-        case RemoveConfig():
+        case RemoveConfig():  # one way: there is no other effect
             return replace(topic, has_config=False)
 
 

@@ -41,7 +41,7 @@ def say_effect(effect: topics.Effect, _: topics.Topic, __: topics.Topic) -> str:
             return f"replica {replica} of {partition}: {_spell(state)}"
         case topics.RemoveTopic():
             return "topic removed"
-        case topics.RemoveConfig():
+        case topics.RemoveConfig():  # one way: there is no other effect
             return "configuration removed"
 
 
@@ -56,10 +56,10 @@ def show(topic: topics.Topic) -> str:
     return "\n".join(lines)
 
 
-def _answer(found: Mapping[str, topics.Topic], arguments: Arguments) -> Iterator[tuple[str, Any]]:
+def _answer(states: Mapping[str, topics.Topic], arguments: Arguments) -> Iterator[tuple[str, Any]]:
     """Let every replica that deletes its log answer, or those of one broker."""
     check_arguments(arguments, (), ("broker",))
-    for name, topic in found.items():
+    for name, topic in states.items():
         for key, state in topic.states:
             mine = str(key[1]) == arguments.get("broker", str(key[1]))
             if mine and state is ReplicaState.DELETION_STARTED:

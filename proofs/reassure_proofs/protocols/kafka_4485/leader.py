@@ -17,10 +17,10 @@ from reassure_model.protocols.kafka_4485 import (
     estimate_lag,
     evaluate,
     matching_lags,
-    read_clock_and_end,
     record_fetch,
     start_leader,
 )
+from reassure_model.protocols.kafka_4485.leader_clock import read_clock_and_end
 from reassure_proofs.engine.formula import Truth, absent, all_of, any_of, implies, member
 from reassure_proofs.engine.statement import (
     ID,
