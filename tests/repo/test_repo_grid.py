@@ -3,7 +3,6 @@
 Everything else takes protocols as they come. So no production file outside `protocols/` spells the
 name of one as code does: in an import, an identifier, a string, a docstring or its own path. A
 document is cited by the name that it has itself (KIP-236, section 3), which is no name of code.
-`grid_allowed.txt` lists the files that still do; the list may only become shorter.
 """
 
 import re
@@ -18,7 +17,6 @@ from reassure_spec.protocols import list_folders
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
 ROOMS = PROJECT["tool"]["hatch"]["build"]["dev-mode-dirs"]
-ALLOWED = (Path(__file__).parent / "grid_allowed.txt").read_text(encoding="utf-8").splitlines()
 NAMES = [folder.name for folder in list_folders()]
 
 
@@ -49,15 +47,8 @@ def find_named() -> tuple[str, ...]:
 
 
 def test_no_other_file_names_a_protocol() -> None:
-    """A file outside of the protocols' folders names one only if it is listed."""
-    found = set(find_named()) - set(ALLOWED)
-    assert not found, "move what is of a protocol to ROOM/protocols/NAME, or derive it"
-
-
-def test_the_list_holds_no_file_that_names_none() -> None:
-    """Each listed file still names a protocol, and the list is sorted and names none twice."""
-    assert not set(ALLOWED) - set(find_named()), "take them off grid_allowed.txt"
-    assert sorted(set(ALLOWED)) == ALLOWED
+    """No file outside of the protocols' folders names one."""
+    assert find_named() == (), "move what is of a protocol to ROOM/protocols/NAME, or derive it"
 
 
 @pytest.mark.parametrize(
