@@ -27,9 +27,9 @@ from reassure_controller.elections import (
     plan_rebalancing,
     plan_shutdown,
 )
-from reassure_controller.jobs import Job
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
-from reassure_controller.reassignments import plan_change, plan_failover
+from reassure_controller.reassignment_steps import plan_change, plan_failover
 from reassure_controller.repairs import plan_broker_start, plan_repair
 from reassure_controller.rules import Rules
 from reassure_controller.topics import find_due_deletion, plan_deletion

@@ -41,9 +41,9 @@ from reassure_controller.effects import (
 )
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown, find_refused_shutdown
 from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain, list_keys
-from reassure_controller.jobs import Job
 from reassure_controller.log_lines import about
 from reassure_controller.plan import plan_rubbish
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.repairs import tell_untold
 from reassure_controller.rules import Rules

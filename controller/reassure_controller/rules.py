@@ -14,7 +14,7 @@ from typing import ClassVar, TypeVar
 
 from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import Recheck, RecheckOldZnode, RememberMove, Step, Write
-from reassure_controller.jobs import Job
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_spec.errors import BadConfiguration
 from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS

@@ -13,7 +13,7 @@ from kazoo.retry import KazooRetry
 from reassure_conformance.mutants import planted
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
-from reassure_controller.jobs import StuckError
+from reassure_controller.planned_job import StuckError
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
 from reassure_zookeeper.interruptions import cut_connection, expire_session

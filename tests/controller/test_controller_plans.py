@@ -18,7 +18,7 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.protocols.kip_236 import choose_drop, plan_request
-from reassure_controller.reassignments import plan_change, plan_failover
+from reassure_controller.reassignment_steps import plan_change, plan_failover
 from reassure_controller.repairs import plan_repair
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings

@@ -8,7 +8,7 @@ import pytest
 
 from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect
-from reassure_controller.jobs import StuckError
+from reassure_controller.planned_job import StuckError
 from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_spec.znodes import state_path
 

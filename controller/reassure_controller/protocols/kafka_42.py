@@ -23,11 +23,11 @@ from collections.abc import Callable
 
 from reassure_controller.context import Context, OldZnode, PartitionContext
 from reassure_controller.effects import RememberMove, Step, Warn, WriteOldZnode
-from reassure_controller.jobs import Job
 from reassure_controller.old_znode import OldZnodePlanner
 from reassure_controller.plan import find_bad_target
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
-from reassure_controller.reassignments import is_in_sync
+from reassure_controller.reassignment_steps import is_in_sync
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList

@@ -1,7 +1,7 @@
 """Requests are recorded, and a change of a target takes replicas out again, by the drop rule.
 
 Clients ask by sequential znodes, which are taken in the order of their numbers. For every partition
-a record says what is in flight (`reassignments`).
+a record says what is in flight (`reassignment_steps`).
 
 A reassignment that is changed again and again must not let the assignment grow for ever. The rule
 ranks the assigned replicas (leader, then the in-sync ones, then the others), keeps as many as the
@@ -34,10 +34,10 @@ from reassure_controller.effects import (
     Write,
     WriteOldZnode,
 )
-from reassure_controller.jobs import Job
 from reassure_controller.plan import Plan, find_bad_target
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
-from reassure_controller.reassignments import expand_assigned, is_in_sync
+from reassure_controller.reassignment_steps import expand_assigned, is_in_sync
 from reassure_controller.rules import Planner, Rules
 from reassure_controller.session import fetch, gather, list_children
 from reassure_spec.readings import Readings

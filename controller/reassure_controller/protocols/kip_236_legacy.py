@@ -22,8 +22,8 @@ from reassure_controller.effects import (
     Warn,
     WriteOldZnode,
 )
-from reassure_controller.jobs import Job
 from reassure_controller.old_znode import OldZnodePlanner
+from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings

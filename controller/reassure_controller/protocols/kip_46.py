@@ -31,7 +31,7 @@ from reassure_controller.effects import (
     Warn,
     Write,
 )
-from reassure_controller.jobs import Job
+from reassure_controller.planned_job import Job
 from reassure_controller.protocols.kip_236 import find_refusal
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Planner, Rules
