@@ -161,7 +161,6 @@ SHARED = {
     "compare": "two of a kind held side by side, models and rules",
     "conftest": "fixtures of the folder",
     "controllers": "who is controller, in the model and in proofs",
-    "copies": "the copies of a partition",
     "drop": "the drop rule, in the model and in the controller",
     "errors": "the errors of a room",
     "explore": "the verb, and what carries it out",
@@ -183,12 +182,12 @@ SHARED = {
     "spark": "the audit on Spark, and what it costs",
     "sweep": "every reading settled otherwise, in exploration and in proofs",
     "tables": "the world `tables`, of the model and live",
-    "znodes": "znodes, and the world about them",
 }
 """What files of one name have in common, where it is neither a protocol nor a part of each."""
 PARTS = {
     "__init__",
     "__main__",
+    "counterexamples",
     "guarantees",
     "invariants",
     "live",
@@ -199,7 +198,6 @@ PARTS = {
     "rules",
     "scopes",
     "stages",
-    "tales",
     "world",
     "writes",
 }
