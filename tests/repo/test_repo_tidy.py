@@ -216,6 +216,7 @@ def test_test_files_have_names_of_their_own() -> None:
 PARTS = {
     "__init__",
     "__main__",
+    "counterexamples",
     "coverage_goals",
     "guarantees",
     "invariants",
@@ -228,7 +229,6 @@ PARTS = {
     "rules",
     "scopes",
     "stages",
-    "tales",
     "tracker",
     "world",
     "writes",

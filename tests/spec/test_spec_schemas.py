@@ -214,7 +214,7 @@ def test_schema_and_decoder_agree(name: str, data: st.DataObject) -> None:
     assert VALIDATORS[name].is_valid(document) == is_decoded(name, document)
 
 
-LEAD = json.loads(EXAMPLES["observation"][1])
+WRITER, LEAD = map(json.loads, EXAMPLES["observation"][:2])
 
 
 @pytest.mark.parametrize(
@@ -233,6 +233,7 @@ LEAD = json.loads(EXAMPLES["observation"][1])
         ({**LEAD, "writer": ""}, "writer: expected a text that is not empty, found ''"),
         ({**LEAD, "chroot": 1}, "chroot: expected a text, found 1"),
         ({**LEAD, "run": -1}, "run: expected an integer from 0 to"),
+        ({**WRITER, "tells": ["sing"]}, "tells: expected a list of kinds"),
     ],
 )
 def test_line_that_is_wrong_says_where_and_why(data: Any, reason: str) -> None:

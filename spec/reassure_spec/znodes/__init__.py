@@ -7,8 +7,8 @@ twice) is a rule, and rules are the model's and the controller's own business.
 """
 
 # Whoever uses a format does not care in which of these it is written down.
-from reassure_spec.znodes.cluster import *  # noqa: F403
-from reassure_spec.znodes.contents import *  # noqa: F403
+from reassure_spec.znodes.client_requests import *  # noqa: F403
+from reassure_spec.znodes.json_contents import *  # noqa: F403
 from reassure_spec.znodes.paths import *  # noqa: F403
-from reassure_spec.znodes.requests import *  # noqa: F403
+from reassure_spec.znodes.registrations import *  # noqa: F403
 from reassure_spec.znodes.topics import *  # noqa: F403

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
 
-from reassure_spec.znodes.contents import (
+from reassure_spec.znodes.json_contents import (
     FIRST_NUMBERS,
     BadZnode,
     ReplicaList,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reassure_spec.znodes.contents import (
+from reassure_spec.znodes.json_contents import (
     LARGEST_TIME_MS,
     BadZnode,
     PartitionKey,

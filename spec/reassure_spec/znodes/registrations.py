@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from reassure_spec.znodes.contents import (
+from reassure_spec.znodes.json_contents import (
     LARGEST_PORT,
     BadZnode,
     check_version,
