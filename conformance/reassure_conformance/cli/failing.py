@@ -45,7 +45,7 @@ _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
     **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
     "prometheus_client": "lab",
-    **dict.fromkeys(("pandas", "py4j", "pyarrow", "pyspark"), "spark"),
+    **dict.fromkeys(("py4j", "pyarrow", "pyspark"), "spark"),
     "z3": "prove",
 }
 """By package, the extra of ours that brings it."""
