@@ -441,6 +441,10 @@ def say(*whats: tuple[int, What], readings: str = "kip-236-amended", **changed: 
             {"lag__clock-read": "after-end"},
         ),
         ([(1, Restored(0, 0)), (1, Follow(0, 0))], {"follower__truncation": "own-high-watermark"}),
+        (
+            [(1, Restored(0, 0)), (1, Follow(0, 0)), (1, Lead(0, 0, (2, 1), (2,)))],
+            {"follower__truncation": "leader-end"},
+        ),
     ],
 )
 def test_lines_that_say_less_break_nothing(
