@@ -157,7 +157,6 @@ def test_test_files_have_names_of_their_own() -> None:
 
 SHARED = {
     "acts": "ordinary acts of a controller, in the model and in proofs",
-    "audit": "the verb, and what carries it out",
     "compare": "two of a kind held side by side, models and rules",
     "conftest": "fixtures of the folder",
     "controllers": "who is controller, in the model and in proofs",
