@@ -450,7 +450,7 @@ def test_a_directory_may_come_later(tmp_path: Path) -> None:
     stop.set()
     watching.join()
     assert told.list_broken() == sorted(tuple(fault) for fault in planted)
-    assert told.said[0].startswith(f"waiting for {data} to be there")
+    assert told.said[0].startswith(f"waiting for {data} to appear")
     assert told.said[1].startswith("profile kip-236: ")
 
 
