@@ -8,17 +8,18 @@ from history_steps import Act, control, judge_alike, perform, write
 
 from reassure_judge import transaction_reader
 from reassure_judge.judge import Judge
-from reassure_judge.live_events import Rested, ShutdownAsked, TimePassed
+from reassure_judge.live_events import Ended, Rested, ShutdownAsked, TimePassed
 from reassure_judge.messages import Heard, Told
 from reassure_judge.monitors import Driven, Monitor
-from reassure_judge.protocols import NoRules, check_driven, get_observing, make_rules
+from reassure_judge.protocols import NoRules, check_driven, get_observing, get_rules, make_rules
 from reassure_judge.protocols.kafka_zk.partition import DropEntry, Logged
+from reassure_judge.protocols.kafka_zk.router import EntryWritten, ListsWritten
 from reassure_judge.recognise import Gatherer, recognise
-from reassure_judge.rules import Possible
+from reassure_judge.rules import Possible, Rules
 from reassure_judge.transaction_reader import written_paths
 from reassure_judge.verdicts import HOLDS, VIOLATED, ClauseVerdict, Tally, merge_verdicts
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import Environment, LeaderAndIsr, Partition
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.writes import WriteState
 from reassure_spec import znodes
 from reassure_spec.observations import (
@@ -385,6 +386,62 @@ def test_kafka_partition_that_is_not_there_is_not_shown() -> None:
     assert rules.find_owed(Logged((1, 2)), dead) is None
 
 
+def test_what_facts_ask_of_the_rules() -> None:
+    """Where a partition goes, and what says so, is told by the events of each protocol."""
+    entries, lists = (make_rules(name, get_profile(name)) for name in ("kafka-42", "kafka-zk"))
+    asked = EntryWritten((3, 4))
+    assert (entries.tells_flight(asked), entries.find_target(asked)) == (None, (3, 4))
+    assert (entries.find_route(asked), lists.find_route(None)) == ("entry", "lists")
+    assert lists.find_assigned(ListsWritten(None)) is None
+    shown = lists.show(Logged((1, 2), entry=(3, 4)))
+    assert shown is not None and shown.reassignment == Reassignment((3, 4), 2, legacy=True)
+    plain: Any = Rules
+    assert (plain.notice(lists, None, None, {}), plain.list_kept(lists, None)) == ((), ())
+    assert (plain.find_target(lists, None), plain.find_route(lists, None)) == (None, "")
+    assert plain.look_past(lists, 1, 2) == (1, 2)
+
+
+def test_request_concerns_the_topics_that_it_names() -> None:
+    """What is no request, or asks for nothing, concerns the cluster as a whole."""
+    router = make_rules("kip-236", get_profile("kip-236")).make_router()
+    data = znodes.encode_request(znodes.RequestZnode({KEY: (1, 2)}))
+    assert router.find_asked("request_0000000000", data) == {"orders"}
+    assert router.find_asked("notes", data) is None
+    assert router.find_asked("request_0000000000", b"{") is None
+
+
+def test_others_judge_what_is_not_owned(simulation: Any) -> None:
+    """Nothing is told of a topic that somebody else judges."""
+    router = make_rules("kafka-zk", get_profile("kafka-zk")).make_router()
+    router.owns = lambda *_: False
+    simulation.change_isr(1)
+    assert [seen for each in simulation.history for seen in router.feed(each)] == []
+
+
+def test_broker_may_not_clear_the_queue(simulation: Any) -> None:
+    """What is no request is removed by the controller, or by whoever made it."""
+    path = f"{znodes.REASSIGNMENT_REQUESTS}/notes"
+    simulation.write(Create(path, b""), session=50)
+    zxid = simulation.write(Delete(path), session=1)
+    assert ("controller.write.by-controller", zxid) in simulation.broken()
+
+
+def test_profile_that_nobody_knows_has_no_rules() -> None:
+    """Whoever asks hears which there are."""
+    with pytest.raises(NoRules, match="there are rules for kafka-42"):
+        get_rules("nothing")
+
+
+def test_broker_that_ended_has_to_be_told_again(drive: Any) -> None:
+    """Its memory ended with it."""
+    cluster = drive("kip-236", hears=True)
+    for broker in (1, 2):
+        cluster.tell(broker, zxid=cluster.history[-1].zxid, replicas=(1, 2))
+    cluster.hand_over(Ended(2))
+    cluster.look()
+    assert cluster.found == ["message.replica-told"]
+
+
 # Lines of brokers ---------------------------------------------------------------------------------
 
 
@@ -433,6 +490,10 @@ def say(*whats: tuple[int, What], readings: str = "kip-236-amended", **changed: 
             {"lag__clock-read": "after-end"},
         ),
         ([(1, Restored(0, 0)), (1, Follow(0, 0))], {"follower__truncation": "own-high-watermark"}),
+        (
+            [(1, Restored(0, 0)), (1, Follow(0, 0)), (1, Lead(0, 0, (2, 1), (2,)))],
+            {"follower__truncation": "leader-end"},
+        ),
     ],
 )
 def test_lines_that_say_less_break_nothing(

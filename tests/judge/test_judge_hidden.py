@@ -350,7 +350,7 @@ def test_audit_names_the_facts_by_which_a_clause_may_be_kept(
     assert cli.run_command(command) == UNKNOWN
     lines = capsys.readouterr().out.splitlines()
     assert f"  holds if one of these is true: {CALLED}" in lines
-    stopped = f"{tmp_path}: {REMOVED} kept "
+    stopped = f"{tmp_path}: {REMOVED} holds "
     assert any(line.startswith(stopped) and line.endswith(STOPPING) for line in lines)
 
 

@@ -594,14 +594,15 @@ def test_leaders_that_write_by_themselves_are_sound_as_well(tmp_path: Path) -> N
         ([(1, 0), (2, 0), (None, 1)], ""),
         ([(1, 0), (None, 2)], "controller.epoch.raised-by-one"),
         ([(1, 0), (None, 1), (None, 2)], "controller.epoch.raised-by-one"),
+        ([(1, 0, False), (None, 1)], "controller.registered-ephemeral"),
     ],
 )
-def test_elections_took_two_transactions(events: list[tuple[int | None, int]], broken: str) -> None:
+def test_elections_took_two_transactions(events: list[Any], broken: str) -> None:
     """Before 2.1 the office and the epoch are two writes; neither may come without the other."""
     rules = make_rules("kafka-42", get_profile("kafka-42"))
     before, found = Controllership(), ""
-    for broker, epoch in events:
-        outcome = rules.accept_election(before, ElectionSeen(broker, epoch))
+    for broker, epoch, *ephemeral in events:
+        outcome = rules.accept_election(before, ElectionSeen(broker, epoch, *ephemeral))
         found = found or (outcome.clause if isinstance(outcome, Rejected) else "")
         before = Controllership(broker, epoch)
     assert found == broken

@@ -497,6 +497,15 @@ def test_task_made_from_what_was_assigned_a_moment_ago_is_in_doubt() -> None:
     assert judged.verdict("heal.generate.replaces-failed") == UNKNOWN
 
 
+def test_task_may_be_made_from_what_an_operator_took_back() -> None:
+    """Whoever generates may have read an operator's task before it was withdrawn."""
+    judged = generating()
+    judged.client(judged.task(5, {T0: (4, 2)}, automatic=False))
+    judged.client(judged.no_task(5))
+    judged.control(judged.task(0, {T0: (1, 4)}))
+    assert judged.broken() == []
+
+
 def test_generate_writes_nothing() -> None:
     """What a controller has in memory only shows nowhere."""
     judged = away()

@@ -23,12 +23,14 @@ from reassure_model.protocols.kip_46 import (
     RecordFailure,
     RemoveTask,
     StartTask,
+    Task,
     Tick,
     apply_effect,
     choose_replacement,
     compute_quota,
     find_quota_exceeded,
     find_running,
+    is_redundant,
     make_cluster,
     next_effect,
 )
@@ -153,6 +155,11 @@ def test_target_avoids_replicas_and_failed_brokers() -> None:
     assert choose_replacement(take(cluster, Die(4)), (1, 2), 2, {}) is None
     recorded = replace(cluster, failed=((3, 0),), live=cluster.live | {3})
     assert choose_replacement(recorded, (1, 2), 2, {4: 9}) == 4
+
+
+def test_partition_that_is_gone_needs_no_replicas() -> None:
+    """A task whose partition does not exist any more is as good as done."""
+    assert is_redundant(small(), Task(0, ((T1, (1, 2)),)), WRITTEN)
 
 
 @pytest.mark.parametrize("movers", [1, 3, 50])

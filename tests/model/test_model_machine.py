@@ -325,7 +325,9 @@ def test_controller_cut_between_any_two_effects_comes_to_rest(source: MachineSco
 def test_whatever_happens_has_words_and_can_be_looked_at(source: MachineScope) -> None:
     """On random ways each step of a machine is told, and what is asked of a state is answered."""
     machine, readings, bounds = source.machine, source.readings, source.bounds
-    assert all(machine.vocabulary.say_opening(bounds.start))
+    _, _, *words = machine.vocabulary.say_opening(bounds.start)[0].split()
+    opened = machine.vocabulary.opening(dict(word.split("=", 1) for word in words))
+    assert isinstance(opened, machine.state)
     chance, watch = Random(0), machine.watch
     for _ in range(20):
         state, mind = bounds.start, None if watch is None else watch.begin

@@ -54,7 +54,7 @@ def test_kafkas_own_protocol_is_told_from_requests(
     paths = [chroot + path for path in (*_CLUSTER, tree, *filter(None, [sign]))]
     found = list(audit(server("one", _foreign(*paths))).archives[0].find_foreign())
     assert len(found) == (sign is None)
-    assert all(f"the cluster at {chroot or '/'} speaks" in words for words in found)
+    assert all(f"the cluster at {chroot or '/'} uses" in words for words in found)
     assert all(f"{chroot}{tree} was written 1 times" in words for words in found)
 
 

@@ -166,5 +166,5 @@ def test_what_is_undecided_is_named_where_it_came_up_first(
     at = next(i for i, line in enumerate(lines) if line.startswith("UNKNOWN isr.change.live-only"))
     assert "2 times" in lines[at]
     path = znodes.state_path("events", 0)
-    assert lines[at + 1] == f"  first at 0x{zxids[0]:x} of {folder}: {path}"
+    assert lines[at + 1] == f"  first at 0x{zxids[0]:x} in {folder}: {path}"
     assert lines[at + 2] == f"  holds if one of these is true: {UNHEARD}"

@@ -407,7 +407,7 @@ def test_a_directory_may_come_later(tmp_path: Path) -> None:
         GrowingLog(data / "version-2").append(*history)
         await_broken(told, len(planted))
     assert told.list_broken() == sorted(tuple(fault) for fault in planted)
-    assert told.said[0].startswith(f"waiting for {data} to be there")
+    assert told.said[0].startswith(f"waiting for {data} to appear")
     assert told.said[1].startswith("profile kip-236: ")
 
 

@@ -143,8 +143,8 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
         if ending.when_caught_up or ending.is_over():
             return None
         if not has_said:
-            missing = [str(place) for place in places if not place.exists()]
-            what = f"{', '.join(missing)}" if missing else "a write that shows the protocol"
+            missing = ", ".join(str(place) for place in places if not place.exists())
+            what = f"{missing} to appear" if missing else "a write that shows the protocol"
             outlet.say(f"waiting for {what}; with --profile judging starts at once")
             has_said = True
         ending.wait(LONGEST_PAUSE_S)

@@ -38,7 +38,7 @@ from reassure_proofs.protocols.kafka_4485.logs import is_prefix
 from reassure_proofs.protocols.kafka_4485.replication_state import (
     AMENDMENTS,
     PROFILE,
-    Unseen,
+    UNSEEN,
     get_positions,
     make_state,
     observe,
@@ -143,7 +143,7 @@ def _marks_are_covered(state: Any) -> Truth:
 
 
 def _shown_is_enough(state: Any) -> Truth:
-    unread = state.shown is None or isinstance(state.shown, Unseen)
+    unread = state.shown is None or isinstance(state.shown, type(UNSEEN))
     return unread or state.committed[0] <= state.shown
 
 
@@ -284,7 +284,7 @@ def _mark_monotone(values: Values, after: Any) -> Truth:
         return True
     before = _before(values).committed
     kept = is_prefix(before, before[0], after.committed, (values["position"],))
-    if isinstance(after.shown, Unseen):
+    if isinstance(after.shown, type(UNSEEN)):
         # What was shown is shown on, so there must be nothing new that it would lack.
         return kept & (after.committed[0] == before[0])
     return kept & (after.shown is None or before[0] <= after.shown)

@@ -71,11 +71,11 @@ def _make_set(truths: Sequence[Truth]) -> Any:
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
+class _Unseen:
     """Stands for what consumers are shown before a step: no step may depend on it."""
 
 
-UNSEEN: Final = Unseen()
+UNSEEN: Final = _Unseen()
 
 
 def get_positions(values: Values) -> tuple[Any, ...]:
