@@ -249,7 +249,7 @@ def test_what_was_owed_of_a_partition_that_is_not_there(simulation: Any, pending
     removed = "request 0 removed (request.refuse.unknown-partition)"
     assert found.expected == (removed if pending else "nothing: the partition does not exist")
     assert found.path == child.path
-    assert found.clause == ("request.delete.child-first" if pending else "child.from-request")
+    assert found.clause == "child.from-request"
 
 
 def test_what_the_rules_let_through_is_never_right_all_the_same(

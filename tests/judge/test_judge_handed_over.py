@@ -438,7 +438,7 @@ TOPICS: Final[dict[str, Case]] = {
     ),
     "a session ends in office": case(
         ["!act.shutdown-handed-over"],
-        *(stop(1), client(CloseSession(znodes.broker_path(1)), live=(2, 3, 4))),
+        *(stop(1), client(CloseSession((znodes.broker_path(1),)), live=(2, 3, 4))),
     ),
     "a topic goes while its leader stops": case(
         ["act.shutdown-handed-over"], stop(1), write(gone=True), client(GO, gone=True)
