@@ -261,8 +261,6 @@ class Judgement(Generic[State, Written]):
     owed: Callable[[State, Environment, Readings], Due[Written] | None]
     """What the controller has to write next; None where it may rest."""
     invariants: tuple[Invariant[State], ...] = ()
-    silent: Callable[[State, Environment, Readings], Iterable[State]] = lambda *_: ()
-    """The states that a controller may come to without a write; none where all is written."""
 
 
 # Machines ---------------------------------------------------------------------------------------

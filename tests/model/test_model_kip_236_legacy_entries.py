@@ -1,16 +1,18 @@
 """What a controller may do with the entries of the old znode."""
 
+from dataclasses import replace
 from typing import Final
 
 import pytest
 
 from reassure_model.outcome import Rejected
-from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment, Request
 from reassure_model.protocols.kip_236_legacy.entries import (
     NO,
     YES,
     Entry,
     find_broken_translation,
+    find_entry_debt,
     judge_entry_change,
     judge_entry_removal,
 )
@@ -27,6 +29,7 @@ MOVING: Final = Partition(
 DONE: Final = Partition(
     (2, 3), LeaderAndIsr(2, 3, 1, (2, 3)), Reassignment((2, 3), 2, legacy=True), completing=True
 )
+ASKED: Final = replace(IDLE, requests=(Request(0, (2, 3), legacy=True),))
 TRANSLATED: Final = Entry((2, 3), translated=YES)
 
 
@@ -34,6 +37,7 @@ TRANSLATED: Final = Entry((2, 3), translated=YES)
     ("entry", "partition", "clause"),
     [
         (TRANSLATED, MOVING, "legacy.entry.removed-when-done"),
+        (TRANSLATED, ASKED, "legacy.entry.removed-when-done"),
         (Entry((2, 3), translated=NO), IDLE, "legacy.translate.request"),
         (Entry((2, 3), translated=NO, created=False), IDLE, "legacy.entry.matching-target"),
     ],
@@ -50,12 +54,37 @@ def test_entry_is_removed_too_early(entry: Entry, partition: Partition, clause: 
     [
         (TRANSLATED, DONE, "legacy.entry.removed-when-done"),
         (TRANSLATED, IDLE, "legacy.entry.refused-removed"),
+        (
+            Entry((2, 9), translated=YES),
+            replace(IDLE, requests=(Request(0, (2, 9), legacy=True),)),
+            "legacy.entry.refused-removed",
+        ),
         (Entry((2, 3), translated=YES, begun=True), IDLE, "legacy.entry.removed-when-done"),
     ],
 )
 def test_entry_is_removed_in_time(entry: Entry, partition: Partition, clause: str) -> None:
     """An entry goes once its move is done, or was refused."""
     assert clause in judge_entry_removal(entry, partition, AROUND, READINGS)
+
+
+@pytest.mark.parametrize(
+    ("entry", "partition", "rewrite", "clause"),
+    [
+        (TRANSLATED, ASKED, "ignored", None),
+        (TRANSLATED, MOVING, "ignored", None),
+        (Entry((2, 3)), IDLE, "ignored", "legacy.translate.request"),
+        (Entry((2, 3), created=False), IDLE, "ignored", None),
+        (Entry((2, 3), created=False), IDLE, "taken-up", "legacy.translate.request"),
+        (TRANSLATED, IDLE, "ignored", "legacy.entry.refused-removed"),
+        (replace(TRANSLATED, begun=True), IDLE, "ignored", "legacy.entry.removed-when-done"),
+    ],
+)
+def test_entry_at_rest_is_owed(
+    entry: Entry, partition: Partition, rewrite: str, clause: str | None
+) -> None:
+    """Who rests owes a request, then the removal; one that came later may wait by the reading."""
+    found = find_entry_debt(entry, partition, replace(READINGS, legacy_rewrite=rewrite))
+    assert (None if found is None else found.clause) == clause
 
 
 @pytest.mark.parametrize(

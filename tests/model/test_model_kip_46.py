@@ -13,7 +13,10 @@ import pytest
 
 from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover
+from reassure_model.outcome import Rejected
+from reassure_model.partition import Partition
 from reassure_model.protocols.kip_46 import (
+    Assignments,
     Cluster,
     CreateTask,
     DeleteRecord,
@@ -35,6 +38,13 @@ from reassure_model.protocols.kip_46 import (
     next_effect,
 )
 from reassure_model.protocols.kip_46.machine import MACHINE
+from reassure_model.protocols.kip_46.writes import (
+    find_senseless,
+    host,
+    judge_generated,
+    judge_start,
+    judge_task_removal,
+)
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,
@@ -160,6 +170,31 @@ def test_target_avoids_replicas_and_failed_brokers() -> None:
 def test_partition_that_is_gone_needs_no_replicas() -> None:
     """A task whose partition does not exist any more is as good as done."""
     assert is_redundant(small(), Task(0, ((T1, (1, 2)),)), WRITTEN)
+
+
+def test_partition_that_is_not_there_is_not_hosted() -> None:
+    """Healing looks at nothing of a partition of which there are requests alone."""
+    assert host(T0, Partition()) is None
+
+
+def test_broker_with_a_record_takes_nobodys_place() -> None:
+    """Who is back counts as failed as long as its record stands."""
+    cluster = replace(small(), failed=((2, 0), (3, 0)))
+    found = judge_generated(cluster, T0, (1, 3), [(1, 2)], {2}, WRITTEN)
+    assert isinstance(found, Rejected)
+    assert found.clause == "heal.target.live"
+
+
+@pytest.mark.parametrize("assignments", [(), ((T0, ()),), ((T0, (1, 1)),)])
+def test_task_that_nobody_can_carry_out_is_only_removed(assignments: Assignments) -> None:
+    """A task for no partition, or to nobody, or to somebody twice, may go and may not start."""
+    task = Task(0, assignments)
+    cluster, asked = replace(small(), tasks=(task,)), dict(assignments)
+    for found in (find_senseless(task), judge_start(cluster, asked, WRITTEN)):
+        assert isinstance(found, Rejected)
+        assert found.clause == "heal.task.refuse-duplicate"
+    removed = judge_task_removal(cluster, task, WRITTEN)
+    assert removed == ("heal.task.refuse-duplicate",)
 
 
 @pytest.mark.parametrize("movers", [1, 3, 50])
