@@ -147,92 +147,89 @@ class SendStopReplica(PartitionEffect):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRequest:
-    """Delete a reassignment request that has been carried out or refused."""
+class _Pointed:
+    """An effect on something else."""
 
     point: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteRequest(_Pointed):
+    """Delete a reassignment request that has been carried out or refused."""
+
     path: str
     version: int
     """Version that the deletion is conditional on; -1 for any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteZnode:
+class DeleteZnode(_Pointed):
     """Delete a znode that is not of the protocol, with everything below it."""
 
-    point: str
     path: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TranslateEntries:
+class TranslateEntries(_Pointed):
     """Make one request, marked as legacy, of entries of the old znode."""
 
-    point: str
     entries: tuple[LegacyEntry, ...]
     version: int
     """Version that the old znode must still have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WriteOldZnode:
+class WriteOldZnode(_Pointed):
     """Write the entries of the old znode; delete it where none is left."""
 
-    point: str
     entries: tuple[LegacyEntry, ...]
     version: int
     """Znode version that the write is conditional on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordFailure:
+class RecordFailure(_Pointed):
     """Write the record of a broker that is missed."""
 
-    point: str
     broker: int
     since_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRecord:
+class DeleteRecord(_Pointed):
     """Delete the record of a broker that is back, or whose tasks are persisted."""
 
-    point: str
     broker: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CreateTask:
+class CreateTask(_Pointed):
     """Persist a task under the next number."""
 
-    point: str
     targets: tuple[tuple[PartitionKey, ReplicaList], ...]
     automatic: bool
     """Whether it says that the controller generated it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartTask:
+class StartTask(_Pointed):
     """Make an ordinary request of what is left of a task, which must still be there."""
 
-    point: str
     number: int
     targets: tuple[tuple[PartitionKey, ReplicaList], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemoveTask:
+class RemoveTask(_Pointed):
     """Delete a task that is done, pointless or refused."""
 
-    point: str
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TopicEffect:
+class TopicEffect(_Pointed):
     """An effect on a topic that is to be deleted."""
 
-    point: str
     topic: str
 
 
@@ -255,10 +252,9 @@ class EndDeletion(TopicEffect):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class EndPreferred:
+class EndPreferred(_Pointed):
     """Delete what a client wrote to ask for preferred leaders."""
 
-    point: str
     version: int
     """Znode version that the deletion is conditional on."""
 

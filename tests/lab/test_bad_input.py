@@ -21,9 +21,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reassure_controller.replication.clock import MachineClock
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record
+from reassure_lab.node.machine_clock import MachineClock
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer

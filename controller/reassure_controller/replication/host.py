@@ -1,13 +1,8 @@
-"""What a replica needs of the broker that it lives on."""
+"""What the replicas of a broker need of it: states of partitions, and limits of producers."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from reassure_controller.replication.clock import Clock
-from reassure_controller.replication.messages import Correlation
-from reassure_controller.replication.quota import Quotas
-from reassure_controller.replication.rules import ReplicationRules
-from reassure_spec.observations import What
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
 IsrOutcome = Literal["ok", "refused", "unknown"]
@@ -54,21 +49,3 @@ class ProducerLimits(Protocol):
 
     def find_batch_bytes(self, topic: str) -> int:
         """Return how large a batch of a producer may be."""
-
-
-class Host(Protocol):
-    """The broker, as its replicas see it."""
-
-    broker_id: int
-    broker_epoch: int
-    rules: ReplicationRules
-    clock: Clock
-    quotas: Quotas
-    limits: ProducerLimits
-    states: StateStore
-
-    def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
-        """Write a line of history about the broker's replica of a partition."""
-
-    def next_correlation(self) -> Correlation:
-        """Return what the next request is known by."""

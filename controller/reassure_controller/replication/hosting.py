@@ -217,20 +217,6 @@ class Replicas:
             if isinstance(role, Following):
                 role.take(answer, self.clock.now_ms())
 
-    def list_unsettled(self) -> dict[PartitionKey, Role | None]:
-        """Return the replicas, with their roles, that have none or whose leader refuses them."""
-        roles = {replica.key: replica.role for replica in self}
-        return {
-            key: role
-            for key, role in roles.items()
-            if role is None or (isinstance(role, Following) and role.is_refused)
-        }
-
-    def list_leaders(self) -> set[int]:
-        """Return the brokers that replicas of this one follow."""
-        roles = (replica.role for replica in self)
-        return {role.leader for role in roles if isinstance(role, Following)}
-
     def next_requests(self, leader: int | None = None) -> Iterator[tuple[int, Request]]:
         """Yield what replicas that follow would send now, and to which broker.
 

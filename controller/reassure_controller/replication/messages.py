@@ -21,11 +21,26 @@ ANY_EPOCH: Final = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Fetch:
-    """A follower asks for records from its log end on."""
+class _Asks:
+    """What every request says."""
 
     key: PartitionKey
     correlation: Correlation
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """What every response says."""
+
+    key: PartitionKey
+    correlation: Correlation
+    error: str = NONE
+
+
+@dataclass(frozen=True, slots=True)
+class Fetch(_Asks):
+    """A follower asks for records from its log end on."""
+
     replica: int
     broker_epoch: int
     """Which life of the follower's broker asks."""
@@ -36,12 +51,9 @@ class Fetch:
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class Fetched(_Answers):
     """The leader's answer: record batches, and its high watermark."""
 
-    key: PartitionKey
-    correlation: Correlation
-    error: str = NONE
     high_watermark: int = 0
     records: bytes = b""
     start: int = 0
@@ -49,11 +61,9 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
-class AskEpochEnd:
+class AskEpochEnd(_Asks):
     """A follower asks where an epoch ends in the leader's log: Kafka's OffsetsForLeaderEpoch."""
 
-    key: PartitionKey
-    correlation: Correlation
     replica: int
     leader_epoch: int
     epoch: int
@@ -61,12 +71,9 @@ class AskEpochEnd:
 
 
 @dataclass(frozen=True, slots=True)
-class EpochEndTold:
+class EpochEndTold(_Answers):
     """The largest epoch not above the one asked for, and where its records end."""
 
-    key: PartitionKey
-    correlation: Correlation
-    error: str = NONE
     epoch: int = -1
     end_offset: int = -1
     start: int = 0
@@ -74,11 +81,9 @@ class EpochEndTold:
 
 
 @dataclass(frozen=True, slots=True)
-class Produce:
+class Produce(_Asks):
     """A producer sends record batches."""
 
-    key: PartitionKey
-    correlation: Correlation
     acks: int
     """Whose copy it waits for: nobody's (0), the leader's (1), or all in-sync replicas' (-1)."""
     records: "Checked | None"
@@ -87,22 +92,17 @@ class Produce:
 
 
 @dataclass(frozen=True, slots=True)
-class Produced:
+class Produced(_Answers):
     """The leader's answer to a producer; with acks 0 there is none."""
 
-    key: PartitionKey
-    correlation: Correlation
-    error: str = NONE
     end: int = -1
     """The offset behind the records."""
 
 
 @dataclass(frozen=True, slots=True)
-class Consume:
+class Consume(_Asks):
     """A consumer asks for records."""
 
-    key: PartitionKey
-    correlation: Correlation
     offset: int
     max_bytes: int
     """As in `Fetch`."""
@@ -111,12 +111,9 @@ class Consume:
 
 
 @dataclass(frozen=True, slots=True)
-class Consumed:
+class Consumed(_Answers):
     """Records below the high watermark, and the high watermark itself."""
 
-    key: PartitionKey
-    correlation: Correlation
-    error: str = NONE
     high_watermark: int = -1
     records: bytes = b""
 

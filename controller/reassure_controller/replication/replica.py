@@ -1,11 +1,15 @@
 """One broker's replica of one partition: its log, its high watermark, and what it is told to be."""
 
 import logging
+from typing import TYPE_CHECKING
 
-from reassure_controller.replication.host import Host, HostedPartition
+from reassure_controller.replication.host import HostedPartition
 from reassure_controller.storage.log import PartitionLog
 from reassure_spec.observations import Restored, Spans, Stopped, What
 from reassure_spec.znodes import PartitionKey
+
+if TYPE_CHECKING:
+    from reassure_controller.replication.hosting import Replicas
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +27,7 @@ class Replica:
     """A replica. It leads, follows, or has not been told yet (`role` is None)."""
 
     def __init__(
-        self, host: Host, key: PartitionKey, log: PartitionLog, high_watermark: int
+        self, host: "Replicas", key: PartitionKey, log: PartitionLog, high_watermark: int
     ) -> None:
         """Take a replica up, with its mark as checkpointed: the log may have lost what was there.
 

@@ -77,9 +77,8 @@ class Segment:
         """Return whole batches from the one with this offset on, as `PartitionLog.read` says."""
         first = bisect_right(self._offsets, offset) - 1
         stop = len(self._offsets)
-        if (
-            below < self.end_offset
-        ):  # the last batch to end at `below` stands before the one with it
+        if below < self.end_offset:
+            # The last batch to end at `below` stands before the one with it.
             stop = bisect_right(self._offsets, below) - 1
         start = self._positions[first]
         most = bisect_right(self._positions, start + max_bytes) - 1

@@ -8,6 +8,8 @@ from typing import Final
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.broker import Broker
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
     AskEpochEnd,
     EpochEndTold,
@@ -43,6 +45,12 @@ RESPONSE_BYTES: Final = 10 * 2**20
 """Kafka's own replica.fetch.response.max.bytes."""
 
 
+def list_leaders(replicas: Replicas) -> set[int]:
+    """Return the brokers that replicas of this one follow."""
+    roles = (replica.role for replica in replicas)
+    return {role.leader for role in roles if isinstance(role, Following)}
+
+
 class Fetchers:
     """The fetchers of a broker."""
 
@@ -58,7 +66,7 @@ class Fetchers:
         """Start a fetcher for each leader that has none; one with nobody to fetch for ends."""
         with self._lock:
             replicas = self._broker.replicas
-            leaders = set() if replicas is None else replicas.list_leaders()
+            leaders = set() if replicas is None else list_leaders(replicas)
             for leader in leaders - self._threads.keys():
                 thread = threading.Thread(
                     target=self._run, args=(leader,), name=f"fetch-{leader}", daemon=True
@@ -81,7 +89,7 @@ class Fetchers:
         while not self._ended.is_set():
             with self._lock:
                 replicas = self._broker.replicas
-                if replicas is None or leader not in replicas.list_leaders():
+                if replicas is None or leader not in list_leaders(replicas):
                     del self._threads[leader]
                     break
             requests = [request for _, request in replicas.next_requests(leader)]

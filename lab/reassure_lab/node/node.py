@@ -12,7 +12,6 @@ from kazoo.client import KazooClient
 
 from reassure_controller.broker import Broker
 from reassure_controller.registration import FormerLife, IdTaken
-from reassure_controller.replication.clock import MachineClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
@@ -20,6 +19,7 @@ from reassure_controller.storage.directory import LogDirectory
 from reassure_lab.node.fetching import Fetchers
 from reassure_lab.node.handover import ask_to_stop
 from reassure_lab.node.limits import TopicLimits
+from reassure_lab.node.machine_clock import MachineClock
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.request_handler import RequestHandler
 from reassure_lab.node.settings import NodeSettings

@@ -14,6 +14,9 @@ from typing import Final
 from kazoo.client import KazooClient
 
 from reassure_controller.broker import Broker
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.hosting import Replicas
+from reassure_controller.replication.replica import Role
 from reassure_controller.session import Indefinite, gather
 from reassure_spec.znodes import (
     BadZnode,
@@ -56,12 +59,12 @@ class Strays:
         """
         with self._lock:
             replicas = self._broker.replicas
-            unsettled = {} if replicas is None else replicas.list_unsettled()
+            unsettled = {} if replicas is None else _list_unsettled(replicas)
         stray = [key for key in unsettled if self._has_moved_away(key)]
         with self._lock:
             if replicas is None or replicas is not self._broker.replicas:
                 return
-            now = replicas.list_unsettled()
+            now = _list_unsettled(replicas)
             for key in stray:
                 if key in now and now[key] is unsettled[key]:
                     log.info("%s-%d: it has moved away; its log is deleted", *key)
@@ -83,3 +86,13 @@ class Strays:
         isr = decode_state(state, found[1][0]).isr
         me = self._broker.broker_id
         return assigned is not None and me not in assigned and me not in isr
+
+
+def _list_unsettled(replicas: Replicas) -> dict[PartitionKey, Role | None]:
+    """Return the replicas, with their roles, that have none or whose leader refuses them."""
+    roles = {replica.key: replica.role for replica in replicas}
+    return {
+        key: role
+        for key, role in roles.items()
+        if role is None or (isinstance(role, Following) and role.is_refused)
+    }
