@@ -200,9 +200,7 @@ class Broker:
         match message:
             case LeaderAndIsr() | StopReplica():
                 with about(topic=message.topic, partition=message.partition):
-                    if isinstance(message, StopReplica):
-                        return Reply(self._stop_replica(message))
-                    return Reply(self._become(message))
+                    return Reply(self._obey(message))
             case ChangeIsr():
                 outcome = self.change_isr(
                     message.topic, message.partition, add=message.add, remove=message.remove
@@ -249,14 +247,14 @@ class Broker:
             log.warning("controller epoch %d is not looked up: %s", told, unreadable)
             return None
 
-    def _become(self, message: LeaderAndIsr) -> str:
-        """Take over a newer leader epoch; an equal or older one says nothing new."""
+    def _obey(self, message: LeaderAndIsr | StopReplica) -> str:
+        """Carry out an order, unless it is refused, while nobody serves the partition."""
         refused = self._refuse(message.controller_epoch, message.broker_epoch)
         if refused:
             return refused
-        if self.broker_id not in message.replicas:
-            return "not-a-replica"
         with self._guard((message.topic, message.partition)):
+            if isinstance(message, StopReplica):
+                return self._end_role(message)
             return self._take_role(message)
 
     def _guard(self, key: PartitionKey) -> AbstractContextManager[object]:
@@ -264,6 +262,9 @@ class Broker:
         return nullcontext() if self.replicas is None else self.replicas.guard(key)
 
     def _take_role(self, message: LeaderAndIsr) -> str:
+        """Take over a newer leader epoch; an equal or older one says nothing new."""
+        if self.broker_id not in message.replicas:
+            return "not-a-replica"
         key = (message.topic, message.partition)
         known = self.find_obeyed(key)
         if message.leader_epoch <= known and not self._is_made_anew(message, known):
@@ -308,15 +309,8 @@ class Broker:
             return False
         return message.leader_epoch < known or self.broker_id in assigned
 
-    def _stop_replica(self, message: StopReplica) -> str:
-        """Stop a replica, unless it has been told of a later leader epoch since (KIP-570)."""
-        refused = self._refuse(message.controller_epoch, message.broker_epoch)
-        if refused:
-            return refused
-        with self._guard((message.topic, message.partition)):
-            return self._end_role(message)
-
     def _end_role(self, message: StopReplica) -> str:
+        """Stop a replica, unless it has been told of a later leader epoch since (KIP-570)."""
         key, epoch = (message.topic, message.partition), message.leader_epoch
         known = self.find_obeyed(key)
         if NO_EPOCH < epoch < known:

@@ -138,6 +138,8 @@ class Controller:
         self._session: int | None = None
         self.terms = TermTimes()
         self._unsettled = False
+        self.context = Context()
+        self._engine = self._make_engine(self.context)
         self._forget()
         client.add_listener(self._on_connection)
         start(client)
