@@ -58,7 +58,12 @@ from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopic:
+class Step:
+    """Anything that is done to a cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(Step):
     """A client creates a topic; partition i gets `assignments[i]`."""
 
     topic: str
@@ -68,7 +73,7 @@ class CreateTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(Step):
     """A client asks for the target of one or more partitions, in one request znode."""
 
     targets: Targets
@@ -77,14 +82,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class Burst(Step):
     """A client makes several requests before the controller gets to look at any of them."""
 
     requests: tuple[Request, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(Step):
     """A client asks for another target while the partition's reassignment is in flight."""
 
     partition: PartitionKey
@@ -92,26 +97,26 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(Step):
     """A client asks for the original replicas while the reassignment is in flight."""
 
     partition: PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Step):
     """A client takes back the newest request that waits: it deletes the request's znode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(Step):
     """A client changes the newest request that waits: it sets the data of the request's znode."""
 
     targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class Grow(Step):
     """A client adds partitions to a topic, with these assignments."""
 
     topic: str
@@ -119,7 +124,7 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True)
-class SetMinIsr:
+class SetMinIsr(Step):
     """An operator sets `min.insync.replicas` of a topic, or the brokers' default of it."""
 
     topic: str
@@ -128,7 +133,7 @@ class SetMinIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class SetUnclean:
+class SetUnclean(Step):
     """An operator sets `unclean.leader.election.enable` of a topic, or the brokers' default."""
 
     topic: str
@@ -137,73 +142,73 @@ class SetUnclean:
 
 
 @dataclass(frozen=True, slots=True)
-class RawRequest:
+class RawRequest(Step):
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOld:
+class WriteOld(Step):
     """A client makes the old znode with these entries, or overwrites it."""
 
     entries: tuple[LegacyEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RawOld:
+class RawOld(Step):
     """A client makes or overwrites the old znode with a kind of `OLD_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOld:
+class DeleteOld(Step):
     """A client deletes the old znode, which never stopped what is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitTask:
+class SubmitTask(Step):
     """An operator persists a task for these partitions."""
 
     targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(Step):
     """Time passes on the controllers' clock."""
 
     milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopic:
+class DeleteTopic(Step):
     """A client asks for a topic to be deleted, whether there is one or not."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class Prefer:
+class Prefer(Step):
     """A client asks for the preferred leader of every partition that there is."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShutDown:
+class ShutDown(Step):
     """A broker stops in good order: it tells the controller, and ends once it has an answer."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(Step):
     """Somebody makes a znode in the admin paths that is not ours, a kind of `FOREIGN_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(Step):
     """A replica catches up: the leader adds it to the in-sync replicas."""
 
     broker: int
@@ -211,7 +216,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Intrude:
+class Intrude(Step):
     """A broker that is not assigned, or has died, has fetched: the leader has to leave it out."""
 
     broker: int
@@ -219,7 +224,7 @@ class Intrude:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(Step):
     """A replica falls behind: the leader removes it from the in-sync replicas."""
 
     broker: int
@@ -227,21 +232,21 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Die:
+class Die(Step):
     """A broker dies."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(Step):
     """A dead broker comes back."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(Step):
     """The controller stops before its next effect but `effects`, its plan still in memory.
 
     Where none acts it is the next one that does.
@@ -251,22 +256,22 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Step):
     """Whatever was held goes on where it stood."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class Kill(Step):
     """The controller's process dies; its memory is lost and its session closes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elect:
+class Elect(Step):
     """Another controller process starts and contends for the election."""
 
 
 @dataclass(frozen=True, slots=True)
-class Depose:
+class Depose(Step):
     """A client deletes `/controller`, as operators do who want another election.
 
     The session of who acted lives on; if it is held it sleeps through the loss of its term.
@@ -274,59 +279,23 @@ class Depose:
 
 
 @dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(Step):
     """The controller's session expires; its process lives on and does not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(Step):
     """The controller's connection breaks; its session survives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class Lose(Step):
     """The connection breaks under the controller's next write but `writes`: no answer comes."""
 
     writes: int
     done: bool
     """Whether ZooKeeper carried the write out; else it was lost on its way."""
 
-
-Step = (
-    CreateTopic
-    | Request
-    | Burst
-    | Change
-    | Cancel
-    | Withdraw
-    | Rewrite
-    | Grow
-    | SetMinIsr
-    | SetUnclean
-    | RawRequest
-    | WriteOld
-    | RawOld
-    | DeleteOld
-    | SubmitTask
-    | DeleteTopic
-    | Prefer
-    | ShutDown
-    | Foreign
-    | Join
-    | Intrude
-    | Leave
-    | Die
-    | Return
-    | Hold
-    | Resume
-    | Kill
-    | Elect
-    | Depose
-    | Expire
-    | Cut
-    | Lose
-    | Tick
-)
 
 NEEDS: Final[Mapping[type, str]] = MappingProxyType(
     {
@@ -383,7 +352,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str
     "writes": _NUMBER,
 }
 """By the name of a step's field: what it looks like, how it is read, and how it is written."""
-_FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
+_FORMS: Final[tuple[tuple[str, type[Step], Mapping[str, Any]], ...]] = (
     ("create {topic} with {assignments} min isr {min_isr}", CreateTopic, {}),
     ("create {topic} with {assignments}", CreateTopic, {"min_isr": 1}),
     ("request {targets}", Request, {"legacy": False}),
@@ -465,8 +434,7 @@ def parse_step(text: str) -> Step:
             what, known = _KINDS.get(kind, ("", ()))
             if known and read["kind"] not in known:
                 raise BadStep(f"no {what} {read['kind']!r}; there are: {', '.join(known)}")
-            step: Step = kind(**read, **fixed)
-            return step
+            return kind(**read, **fixed)
     raise BadStep(f"{line!r} is not a step; docs/stories.md lists the steps")
 
 
