@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -249,19 +250,12 @@ def test_what_the_controller_writes_meanwhile_is_removed_as_well(
 @pytest.mark.parametrize(
     "verb", [["test"], ["test", "--smoke"], ["test", "--case", "a-move"]], ids=" ".join
 )
-def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> None:
+def test_port_where_nobody_listens_is_told(
+    verb: list[str], start_process: Callable[..., Any], tmp_path: Path
+) -> None:
     """Where no ZooKeeper answers the verb ends with 69 and one line, and nothing is aborted."""
     out = ["--out", str(tmp_path / "run")] if verb == ["test"] else []
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),
-            *(*verb, "-i", "zk:127.0.0.1:1/mine", "--hang-after", "5", *out),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = start_process(*verb, "-i", "zk:127.0.0.1:1/mine", "--hang-after", "5", *out)
     said = done.stdout + done.stderr
     assert done.returncode == 69
     assert "ZooKeeper at 127.0.0.1:1 did not answer in 10 s; expected a server there" in said
