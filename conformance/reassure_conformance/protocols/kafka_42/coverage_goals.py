@@ -37,35 +37,32 @@ def _count_completions(history: History) -> int:
     return found
 
 
+def _iterate_flights(history: History) -> Iterator[tuple[Partition, ReplicaList, frozenset[int]]]:
+    """Yield what elections find in flight: a partition, its target, and who lives."""
+    for _, wrote in iterate_failovers(history):
+        for partition in wrote.after.partitions.values():
+            if partition.reassignment is not None:
+                yield partition, partition.reassignment.target, wrote.after.live
+
+
 def _count_heirs(history: History) -> int:
     """Count elections at which a target is in flight that is not in sync."""
     return sum(
-        p.state is not None and not set(p.reassignment.target) <= set(p.state.isr)
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
+        p.state is not None and not set(target) <= set(p.state.isr)
+        for p, target, _ in _iterate_flights(history)
     )
 
 
 def _count_found(history: History) -> int:
     """Count elections that find a target in sync of whom somebody has died."""
-    return sum(
-        is_found(p, p.reassignment.target, wrote.after.live)
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
-    )
+    return sum(is_found(*each) for each in _iterate_flights(history))
 
 
 def _count_kept_leaders(history: History) -> int:
     """Count elections of a controller that find a live replica of a target in sync in the lead."""
     return sum(
-        p.state is not None
-        and p.state.leader in {*p.reassignment.target} & wrote.after.live
-        and {*p.reassignment.target} <= {*p.state.isr}
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
+        p.state is not None and p.state.leader in {*target} & live and {*target} <= {*p.state.isr}
+        for p, target, live in _iterate_flights(history)
     )
 
 
