@@ -88,8 +88,7 @@ def reach_moves_at_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Ste
     if not held and draw(2):
         yield from by.catch_up(now, (by.TOPIC, draw(2)))
     yield from by.fail_over(draw)
-    yield from by.catch_up(now, (by.TOPIC, 1))
-    yield from by.catch_up(now, (by.TOPIC, 0))
+    yield from by.catch_up(now, (by.TOPIC, 1), (by.TOPIC, 0))
 
 
 def reach_foreign_beside_a_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:

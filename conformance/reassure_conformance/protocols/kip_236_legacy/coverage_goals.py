@@ -157,8 +157,7 @@ def reach_entry(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     beside = (LegacyEntry(other, by.pick(now, draw, 2)),) if draw(2) else ()
     yield s.WriteOld((*_ask(now, draw).entries, *beside))
     yield s.Elect()
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, other)
+    yield from by.catch_up(now, by.KEY, other)
 
 
 def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
@@ -170,8 +169,7 @@ def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     key = by.KEY if draw(2) else other
     yield s.Request(((key, by.pick(now, draw, 2)),))
     yield s.Elect()
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, other)
+    yield from by.catch_up(now, by.KEY, other)
 
 
 def reach_translation_again(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:

@@ -121,8 +121,7 @@ def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     if draw(2):
         yield s.Tick(now.failure_interval_ms // 2)
     yield s.Tick(now.failure_interval_ms)
-    for number in range(2):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(2)))
 
 
 def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
@@ -148,8 +147,7 @@ def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
         (other,) = by.pick_others(now, draw, now.brokers[:2])
         yield s.Request(((last, tuple(other if b == away else b for b in now.brokers[:2])),))
         yield from by.catch_up(now, last)
-    for number in range(4):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(4)))
 
 
 def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
@@ -161,8 +159,7 @@ def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     there = ((by.TOPIC, 1), by.get_assigned(now, (by.TOPIC, 1)))
     yield s.SubmitTask(((by.KEY, target), there)[: 1 + draw(2)])
     yield s.SubmitTask((((by.TOPIC, 1), by.pick(now, draw, 2)),))
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, (by.TOPIC, 1))
+    yield from by.catch_up(now, by.KEY, (by.TOPIC, 1))
 
 
 def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
@@ -174,8 +171,7 @@ def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.fail_over(draw)
     yield s.Resume()
     yield s.Tick(now.failure_interval_ms)
-    for number in range(2):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(2)))
 
 
 # -- the list
