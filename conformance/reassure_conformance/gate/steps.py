@@ -299,19 +299,13 @@ class Lose(Step):
 
 NEEDS: Final[Mapping[type, str]] = MappingProxyType(
     {
-        Join: ISR,
-        Intrude: ISR,
-        Leave: ISR,
-        Die: BROKERS,
-        Return: BROKERS,
+        **dict.fromkeys((Join, Intrude, Leave), ISR),
+        **dict.fromkeys((Die, Return), BROKERS),
         ShutDown: SHUTDOWN,
         DeleteTopic: DELETION,
         Prefer: PREFERRED,
-        Hold: HOLD,
-        Resume: HOLD,
-        Kill: KILL,
-        Elect: KILL,
-        Depose: KILL,
+        **dict.fromkeys((Hold, Resume), HOLD),
+        **dict.fromkeys((Kill, Elect, Depose), KILL),
         Expire: EXPIRE,
         Cut: CUT,
         Lose: LOSE,
