@@ -1,12 +1,15 @@
 """Fixtures of the gate's tests: a harness on the shared server, command lines and what they say."""
 
+import html
 import json
 import logging
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from itertools import count
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,6 +80,19 @@ def start_process() -> Callable[..., subprocess.CompletedProcess[str]]:
         )
 
     return run
+
+
+@pytest.fixture
+def ask_page(open_page: Callable[..., str], tmp_path: Path) -> Callable[[str, str], list[str]]:
+    """What opens a page, and returns what a script that clicks around there puts into `said`."""
+
+    def ask(page: str, script: str) -> list[str]:
+        told = f"const said = []; {script} document.title = said.join('|');"
+        found = re.search(r"<title>(.*?)</title>", open_page(page, tmp_path, told), re.DOTALL)
+        assert found is not None
+        return html.unescape(found.group(1)).split("|")
+
+    return ask
 
 
 @pytest.fixture(scope="module")
