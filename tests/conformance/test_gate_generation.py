@@ -83,7 +83,7 @@ def test_every_kind_of_step_is_drawn() -> None:
         for now in SITUATIONS.values()
         for _ in range(1500)
     }
-    kinds = {k for k in vars(s).values() if isinstance(k, type) and s.Step in k.__bases__}
+    kinds = {k for k in vars(s).values() if isinstance(k, type) and s.ClusterStep in k.__bases__}
     assert drawn == kinds
 
 
@@ -113,7 +113,7 @@ def _generate(harness: Harness, seed: int) -> list[str]:
         told.append("--")
         return begin(*args, **kwargs)  # type: ignore[arg-type]
 
-    def noted_perform(example: Example, step: s.Step) -> Done:
+    def noted_perform(example: Example, step: s.ClusterStep) -> Done:
         told.append(s.format_step(step))
         return perform(example, step)
 

@@ -57,7 +57,7 @@ KINDS: dict[type, list[str]] = {
 }
 
 
-def build(kind: type[s.Step]) -> st.SearchStrategy[s.Step]:
+def build(kind: type[s.ClusterStep]) -> st.SearchStrategy[s.ClusterStep]:
     """Return the strategy of a kind of step, by the names of its fields."""
     own: dict[str, Any] = {each.name: FIELDS.get(each.name) for each in fields(kind)}
     if kind in KINDS:
@@ -68,13 +68,13 @@ def build(kind: type[s.Step]) -> st.SearchStrategy[s.Step]:
 
 
 KINDS_OF_STEP = [
-    each for each in vars(s).values() if isinstance(each, type) and s.Step in each.__bases__
+    each for each in vars(s).values() if isinstance(each, type) and s.ClusterStep in each.__bases__
 ]
 STEP = st.one_of(list(map(build, KINDS_OF_STEP)))
 
 
 @given(STEP)
-def test_step_text_round_trips(step: s.Step) -> None:
+def test_step_text_round_trips(step: s.ClusterStep) -> None:
     """The text of a step is one line from which the same step is read back."""
     text = s.format_step(step)
     assert "\n" not in text
@@ -82,7 +82,7 @@ def test_step_text_round_trips(step: s.Step) -> None:
 
 
 @given(st.lists(STEP, min_size=1, max_size=6).map(tuple), st.sampled_from([(1, 2), (1, 2, 3, 7)]))
-def test_story_text_round_trips(steps: tuple[s.Step, ...], brokers: tuple[int, ...]) -> None:
+def test_story_text_round_trips(steps: tuple[s.ClusterStep, ...], brokers: tuple[int, ...]) -> None:
     """The text of a story is read back as the same story, header included."""
     story = Story("told", steps, brokers, ("kip-236",), "drop.leader-kept")
     assert parse_story(format_story(story), "told.txt") == story

@@ -185,7 +185,7 @@ class ClusterMoment:
         return (partition.assigned or ())[: partition.reassignment.top]
 
 
-def _why_not_topic(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_topic(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.CreateTopic(topic, assignments, _):
             if any(name == topic for name, _ in now.existing()):
@@ -213,7 +213,7 @@ def _why_not_on(assignments: tuple[ReplicaList, ...], now: ClusterMoment) -> str
     return "" if is_there else "it names a broker that the cluster does not have"
 
 
-def _why_not_client(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_client(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Change(key, _) | s.Cancel(key):
             partition = now.view.partitions.get(key)
@@ -259,7 +259,7 @@ def _why_not_client(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def _why_not_broker(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_broker(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Join(broker, key):
             if (broker, key) not in now.joinable():
@@ -288,7 +288,7 @@ def _why_not_broker(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def _why_not_controller(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_controller(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Hold():
             if now.held:
@@ -311,7 +311,7 @@ def _why_not_controller(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def why_not(step: s.Step, now: ClusterMoment) -> str:
+def why_not(step: s.ClusterStep, now: ClusterMoment) -> str:
     """Return why this step cannot be taken now, "" where it can."""
     need = s.NEEDS.get(type(step))
     if need is not None and need not in now.capabilities:

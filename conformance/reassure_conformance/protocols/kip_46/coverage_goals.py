@@ -104,7 +104,7 @@ def _count_returns(history: History) -> int:
 # -- how to get there
 
 
-def _lose(now: ClusterMoment, draw: by.Draw, partitions: int = 1) -> Iterator[s.Step]:
+def _lose(now: ClusterMoment, draw: by.Draw, partitions: int = 1) -> Iterator[s.ClusterStep]:
     """Make a topic of two replicas each, and let one that has some of them die."""
     yield by.create(now, draw, 2, partitions=partitions)
     yield s.Die(by.get_assigned(now)[draw(2)])
@@ -115,7 +115,7 @@ def _find_away(now: ClusterMoment) -> int:
     return next((broker for broker in now.brokers if broker not in now.up), now.brokers[0])
 
 
-def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker stay away for longer than the interval."""
     yield from _lose(now, draw, 1 + draw(2))
     if draw(2):
@@ -124,7 +124,7 @@ def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now, *((by.TOPIC, number) for number in range(2)))
 
 
-def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker come back before the interval has passed, and perhaps go again."""
     yield from _lose(now, draw)
     yield s.Tick(now.failure_interval_ms // 2)
@@ -135,7 +135,7 @@ def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Tick(now.failure_interval_ms // 2)
 
 
-def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let several tasks wait, and the broker come back or an operator do a part meanwhile."""
     yield s.CreateTopic(by.TOPIC, (now.brokers[:2],) * 4)
     yield s.Die(now.brokers[draw(2)])
@@ -150,7 +150,7 @@ def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now, *((by.TOPIC, number) for number in range(4)))
 
 
-def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let an operator persist tasks, needless and senseless ones among them."""
     yield by.create(now, draw, 2, partitions=2)
     first = by.get_assigned(now)
@@ -162,7 +162,7 @@ def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now, by.KEY, (by.TOPIC, 1))
 
 
-def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die while a broker is recorded, perhaps with some tasks persisted."""
     yield from _lose(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
