@@ -84,7 +84,7 @@ def test_every_kind_of_step_is_drawn() -> None:
         for _ in range(1500)
     }
     kinds = {k for k in vars(s).values() if isinstance(k, type) and s.ClusterStep in k.__bases__}
-    assert drawn == kinds
+    assert kinds - drawn == {s.SetMinIsr}, "which is set only while nothing moves"
 
 
 def test_wanted_clauses_raise_the_weight() -> None:
