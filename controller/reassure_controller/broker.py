@@ -87,7 +87,6 @@ class Broker:
         transport: LocalTransport | None = None,
         *,
         address: tuple[str, int] = ("127.0.0.1", 9092),
-        rack: str | None = None,
         owns_client: bool = True,
         clock_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
         replication: Replication | None = None,
@@ -97,7 +96,6 @@ class Broker:
         self._transport = transport
         self.address = address
         """Where it says that it listens."""
-        self._rack = rack
         self._owns_client = owns_client
         self._clock_ms = clock_ms
         self._replication = replication
@@ -126,7 +124,7 @@ class Broker:
         deadline = time.monotonic() + patience_s
         while True:
             try:
-                content = encode_broker(*self.address, self._clock_ms(), self._rack)
+                content = encode_broker(*self.address, self._clock_ms())
                 self._session = take_id(self._client, self.broker_id, content)
                 self._begin_to_replicate()
                 break

@@ -35,7 +35,6 @@ from reassure_controller.effects import (
     Effect,
     Recheck,
     RecheckOldZnode,
-    Step,
     Write,
     WriteState,
 )
@@ -207,11 +206,6 @@ class Controller:
     def next_effect(self) -> Effect | None:
         """The effect that comes next in the plan in hand, None where none waits."""
         return self._engine.next_effect
-
-    @property
-    def plan(self) -> tuple[Step, ...]:
-        """What is left of the plan in hand."""
-        return self._engine.plan
 
     def contend(self) -> bool:
         """Stand for election; return whether this controller is the active one now.

@@ -152,11 +152,6 @@ class PlanEngine:
         self._plan = deque(plan)
 
     @property
-    def plan(self) -> tuple[Step, ...]:
-        """What is left of the plan."""
-        return tuple(self._plan)
-
-    @property
     def next_effect(self) -> Effect | None:
         """The effect that comes next, or None when the plan is done."""
         for step in self._plan:

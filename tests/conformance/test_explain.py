@@ -1,8 +1,7 @@
 """The verb `explain`: a name of each kind, names nearly right, and names completed by a shell."""
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 from click.shell_completion import ShellComplete
@@ -22,6 +21,7 @@ from reassure_spec.clauses import load_clauses
     ("kind", "name", "words"),
     [
         ("clause", "drop.keep-top", ("MUST", "KIP-236", "kip_236.compute_drop")),
+        ("clause", "drop.leader-kept", ("A drop MUST keep the leader.",)),
         ("finding", "drop-4", ("drops in-sync replicas of its own target", "drop.protects")),
         ("theorem", "drop-leader-kept", ("proved", "reassure prove drop-leader-kept")),
         ("theorem", "drop-target-in-sync-kept", ("refuted", "shows finding drop-4")),
@@ -119,13 +119,11 @@ def test_completion_is_a_script_of_the_shell(
     assert f"{COMPLETE}={shell}_complete" in capsys.readouterr().out
 
 
-def test_a_process_that_a_shell_asks_answers() -> None:
+def test_a_process_that_a_shell_asks_answers(start_process: Callable[..., Any]) -> None:
     """Where the shell's variable is set, the command offers names, and does nothing else."""
     line = {"COMP_WORDS": "reassure expl", "COMP_CWORD": "1", COMPLETE: "bash_complete"}
-    program = [sys.executable, "-c", "from reassure_conformance.cli import main; main()"]
-    done = subprocess.run(
-        program, env={**os.environ, **line}, capture_output=True, text=True, check=True
-    )
+    done = start_process(env=line)
+    assert done.returncode == 0
     assert done.stdout.split() == ["plain,explain", "plain,explore"]
 
 

@@ -5,14 +5,12 @@ import json
 import os
 import resource
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_conformance import cli
 from reassure_conformance.cli import failing
 from reassure_conformance.report.document import error_document, write_text
 from reassure_judge.protocols import NoRules
@@ -23,8 +21,7 @@ from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log
 
-HEAD = ["verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings"]
-"""What every document begins with."""
+Say = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture
@@ -36,28 +33,19 @@ def archive(tmp_path: Path) -> Path:
     return folder
 
 
-def _call(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, dict[str, Any]]:
-    """Run one command line with JSON output; return its exit code and its only document."""
-    code = cli.run_command([*map(str, arguments), "--format", "json"])
-    document: dict[str, Any] = json.loads(capsys.readouterr().out)
-    assert list(document)[: len(HEAD)] == HEAD
-    assert document["exit_code"] == code
-    return code, document
-
-
 @pytest.mark.parametrize("profile", [(), ("--profile", "kip-236")])
 @pytest.mark.parametrize(
     "spark",
     [(), pytest.param(("--spark", "local[1]"), marks=[pytest.mark.spark, pytest.mark.slow])],
 )
 def test_logs_of_another_protocol_need_a_profile(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], profile: list[str], spark: list[str]
+    tmp_path: Path, say: Say, profile: list[str], spark: list[str]
 ) -> None:
     """Kafka's own log is held against KIP-236 only by whoever says so; else it is refused."""
     paths = ("/brokers", "/brokers/ids", "/brokers/topics", "/admin/reassign_partitions")
     write_log(tmp_path, [committed(Create(p), zxid=z) for z, p in enumerate(paths, start=1)])
-    code, document = _call(capsys, "audit", tmp_path, *profile, *spark)
-    assert code == (3 if profile else 78)
+    document = say("audit", tmp_path, *profile, *spark)
+    assert document["exit_code"] == (3 if profile else 78)
     if not profile:
         assert document["error"]["class"] == "NoRules"
         assert "uses Apache Kafka's own protocol" in document["error"]["message"]
@@ -101,32 +89,29 @@ def test_error_is_one_document(
     name: str,
     words: str,
     archive: Path,
-    capsys: pytest.CaptureFixture[str],
+    say: Say,
 ) -> None:
     """Usage, bad data and bad configuration end in a document with class and message."""
     places = {"tmp": archive.parent, "archive": archive}
-    got, document = _call(capsys, *(text.format(**places) for text in arguments))
-    assert (got, document["error"]["class"], document["verdict"]) == (code, name, "unknown")
+    document = say(*(text.format(**places) for text in arguments))
+    assert (document["error"]["class"], document["verdict"]) == (name, "unknown")
+    assert document["exit_code"] == code
     assert words in document["error"]["message"]
 
 
 @pytest.mark.parametrize("planted", [True, False])
-def test_verdict_is_one_document(
-    planted: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_verdict_is_one_document(planted: bool, tmp_path: Path, say: Say) -> None:
     """A verdict is a document like a refusal."""
     cluster = SampleCluster()
     if planted:
         plant_all(cluster)
     write_log(tmp_path, cluster.transactions)
-    code, document = _call(capsys, "audit", tmp_path, "--profile", "kip-236")
-    assert code == (1 if planted else 0)
+    document = say("audit", tmp_path, "--profile", "kip-236")
+    assert document["exit_code"] == (1 if planted else 0)
     assert "error" not in document
 
 
-def test_damage_is_told_with_file_and_offset(
-    archive: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_damage_is_told_with_file_and_offset(archive: Path, say: Say) -> None:
     """A damaged log is judged around the damage; one of which nothing is left is an error.
 
     Both have the file and the byte as fields of their own.
@@ -135,14 +120,16 @@ def test_damage_is_told_with_file_and_offset(
     content = bytearray(log.read_bytes())
     content[len(content) // 2] ^= 0xFF
     log.write_bytes(content)
-    code, document = _call(capsys, "audit", archive)
+    document = say("audit", archive)
     (damage,) = document["archives"][0]["damages"]
-    assert (code, damage["file"], document["counts"]["damaged"]) == (2, str(log), 1)
+    assert (document["exit_code"], document["counts"]["damaged"]) == (2, 1)
+    assert damage["file"] == str(log)
     assert 0 < damage["offset"] < len(content)
     log.write_bytes(b"ZKLX" + bytes(range(200)))
-    code, document = _call(capsys, "audit", archive)
+    document = say("audit", archive)
     error = document["error"]
-    assert (code, error["class"], error["file"], error["offset"]) == (65, "DamagedLog", str(log), 0)
+    assert (document["exit_code"], error["class"]) == (65, "DamagedLog")
+    assert (error["file"], error["offset"]) == (str(log), 0)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +157,7 @@ def test_damage_is_told_with_file_and_offset(
         (RecursionError("too deep"), 70, "too deep"),
         (KeyError("x"), 70, "x"),
         (GeneratorExit("x"), 70, "x"),
+        (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )
 def test_class_of_an_error_is_its_exit_code(
@@ -177,7 +165,7 @@ def test_class_of_an_error_is_its_exit_code(
     code: int,
     words: str,
     archive: Path,
-    capsys: pytest.CaptureFixture[str],
+    say: Say,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Whatever is raised inside a verb ends in the code of its class, and in one document."""
@@ -186,23 +174,11 @@ def test_class_of_an_error_is_its_exit_code(
         raise error
 
     monkeypatch.setattr("reassure_pipeline.audit.local.audit_local", fail)
-    got, document = _call(capsys, "audit", archive)
-    assert (got, document["error"]["class"]) == (code, type(error).__name__)
+    document = say("audit", archive)
+    name = "Abort" if code == 130 else type(error).__name__
+    assert (document["exit_code"], document["error"]["class"]) == (code, name)
     assert words in document["error"]["message"]
     assert ("traceback" in document["error"]) is (code == 70)
-
-
-def test_interrupt_is_one_document(
-    archive: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """An interrupted verb ends with 130, and says so in its document."""
-
-    def interrupt(*_: object, **__: object) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("reassure_pipeline.audit.local.audit_local", interrupt)
-    code, document = _call(capsys, "audit", archive)
-    assert (code, document["error"]["message"]) == (130, "interrupted")
 
 
 def test_write_that_fails_names_its_file(tmp_path: Path) -> None:
@@ -218,31 +194,14 @@ def _limit_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 
 
-PROGRAM = (sys.executable, "-c", "from reassure_conformance.cli import main; main()")
 Start = Callable[..., subprocess.CompletedProcess[str]]
 
 
-def _start(*arguments: object, **options: Any) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*PROGRAM, *map(str, arguments)],
-        check=False,
-        # A program that may write little leaves no compiled modules behind.
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "PYTHONDONTWRITEBYTECODE": "1",
-        },
-        stderr=subprocess.PIPE,
-        text=True,
-        **options,
-    )
-
-
-def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
+def test_full_disk_is_no_mistake_of_ours(tmp_path: Path, start_process: Start) -> None:
     """Where a file cannot grow the verb ends with 69, names the file and says what to do."""
-    done = _start(
+    done = start_process(
         *("scenarios", "--export", "--out", tmp_path / "out", "--format", "json"),
-        stdout=subprocess.PIPE,
+        env={"PYTHONDONTWRITEBYTECODE": "1"},  # nor may it leave compiled modules behind
         preexec_fn=_limit_files,
     )
     error = json.loads(done.stdout)["error"]
@@ -251,19 +210,19 @@ def test_full_disk_is_no_mistake_of_ours(tmp_path: Path) -> None:
     assert "free some space" in error["message"]
 
 
-def test_standard_output_that_is_full_is_told(tmp_path: Path) -> None:
+def test_standard_output_that_is_full_is_told(start_process: Start) -> None:
     """Where the result cannot be written the exit code is no verdict's."""
     with Path("/dev/full").open("w") as full:
-        done = _start("spec", "readings", stdout=full)
+        done = start_process("spec", "readings", stdout=full)
     assert done.returncode == 69
     assert "standard output: No space left" in done.stderr
 
 
-def test_reader_that_has_gone_is_no_verdict() -> None:
+def test_reader_that_has_gone_is_no_verdict(start_process: Start) -> None:
     """Where nobody takes the result the exit code is that of a broken pipe, without a traceback."""
     reading, writing = os.pipe()
     os.close(reading)
-    done = _start("spec", "readings", stdout=writing)
+    done = start_process("spec", "readings", stdout=writing)
     os.close(writing)
     assert done.returncode == failing.NOBODY_READS
     assert "Traceback" not in done.stderr

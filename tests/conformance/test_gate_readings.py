@@ -52,53 +52,25 @@ def test_value_holds_in_a_generated_run(
     assert failure is None, failure.violation
 
 
+MADE, ASKED = "create orders with 1,2", "request orders-0 to 3,4"
+TWO = "request orders-0 to 3,4 and orders-1 to 1,4"
 RESTARTS = {
-    "answer lost at the change": """
-create orders with 2
-lose answer after 0
-request orders-0 to 5
-""",
-    "write lost at the change": """
-create orders with 1,2
-request orders-0 to 3,4
-lose write after 0
-request orders-0 to 3,4
-""",
-    "answer lost at the change to the same": """
-create orders with 1,2
-request orders-0 to 3,4
-lose answer after 0
-request orders-0 to 3,4
-""",
-    "connection lost later": """
-create orders with 1,2
-request orders-0 to 3,4
-lose answer after 2
-request orders-0 to 3,4
-""",
-    "several partitions": """
-create orders with 1,2 and 2,3
-request orders-0 to 3,4 and orders-1 to 1,4
-lose answer after 5
-request orders-0 to 3,4 and orders-1 to 1,4
-""",
-    "withdrawn, and asked again": """
-create orders with 1,2
-request orders-0 to 3,4
-hold after 1
-request orders-0 to 3,4
-withdraw request
-resume
-request orders-0 to 3,4
-""",
-    "changed in its place": """
-create orders with 1,2
-request orders-0 to 3,4
-hold after 1
-request orders-0 to 3,4
-rewrite request as orders-0 to 3,4
-resume
-""",
+    "answer lost at the change": (
+        *("create orders with 2", "lose answer after 0"),
+        "request orders-0 to 5",
+    ),
+    "write lost at the change": (MADE, ASKED, "lose write after 0", ASKED),
+    "answer lost at the change to the same": (MADE, ASKED, "lose answer after 0", ASKED),
+    "connection lost later": (MADE, ASKED, "lose answer after 2", ASKED),
+    "several partitions": ("create orders with 1,2 and 2,3", TWO, "lose answer after 5", TWO),
+    "withdrawn, and asked again": (
+        *(MADE, ASKED, "hold after 1", ASKED),
+        *("withdraw request", "resume", ASKED),
+    ),
+    "changed in its place": (
+        *(MADE, ASKED, "hold after 1", ASKED),
+        *("rewrite request as orders-0 to 3,4", "resume"),
+    ),
 }
 
 
@@ -108,7 +80,7 @@ def test_restart_is_carried_out_once(name: str, make_harness: Callable[..., Harn
     """A plan that is made again after an answer was lost is no second request to restart."""
     readings = {"request.same-target": "restart"}
     harness = make_harness(Bundled(profile="kip-236-amended", readings=readings))
-    story = parse_story(f"world cluster brokers=1,2,3,4,5\n{RESTARTS[name]}", name)
+    story = parse_story("\n".join(("world cluster brokers=1,2,3,4,5", *RESTARTS[name])), name)
     example = harness.tell(story)
     harness.close()
     assert [done.result for done in example.done if done.result == "skipped"] == []

@@ -5,11 +5,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from kazoo.client import KazooClient
 from kazoo.exceptions import NotEmptyError
 
 from reassure_conformance.adapter import BROKERS, ISR, BadConnectable, Description
@@ -59,13 +60,22 @@ class Running:
 Start = Callable[..., Running]
 
 
-@pytest.fixture
-def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a server with a controller of ours as a process, perhaps with faults."""
-    with Server.start(tmp_path / "zookeeper") as server:
+@contextmanager
+def open_chroot(folder: Path) -> Iterator[tuple[Server, Client]]:
+    """Start a server with a chroot, and a client of it."""
+    with Server.start(folder / "zookeeper") as server:
         client = Client(hosts=server.hosts, timeout=30.0)
         client.start()
         client.create(CHROOT, b"")
+        yield server, client
+        client.stop()
+        client.close()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a server with a controller of ours as a process, perhaps with faults."""
+    with open_chroot(tmp_path) as (server, client):
         processes = []
 
         def go(*faults: str) -> Running:
@@ -82,8 +92,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
         for process in processes:
             process.terminate()
             process.wait(30)
-        client.stop()
-        client.close()
 
 
 def _smoke(connectable: str, folder: Path) -> Document:
@@ -151,13 +159,8 @@ def test_chroot_in_use_is_refused(start: Start, tmp_path: Path) -> None:
 
 def test_chroot_without_a_controller_is_refused(tmp_path: Path) -> None:
     """Where nobody was elected nothing is begun, and the line says what is to be there."""
-    with Server.start(tmp_path / "zookeeper") as server:
-        client = KazooClient(server.hosts)
-        client.start()
-        client.create(CHROOT, b"")
+    with open_chroot(tmp_path) as (server, _):
         document = _smoke(f"zk:{server.hosts}{CHROOT}", tmp_path)
-        client.stop()
-        client.close()
     assert "expected a controller that has been elected there" in document.body["amiss"]
 
 
@@ -249,19 +252,12 @@ def test_what_the_controller_writes_meanwhile_is_removed_as_well(
 @pytest.mark.parametrize(
     "verb", [["test"], ["test", "--smoke"], ["test", "--case", "a-move"]], ids=" ".join
 )
-def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> None:
+def test_port_where_nobody_listens_is_told(
+    verb: list[str], start_process: Callable[..., Any], tmp_path: Path
+) -> None:
     """Where no ZooKeeper answers the verb ends with 69 and one line, and nothing is aborted."""
     out = ["--out", str(tmp_path / "run")] if verb == ["test"] else []
-    done = subprocess.run(
-        [
-            *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),
-            *(*verb, "-i", "zk:127.0.0.1:1/mine", "--hang-after", "5", *out),
-        ],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = start_process(*verb, "-i", "zk:127.0.0.1:1/mine", "--hang-after", "5", *out)
     said = done.stdout + done.stderr
     assert done.returncode == 69
     assert "ZooKeeper at 127.0.0.1:1 did not answer in 10 s; expected a server there" in said
@@ -270,11 +266,9 @@ def test_port_where_nobody_listens_is_told(verb: list[str], tmp_path: Path) -> N
 
 def test_old_protocol_needs_no_queue_of_requests(tmp_path: Path) -> None:
     """Under kafka-42 a chroot without KIP-236's znode is driven, by the old znode alone."""
-    with Server.start(tmp_path / "zookeeper") as server:
-        client = KazooClient(server.hosts)
-        client.start()
-        for path in (CHROOT, *(f"{CHROOT}/{each}" for each in ("brokers", "admin"))):
-            client.create(path, b"")
+    with open_chroot(tmp_path) as (server, client):
+        for each in ("brokers", "admin"):
+            client.create(f"{CHROOT}/{each}", b"")
         for each in ("brokers/ids", "brokers/topics", "controller_epoch", "controller"):
             client.create(f"{CHROOT}/{each}", b"1")
         place = RemotePlace(f"zk:{server.hosts}{CHROOT}")
@@ -283,5 +277,3 @@ def test_old_protocol_needs_no_queue_of_requests(tmp_path: Path) -> None:
         adapter.close()
         with pytest.raises(BadConnectable, match="there is no /admin/reassignment_requests at"):
             Remote(place, profile="kip-236", readings={})
-        client.stop()
-        client.close()

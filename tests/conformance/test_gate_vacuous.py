@@ -1,13 +1,11 @@
 """Nothing judged is never green: verb by verb, what put nothing to the test ends with 3."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from reassure_conformance import cli
 from reassure_conformance.adapter import LOG, REQUESTS
 from reassure_conformance.answers.checking import CheckResult, Proofs
 from reassure_conformance.gate import faultmatrix
@@ -18,85 +16,47 @@ from reassure_judge.verdicts import summarise
 from reassure_zookeeper.transactions import Create, committed
 from reassure_zookeeper.txnlog_writer import write_log
 
-Prepare = Callable[[pytest.MonkeyPatch, Path], list[str]]
-
 
 def _nothing(*args: object, **kwargs: object) -> list[Any]:
     return []
 
 
-def _no_theorems(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.proving.prove_all", _nothing)
-    return ["prove"]
+ANSWERS = "reassure_conformance.answers"
+EMPTY: dict[str, Any] = {"files": [], "clauses": [], "areas": {}}
+NOTHING: dict[str, tuple[dict[str, Callable[..., Any]], list[str]]] = {
+    "theorems": ({f"{ANSWERS}.proving.prove_all": _nothing}, ["prove"]),
+    "theorems of a rule": (
+        {f"{ANSWERS}.proving.{name}": _nothing for name in ("prove_candidate", "list_assumed")},
+        ["prove", "--code", "some.module:rule"],
+    ),
+    "sweep": ({f"{ANSWERS}.proving.sweep": _nothing}, ["prove", "--sweep"]),
+    "clusters": ({}, ["audit", "{folder}"]),
+    "documents": ({f"{ANSWERS}.spec_tables.find_seeds": lambda _: None}, ["spec", "coverage"]),
+    "scenarios": ({f"{ANSWERS}.scenario_table.find_scenarios": _nothing}, ["scenarios"]),
+    "vectors": (
+        {"reassure_conformance.scenarios.json_lines.export_vectors": lambda _: EMPTY},
+        ["scenarios", "--export", "--out", "{folder}"],
+    ),
+    "faults": (
+        {"reassure_conformance.mutants.load_mutants": dict},
+        ["mutants", "--out", "{folder}/run"],
+    ),
+    "clauses": ({"reassure_spec.clauses.load_clauses": dict}, ["spec", "list"]),
+}
+"""By what there is nothing of: what stands for it, and a command line."""
 
 
-def _no_theorems_of_a_rule(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.proving.prove_candidate", _nothing)
-    monkeypatch.setattr("reassure_conformance.answers.proving.list_assumed", _nothing)
-    return ["prove", "--code", "some.module:rule"]
-
-
-def _no_sweep(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.proving.sweep", _nothing)
-    return ["prove", "--sweep"]
-
-
-def _foreign_log(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    write_log(folder, [committed(Create("/hbase"), zxid=1)])
-    return ["audit", str(folder)]
-
-
-def _no_documents(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.spec_tables.find_seeds", lambda folder: None)
-    return ["spec", "coverage"]
-
-
-def _no_scenarios(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.answers.scenario_table.find_scenarios", _nothing)
-    return ["scenarios"]
-
-
-def _no_vectors(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    empty = {"files": [], "clauses": [], "areas": {}}
-    exports = "reassure_conformance.scenarios.json_lines.export_vectors"
-    monkeypatch.setattr(exports, lambda out: empty)
-    return ["scenarios", "--export", "--out", str(folder)]
-
-
-def _no_faults(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_conformance.mutants.load_mutants", dict)
-    return ["mutants", "--out", str(folder / "run")]
-
-
-def _no_clauses(monkeypatch: pytest.MonkeyPatch, folder: Path) -> list[str]:
-    monkeypatch.setattr("reassure_spec.clauses.load_clauses", dict)
-    return ["spec", "list"]
-
-
-@pytest.mark.parametrize(
-    "prepare",
-    [
-        _no_theorems,
-        _no_theorems_of_a_rule,
-        _no_sweep,
-        _foreign_log,
-        _no_documents,
-        _no_scenarios,
-        _no_vectors,
-        _no_faults,
-        _no_clauses,
-    ],
-)
+@pytest.mark.parametrize("name", NOTHING)
 def test_verb_that_tests_nothing_is_vacuous(
-    prepare: Prepare,
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, say: Callable[..., dict[str, Any]]
 ) -> None:
     """Without theorems, clusters, documents, scenarios or faults a verb ends with 3."""
-    code = cli.run_command([*prepare(monkeypatch, tmp_path), "--format", "json"])
-    document = json.loads(capsys.readouterr().out)
-    assert (code, document["exit_code"], document["verdict"]) == (3, 3, "vacuous")
+    exchanged, words = NOTHING[name]
+    for place, stands in exchanged.items():
+        monkeypatch.setattr(place, stands)
+    write_log(tmp_path, [committed(Create("/hbase"), zxid=1)])
+    document = say(*(word.format(folder=tmp_path) for word in words))
+    assert (document["exit_code"], document["verdict"]) == (3, "vacuous")
 
 
 def _make_result(*abilities: str, **changes: Any) -> ControllersResult:

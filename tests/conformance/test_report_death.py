@@ -1,9 +1,10 @@
 """A death is told like a violation: story, step, last words, and the command that repeats it."""
 
 import json
-import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,20 +37,13 @@ STORY = [
 ]
 
 
-def call(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
-    """Run a command line where the module can be imported."""
-    (folder / "dying.py").write_text(MODULE, encoding="utf-8")
-    return subprocess.run(
-        [
-            *(sys.executable, "-c", "from reassure_conformance.cli import main; main()"),
-            *map(str, arguments),
-        ],
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(folder), *sys.path))},
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+@pytest.fixture
+def call(
+    start_process: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What runs a command line where the module can be imported."""
+    (tmp_path / "dying.py").write_text(MODULE, encoding="utf-8")
+    return partial(start_process, path=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -60,11 +54,14 @@ def call(folder: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_death_is_told_with_its_story_and_is_repeated(
-    name: str, words: str, tmp_path: Path
+    name: str,
+    words: str,
+    call: Callable[..., subprocess.CompletedProcess[str]],
+    tmp_path: Path,
 ) -> None:
     """Whether it raises or takes the process with it, its steps are there, and can be repeated."""
     run = tmp_path / "run"
-    done = call(tmp_path, "test", "-i", f"direct:dying:{name}", "--seed", "3", "--out", run)
+    done = call("test", "-i", f"direct:dying:{name}", "--seed", "3", "--out", run)
     lines = (done.stdout + done.stderr).splitlines()
     assert done.returncode == 69
     assert any(words in line for line in lines)
@@ -72,7 +69,7 @@ def test_death_is_told_with_its_story_and_is_repeated(
     assert lines[begin : begin + len(STORY)] == STORY
     assert f"Repeat it with: reassure test --replay {run}" in lines
     assert not any("Coverage goal missed" in line or "vacuous" in line for line in lines)
-    again = call(tmp_path, "test", "--replay", run)
+    again = call("test", "--replay", run)
     assert again.returncode == 69
     assert "in broker 2 dies" in again.stdout + again.stderr
     if name == "Dying":
@@ -83,14 +80,14 @@ def test_death_is_told_with_its_story_and_is_repeated(
             '      raise RuntimeError("out of cheese")',
             "  RuntimeError: out of cheese",
         ]
-        report = call(tmp_path, "report", run, "--format", "markdown").stdout
+        report = call("report", run, "--format", "markdown").stdout
         assert "out of cheese" in report
         assert "5. broker 2 dies" in report
         assert json.loads((run / "result.json").read_text("utf-8"))["died_after"][-1] == (
             "broker 2 dies"
         )
     else:
-        healthy = call(tmp_path, "test", "--case", run / "died.txt")
+        healthy = call("test", "--case", run / "died.txt")
         assert healthy.returncode == 0
 
 

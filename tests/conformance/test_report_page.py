@@ -2,8 +2,6 @@
 
 import re
 from collections.abc import Callable
-from html import unescape
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,7 +14,7 @@ from reassure_explorer.protocols.kip_236.stages import MOVES
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.profiles import PROTOCOLS
 
-OpenPage = Callable[..., str]
+Ask = Callable[[dict[str, Any], str], list[str]]
 PARTITION = {
     "assigned": [1, 2],
     "leader": 1,
@@ -85,13 +83,10 @@ def make_result(steps: int, *, violated: bool = True) -> dict[str, Any]:
     return document.as_dict()
 
 
-def ask(open_page: OpenPage, folder: Path, result: dict[str, Any], script: str) -> list[str]:
-    """Return what a script says in the page of a result, after it has clicked around."""
-    script = f"const said = []; {script} document.title = said.join('|');"
-    page = open_page(render_page(result), folder, script)
-    found = re.search(r"<title>(.*?)</title>", page, re.DOTALL)
-    assert found is not None
-    return unescape(found.group(1)).split("|")
+@pytest.fixture
+def ask(ask_page: Callable[[str, str], list[str]]) -> Ask:
+    """What returns what a script says in the page of a result, after it has clicked around."""
+    return lambda result, script: ask_page(render_page(result), script)
 
 
 FILTERS = """
@@ -136,14 +131,12 @@ said.push(Math.min(...drawn()), drawn().length < 200);
         pytest.param(5_000, LONG, "true|10001|true|0|true", id="only what is looked at is drawn"),
     ],
 )
-def test_page_answers_clicks(
-    open_page: OpenPage, tmp_path: Path, steps: int, script: str, expected: str
-) -> None:
+def test_page_answers_clicks(ask: Ask, steps: int, script: str, expected: str) -> None:
     """What somebody does on the page of a story has the effect that it should."""
-    assert ask(open_page, tmp_path, make_result(steps), script) == expected.split("|")
+    assert ask(make_result(steps), script) == expected.split("|")
 
 
-def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Path) -> None:
+def test_selected_row_has_model_beside_real(ask: Ask) -> None:
     """The broken row is selected first; the arrow key leads on; each shows model and reality.
 
     A step that is selected shows the transactions that came before the next step.
@@ -157,7 +150,7 @@ def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Path)
     document.querySelector("[data-r='0']").click();
     said.push(panel.textContent);
     """
-    first, then, step = ask(open_page, tmp_path, make_result(3), script)
+    first, then, step = ask(make_result(3), script)
     assert "model: next write" in first and "expand.carried-out" in first
     assert f"breaks {BROKEN}" in first and "<b>orders</b>" in first
     assert '"leader_epoch":7' in first, "what stood there before"
@@ -166,10 +159,10 @@ def test_selected_row_has_model_beside_real(open_page: OpenPage, tmp_path: Path)
     assert "0x4" not in step
 
 
-def test_page_fits_and_loads_nothing(open_page: OpenPage, tmp_path: Path) -> None:
+def test_page_fits_and_loads_nothing(ask: Ask) -> None:
     """Nothing is wider than a window of 500 pixels, nothing comes from elsewhere, none is large."""
     script = "said.push(document.documentElement.scrollWidth <= innerWidth);"
-    assert ask(open_page, tmp_path, make_result(2), script) == ["true"]
+    assert ask(make_result(2), script) == ["true"]
     page = render_page(make_result(2))
     loaded = re.findall(r'(?:src|href)="([^"]*)"', page)
     assert [each for each in loaded if not each.startswith("data:")] == []
@@ -203,7 +196,7 @@ RECORD = {
 }
 
 
-def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_path: Path) -> None:
+def test_violations_are_listed_and_have_their_diagrams(ask: Ask) -> None:
     """Each violation has its evidence once it is opened, 50 at a time, and its own diagram.
 
     There its row is selected; of what no story tells there is none.
@@ -223,10 +216,10 @@ def test_violations_are_listed_and_have_their_diagrams(open_page: OpenPage, tmp_
     said.push(own.querySelector(".detail").textContent.includes("breaks"));
     said.push(own.querySelector("[aria-current]").textContent.includes("<b>orders</b>"));
     """
-    assert ask(open_page, tmp_path, result, script) == ["50", "1", "70", *["true"] * 6]
+    assert ask(result, script) == ["50", "1", "70", *["true"] * 6]
 
 
-def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_path: Path) -> None:
+def test_known_failures_and_advice_have_their_diagrams(ask: Ask) -> None:
     """What counts for no verdict is listed for what it is, each with the diagram of its own story.
 
     A run that holds has these alone, and no story of a failure.
@@ -253,10 +246,10 @@ def test_known_failures_and_advice_have_their_diagrams(open_page: OpenPage, tmp_
     said.push(document.getElementById("story") === null);
     """
     said = ["advice", "0x4", "advice", "", "known", "0x8", "true"]
-    assert ask(open_page, tmp_path, result, script) == said
+    assert ask(result, script) == said
 
 
-def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Path) -> None:
+def test_explored_violation_shows_its_states(ask: Ask) -> None:
     """The states of an explored violation are a table of the fields that change."""
     states = [
         {"action": None, "state": {"isr": [1], "other": 1}},
@@ -268,7 +261,7 @@ def test_explored_violation_shows_its_states(open_page: OpenPage, tmp_path: Path
     script = """
     said.push(...[...document.querySelectorAll("#list th, #list .now")].map(e => e.textContent));
     """
-    assert ask(open_page, tmp_path, result, script) == ["action", "isr", "[1, 2]"]
+    assert ask(result, script) == ["action", "isr", "[1, 2]"]
 
 
 def test_page_says_the_verdict_first_and_how_to_repeat() -> None:

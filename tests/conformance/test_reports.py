@@ -89,13 +89,7 @@ SLOW = [
 EVERY = [*VERBS, *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)]
 
 
-def say(*arguments: str) -> dict[str, Any]:
-    """Return the document that a command line prints."""
-    said: list[str] = []
-    code = cli.run_command([*arguments, "--format", "json"], said.append)
-    document: dict[str, Any] = json.loads("\n".join(said))
-    assert document["exit_code"] == code
-    return document
+Say = Callable[..., dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +126,10 @@ def places(failed_run: Path, tmp_path: Path, zookeeper_server: Server) -> dict[s
 
 @pytest.mark.parametrize("arguments", EVERY, ids=" ".join)
 def test_documents_are_of_the_schema(
-    arguments: list[str], places: dict[str, object], capsys: pytest.CaptureFixture[str]
+    arguments: list[str],
+    places: dict[str, object],
+    say: Say,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """A verb prints as JSON one document of the schema, whatever came of it, and nothing else."""
     document = say(*(each.format(**places) for each in arguments))
@@ -156,7 +153,7 @@ def list_verbs(group: click.Group, before: tuple[str, ...] = ()) -> Iterator[tup
 
 
 @pytest.mark.parametrize("verb", list(list_verbs(cli.cli)), ids=" ".join)
-def test_every_verb_is_in_the_schema(verb: tuple[str, ...]) -> None:
+def test_every_verb_is_in_the_schema(verb: tuple[str, ...], say: Say) -> None:
     """Every verb is validated above; what it says of an option that there is not is a document."""
     lines = (*VERBS, *SLOW)
     assert any(tuple(line[: len(verb)]) == verb for line in lines), "no command line of this verb"
@@ -296,13 +293,6 @@ def test_report_is_written_and_says_so(form: str, failed_run: Path, tmp_path: Pa
         texts.append(place.read_text("utf-8"))
     assert texts[0] == texts[1]
     assert texts[0]
-
-
-def test_explain_says_what_may_have_been_meant() -> None:
-    """A name that is nearly that of a clause is a usage error that names the clause."""
-    document = say("explain", "drop.caried-out")
-    assert document["exit_code"] == 64
-    assert "Did you mean drop.carried-out" in document["error"]["message"]
 
 
 class Partial(Bundled):

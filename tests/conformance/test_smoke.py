@@ -1,6 +1,5 @@
 """`test --smoke` and `test --case`: each mistake is named in a line, each step is shown."""
 
-import json
 import shlex
 import sys
 from pathlib import Path
@@ -10,7 +9,6 @@ import pytest
 
 from reassure_conformance.answers.case_run import find_story, render_telling, tell_document
 from reassure_conformance.answers.smoking import render_smoke, smoke_document
-from reassure_conformance.cli import run_command
 from reassure_conformance.gate.run_settings import BUNDLED, Settings
 from reassure_conformance.report.document import Document
 from reassure_spec.words import ScenarioError
@@ -70,11 +68,6 @@ class Refuses(Bundled):
 class Bare(Bundled):
     def describe(self):
         return replace(super().describe(), capabilities=frozenset())
-
-
-class Raises(Bundled):
-    def start(self, hosts, chroot, brokers):
-        raise OSError("no room")
 """
 
 
@@ -155,6 +148,14 @@ def test_program_that_cannot_be_started_is_diagnosed(
     assert document.get_exit_code() == 78
 
 
+@pytest.fixture
+def mistaken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """What the connectables of the adapters above begin with."""
+    (tmp_path / "mistaken.py").write_text(ADAPTERS, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    return "direct:mistaken:"
+
+
 @pytest.mark.parametrize(
     ("adapter", "complaint", "exit_code"),
     [
@@ -165,24 +166,18 @@ def test_program_that_cannot_be_started_is_diagnosed(
     ],
 )
 def test_mistake_of_an_adapter_is_diagnosed(
-    adapter: str, complaint: str, exit_code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    adapter: str, complaint: str, exit_code: int, mistaken: str, tmp_path: Path
 ) -> None:
     """What an adapter leaves out or does elsewhere is seen in ZooKeeper, and said in one line."""
-    (tmp_path / "mistaken.py").write_text(ADAPTERS, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    document = _smoke(f"direct:mistaken:{adapter}", tmp_path)
+    document = _smoke(f"{mistaken}{adapter}", tmp_path)
     assert complaint in document.body["amiss"]
     assert _is_diagnosis(document.body["amiss"])
     assert document.get_exit_code() == exit_code
 
 
-def test_what_declares_nothing_is_told_what_there_is(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_declares_nothing_is_told_what_there_is(mistaken: str, tmp_path: Path) -> None:
     """Where few stories need nothing more, these are told, and it is said what would allow more."""
-    (tmp_path / "mistaken.py").write_text(ADAPTERS, encoding="utf-8")
-    monkeypatch.syspath_prepend(tmp_path)
-    document = _smoke("direct:mistaken:Bare", tmp_path)
+    document = _smoke(f"{mistaken}Bare", tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
     assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
     assert document.body["lacking"].startswith(
@@ -275,11 +270,3 @@ def test_story_that_there_is_not_gets_the_nearest() -> None:
     with pytest.raises(ScenarioError, match=r"no test case or file 'a-mov'.*a-move"):
         find_story("a-mov", "kip-236")
     assert find_story("a-move.txt", "kip-236").name == "a-move"
-
-
-def test_verbs_print_one_document(capsys: pytest.CaptureFixture[str]) -> None:
-    """With --format json a verb that drives nothing to its end still prints its document."""
-    code = run_command(["test", "--smoke", "-i", "exec:./no-such-program", "--format", "json"])
-    document = json.loads(capsys.readouterr().out)
-    assert (code, document["verb"], document["exit_code"]) == (78, "smoke", 78)
-    assert "./no-such-program" in document["amiss"]

@@ -77,3 +77,6 @@ def test_help_loads_no_heavy_library() -> None:
     )
     foreign = load_modules(code) - load_modules("") - sys.stdlib_module_names
     assert foreign == {"click", "reassure_conformance", "reassure_lab", "reassure_spec"}
+    explain = "from reassure_conformance.cli import run_command as run\nrun(['explain', 'isr'])"
+    heavy = {"z3", "pyspark", "hypothesis", "kazoo", "reassure_controller"}
+    assert load_modules(explain.replace("'isr'", "'drop.leader-kept'")) & heavy == set()

@@ -44,6 +44,7 @@ from reassure_spec.znodes import (
     broker_path,
     decode_state,
     decode_topic,
+    encode_broker,
     encode_config,
     state_path,
     topic_path,
@@ -262,16 +263,7 @@ class Remote:
     def start_broker(self, broker: int) -> Reply:
         """Register a broker, in a session of its own."""
         client = self._connect()
-        about = {
-            "version": 4,
-            "host": "127.0.0.1",
-            "port": 9,
-            "jmx_port": -1,
-            "timestamp": "0",
-            "endpoints": ["PLAINTEXT://127.0.0.1:9"],
-            "listener_security_protocol_map": {"PLAINTEXT": "PLAINTEXT"},
-        }
-        client.create(broker_path(broker), json.dumps(about).encode(), ephemeral=True)
+        client.create(broker_path(broker), encode_broker("127.0.0.1", 9, 0), ephemeral=True)
         self._brokers[broker] = client
         return Reply.OK
 

@@ -17,7 +17,6 @@ from reassure_controller.controller import Controller
 from reassure_controller.direct import DirectClient
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading, MakeLeading
 from reassure_controller.replication.stepping import FIRST_MS, BrokerMachine, StepCluster
 from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
@@ -64,7 +63,6 @@ class ReplicatingCluster:
         directory: Path,
         rules: ReplicationRules,
         brokers: tuple[int, ...],
-        lead: MakeLeading = Leading,
     ) -> StepCluster:
         """Start these brokers in a chroot that is there, and elect a controller."""
         for client in self._clients.values():

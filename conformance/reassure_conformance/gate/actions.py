@@ -67,7 +67,7 @@ class Actions:
             now.up.add(broker)
         return bool(down)
 
-    def ask_adapter(self, step: s.Step) -> Reply:
+    def ask_adapter(self, step: s.ClusterStep) -> Reply:
         """Have the adapter carry out a step of the implementation."""
         adapter = self.adapter
         match step:
@@ -103,7 +103,7 @@ class Actions:
             case _:
                 raise AssertionError(step)
 
-    def play_client(self, example: Example, step: s.Step) -> Reply:
+    def play_client(self, example: Example, step: s.ClusterStep) -> Reply:
         """Carry out a step of a client."""
         driver = self.driver
         match step:
@@ -213,7 +213,7 @@ class Actions:
         client.set(path, content, stat.version)
 
 
-def note_effect(now: ClusterMoment, step: s.Step) -> None:
+def note_effect(now: ClusterMoment, step: s.ClusterStep) -> None:
     """Count what only the driver knows."""
     match step:
         case s.Die(broker):

@@ -13,7 +13,7 @@ from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
-Approach = Callable[[ClusterMoment, Draw], Iterator[s.Step]]
+Approach = Callable[[ClusterMoment, Draw], Iterator[s.ClusterStep]]
 
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
@@ -63,16 +63,17 @@ def move(now: ClusterMoment, draw: Draw, key: PartitionKey = KEY) -> s.Request:
     return s.Request(((key, target),))
 
 
-def catch_up(now: ClusterMoment, key: PartitionKey = KEY) -> Iterator[s.Step]:
-    """Let every replica of the target join."""
-    partition = now.view.partitions.get(key)
-    flight = None if partition is None else partition.reassignment
-    for replica in flight.target if flight is not None else ():
-        if replica not in get_in_sync(now, key):
-            yield s.Join(replica, key)
+def catch_up(now: ClusterMoment, *keys: PartitionKey) -> Iterator[s.ClusterStep]:
+    """Let every replica of the target join, in one partition after the other."""
+    for key in keys or (KEY,):
+        partition = now.view.partitions.get(key)
+        flight = None if partition is None else partition.reassignment
+        for replica in flight.target if flight is not None else ():
+            if replica not in get_in_sync(now, key):
+                yield s.Join(replica, key)
 
 
-def fail_over(draw: Draw) -> Iterator[s.Step]:
+def fail_over(draw: Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die and another one be elected, which may be held at once."""
     yield s.Kill()
     if draw(2):

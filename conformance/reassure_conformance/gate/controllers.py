@@ -101,7 +101,6 @@ class ControllersResult(RunOutcome):
     """How often each known failure came up."""
     refused: int = 0
     skipped: int = 0
-    transactions: int = 0
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -133,14 +132,8 @@ class ControllersResult(RunOutcome):
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that every report of a run begins with."""
-        required = self.required()
         return {
-            "clauses_required": len(required),
-            "clauses_exercised": sum(1 for c in required if c.exercised),
-            "examples": self.examples,
-            "steps": self.steps,
-            "transactions": self.transactions,
-            "stories": self.stories,
+            **RunOutcome.counts(self),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,

@@ -18,7 +18,7 @@ from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 class Took:
     """A step was taken."""
 
-    step: s.Step
+    step: s.ClusterStep
     result: str
 
 
@@ -51,7 +51,7 @@ def iterate_writes(history: History) -> Iterator[tuple[int, Wrote]]:
             yield place, event
 
 
-def iterate_steps(history: History) -> Iterator[tuple[s.Step, ClusterView]]:
+def iterate_steps(history: History) -> Iterator[tuple[s.ClusterStep, ClusterView]]:
     """Yield the steps that were done, each with what ZooKeeper held then."""
     view = None
     for event in history:

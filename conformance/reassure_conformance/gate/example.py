@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 class Done:
     """What became of one step."""
 
-    step: s.Step
+    step: s.ClusterStep
     result: str
     """`ok`, `refused`, `unknown` or `skipped`."""
     why: str

@@ -118,7 +118,7 @@ class GateMachine(ExampleMachine):
         super().__init__()
         self.example: Example | None = None
         self.over = self.batch.died is not None or self.batch.exhausted()
-        self.approach: Iterator[s.Step] = iter(())
+        self.approach: Iterator[s.ClusterStep] = iter(())
         self._draw: Draw = lambda _: 0
 
     @initialize(

@@ -42,7 +42,7 @@ class StepChoice:
 
     name: str
     weight: int
-    make: Callable[[Draw], s.Step]
+    make: Callable[[Draw], s.ClusterStep]
 
 
 @cache
@@ -60,7 +60,7 @@ def _pick_target(now: ClusterMoment, draw: Draw) -> ReplicaList:
     return lists[draw(len(lists))]
 
 
-def _make_topic(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_topic(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     used = {topic for topic, _ in now.existing()}
     name = next(topic for topic in TOPICS if topic not in used)
     # Two replicas are the plainest topic on which anything can go wrong.
@@ -85,18 +85,18 @@ def _make_request(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]
     )
 
 
-def _make_change(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+def _make_change(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.ClusterStep:
     return s.Change(keys[draw(len(keys))], _pick_target(now, draw))
 
 
-def _make_burst(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_burst(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     keys = now.existing()
     key = keys[draw(len(keys))]
     count = 2 + draw(2)
     return s.Burst(tuple(s.Request(((key, _pick_target(now, draw)),)) for _ in range(count)))
 
 
-def _make_many(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_many(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     """Make so many requests that the order of names and of numbers could part ways."""
     keys = now.existing()
     key = keys[draw(len(keys))]
@@ -104,17 +104,17 @@ def _make_many(now: ClusterMoment, draw: Draw) -> s.Step:
     return s.Burst(tuple(s.Request(((key, pair[i % 2]),)) for i in range(6)))
 
 
-def _make_growth(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_growth(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     topics = sorted({topic for topic, _ in now.existing()})
     return s.Grow(topics[draw(len(topics))], (_pick_target(now, draw),))
 
 
-def _make_minimum(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_minimum(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     topics = ("", *sorted({topic for topic, _ in now.existing()}))
     return s.SetMinIsr(topics[draw(len(topics))], 1 + draw(3))
 
 
-def _make_unclean(now: ClusterMoment, draw: Draw) -> s.Step:
+def _make_unclean(now: ClusterMoment, draw: Draw) -> s.ClusterStep:
     topics = ("", *sorted({topic for topic, _ in now.existing()}))
     return s.SetUnclean(topics[draw(len(topics))], bool(draw(2)))
 
@@ -138,7 +138,9 @@ def _make_bad_target(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, .
     return s.Request(tuple(targets))
 
 
-def _make_old_znode(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]) -> s.Step:
+def _make_old_znode(
+    now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ...]
+) -> s.ClusterStep:
     """Ask by the old znode for one partition or more, or now and then for what is refused."""
     if draw(8) == 7:
         kinds = tuple(OLD_KINDS)
@@ -152,16 +154,16 @@ def _make_old_znode(now: ClusterMoment, draw: Draw, keys: tuple[PartitionKey, ..
     return s.WriteOld(tuple(entries))
 
 
-def _make_raw(draw: Draw) -> s.Step:
+def _make_raw(draw: Draw) -> s.ClusterStep:
     kinds = tuple(RAW_KINDS)
     return s.RawRequest(kinds[draw(len(kinds))])
 
 
-def _make_of(steps: tuple[s.Step, ...]) -> Callable[[Draw], s.Step]:
+def _make_of(steps: tuple[s.ClusterStep, ...]) -> Callable[[Draw], s.ClusterStep]:
     return lambda draw: steps[draw(len(steps))]
 
 
-def _in_flight_joins(now: ClusterMoment) -> tuple[s.Step, ...]:
+def _in_flight_joins(now: ClusterMoment) -> tuple[s.ClusterStep, ...]:
     """Return the joins that bring a reassignment nearer to its end."""
     found = []
     for broker, key in now.joinable():
@@ -171,7 +173,7 @@ def _in_flight_joins(now: ClusterMoment) -> tuple[s.Step, ...]:
     return tuple(found)
 
 
-def _possible(now: ClusterMoment, steps: Iterator[s.Step]) -> tuple[s.Step, ...]:
+def _possible(now: ClusterMoment, steps: Iterator[s.ClusterStep]) -> tuple[s.ClusterStep, ...]:
     return tuple(step for step in steps if not why_not(step, now))
 
 
@@ -258,7 +260,7 @@ def _broker_choices(now: ClusterMoment) -> Iterator[StepChoice]:
 
 def _controller_choices(now: ClusterMoment) -> Iterator[StepChoice]:
     busy = 8 if now.existing() else 1
-    weights: tuple[tuple[s.Step, int], ...] = (
+    weights: tuple[tuple[s.ClusterStep, int], ...] = (
         (s.Resume(), 8 if now.held else 4),
         (s.Kill(), 8 if now.held else 2),
         (s.Elect(), 20),
@@ -330,7 +332,7 @@ def _list_boosted(wanted: frozenset[str]) -> frozenset[str]:
     )
 
 
-def next_step(now: ClusterMoment, wanted: frozenset[str], draw: Draw) -> s.Step:
+def next_step(now: ClusterMoment, wanted: frozenset[str], draw: Draw) -> s.ClusterStep:
     """Draw one possible step."""
     choices = list_choices(now, wanted)
     place = draw(sum(choice.weight for choice in choices))

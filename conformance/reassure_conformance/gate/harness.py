@@ -209,7 +209,7 @@ class Harness:
             self.adapter.start(self.driver.hosts, chroot, brokers)
         return chroot
 
-    def perform(self, example: Example, step: s.Step) -> Done:
+    def perform(self, example: Example, step: s.ClusterStep) -> Done:
         """Carry out a step, settle, and judge what happened; skip it where it is not possible."""
         example.story = example.story.with_steps((*example.story.steps, step))
         reason = "a known failure has come up" if example.excused else why_not(step, example.now)
@@ -322,7 +322,7 @@ class Harness:
 
     # -- the parts of a step
 
-    def _carry_out(self, example: Example, step: s.Step) -> Reply:
+    def _carry_out(self, example: Example, step: s.ClusterStep) -> Reply:
         if isinstance(step, s.Cancel):
             step = s.Change(step.partition, example.now.original_of(step.partition))
         step = s.rename_topics(step, example.rename)

@@ -5,17 +5,16 @@ stopped, whether it holds the controller) is counted here. `why_not` is the one 
 whether a step can be taken: the guide asks it for what to draw, the harness for what to skip.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 from reassure_conformance.adapter import ADMIN, CAPABILITIES, OLD_ZNODE, REQUESTS
 from reassure_conformance.gate import steps as s
-from reassure_model.partition import Partition
+from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol, reads
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import (
-    NO_LEADER,
     REASSIGN_PARTITIONS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
@@ -116,15 +115,20 @@ class ClusterMoment:
 
     def joinable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could join which in-sync set."""
-        found = []
+        able = self.up - self.stopping
+        return tuple(
+            (broker, key)
+            for key, state in self._list_led()
+            for broker in self.list_started(key)
+            if broker in able and broker not in state.isr
+        )
+
+    def _list_led(self) -> Iterator[tuple[PartitionKey, LeaderAndIsr]]:
+        """Yield the partitions whose leader is up, in order, each with its state."""
         for key in self.existing():
-            partition = self.view.partitions[key]
-            state, started = partition.state, self.list_started(key)
-            if state is None or state.leader not in self.up:
-                continue
-            able = self.up - self.stopping
-            found += [(b, key) for b in started if b in able and b not in state.isr]
-        return tuple(found)
+            state = self.view.partitions[key].state
+            if state is not None and state.leader in self.up:
+                yield key, state
 
     def list_started(self, key: PartitionKey) -> ReplicaList:
         """Return who has a replica: the assigned ones, and a target that is not added first.
@@ -151,27 +155,20 @@ class ClusterMoment:
         """
         if not self.acting or self.held or self.sleeper:
             return ()
-        found = []
-        for key in self.existing():
-            partition = self.view.partitions[key]
-            state, started = partition.state, self.list_started(key)
-            if state is None or state.leader not in self.up:
-                continue
-            for broker in self.brokers:
-                started_now = broker in started and broker in self.up
-                if not started_now and broker not in state.isr:
-                    found.append((broker, key))
+        found: list[tuple[int, PartitionKey]] = []
+        for key, state in self._list_led():
+            able = self.up.intersection(self.list_started(key)).union(state.isr)
+            found += [(broker, key) for broker in self.brokers if broker not in able]
         return tuple(found)
 
     def leavable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could leave which in-sync set."""
-        found = []
-        for key in self.existing():
-            state = self.view.partitions[key].state
-            if state is None or state.leader == NO_LEADER or state.leader not in self.up:
-                continue
-            found += [(b, key) for b in sorted(set(state.isr)) if b != state.leader]
-        return tuple(found)
+        return tuple(
+            (broker, key)
+            for key, state in self._list_led()
+            for broker in sorted(set(state.isr))
+            if broker != state.leader
+        )
 
     def follow(self, view: ClusterHeld) -> None:
         """Take over what the log shows; an election nobody asked for is of who was deposed."""
@@ -188,18 +185,16 @@ class ClusterMoment:
         return (partition.assigned or ())[: partition.reassignment.top]
 
 
-def _why_not_topic(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_topic(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.CreateTopic(topic, assignments, _):
             if any(name == topic for name, _ in now.existing()):
                 return "the topic exists"
-            if not set().union(*assignments) <= set(now.brokers):
-                return "it names a broker that the cluster does not have"
+            return _why_not_on(assignments, now)
         case s.Grow(topic, assignments):
             if not any(name == topic for name, _ in now.existing()):
                 return "there is no such topic"
-            if not set().union(*assignments) <= set(now.brokers):
-                return "it names a broker that the cluster does not have"
+            return _why_not_on(assignments, now)
         case s.SetMinIsr(topic, _) | s.SetUnclean(topic, _):
             if topic and not any(name == topic for name, _ in now.existing()):
                 return "there is no such topic"
@@ -213,7 +208,12 @@ def _why_not_topic(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def _why_not_client(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_on(assignments: tuple[ReplicaList, ...], now: ClusterMoment) -> str:
+    is_there = set().union(*assignments) <= set(now.brokers)
+    return "" if is_there else "it names a broker that the cluster does not have"
+
+
+def _why_not_client(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Change(key, _) | s.Cancel(key):
             partition = now.view.partitions.get(key)
@@ -259,7 +259,7 @@ def _why_not_client(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def _why_not_broker(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_broker(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Join(broker, key):
             if (broker, key) not in now.joinable():
@@ -288,7 +288,7 @@ def _why_not_broker(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def _why_not_controller(step: s.Step, now: ClusterMoment) -> str:
+def _why_not_controller(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
         case s.Hold():
             if now.held:
@@ -311,7 +311,7 @@ def _why_not_controller(step: s.Step, now: ClusterMoment) -> str:
     return ""
 
 
-def why_not(step: s.Step, now: ClusterMoment) -> str:
+def why_not(step: s.ClusterStep, now: ClusterMoment) -> str:
     """Return why this step cannot be taken now, "" where it can."""
     need = s.NEEDS.get(type(step))
     if need is not None and need not in now.capabilities:

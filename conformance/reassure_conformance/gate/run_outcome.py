@@ -103,6 +103,7 @@ class RunOutcome(ABC):
     stories: int = 0
     """How many test cases were told."""
     steps: int = 0
+    transactions: int = 0
     unsettled: int = 0
     """How often the cluster did not come to rest."""
     reached: Mapping[str, int] = field(default_factory=dict)
@@ -120,9 +121,17 @@ class RunOutcome(ABC):
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
 
-    @abstractmethod
     def counts(self) -> dict[str, int]:
         """Return the numbers that the report begins with."""
+        required = self.required()
+        return {
+            "clauses_required": len(required),
+            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "examples": self.examples,
+            "steps": self.steps,
+            "transactions": self.transactions,
+            "stories": self.stories,
+        }
 
     @property
     @abstractmethod

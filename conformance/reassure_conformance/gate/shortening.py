@@ -25,7 +25,7 @@ def breaks(example: Example, clause: str) -> bool:
     return any(violation.clause == clause for violation in example.violations)
 
 
-def carried_out(example: Example) -> tuple[s.Step, ...]:
+def carried_out(example: Example) -> tuple[s.ClusterStep, ...]:
     """Return the steps that were really carried out, in order."""
     return tuple(done.step for done in example.done if done.result != "skipped")
 
@@ -46,7 +46,7 @@ def _plainer_lists(lists: tuple[ReplicaList, ...]) -> Iterator[tuple[ReplicaList
             yield (*lists[:place], shorter, *lists[place + 1 :])
 
 
-def _plainer_request(request: s.Request) -> Iterator[s.Step]:
+def _plainer_request(request: s.Request) -> Iterator[s.ClusterStep]:
     targets = request.targets
     if len(targets) > 1 or request.legacy:
         for one in targets:
@@ -57,7 +57,7 @@ def _plainer_request(request: s.Request) -> Iterator[s.Step]:
             yield s.Request(changed, request.legacy)
 
 
-def _plainer(step: s.Step) -> Iterator[s.Step]:
+def _plainer(step: s.ClusterStep) -> Iterator[s.ClusterStep]:
     """Yield plainer steps that could stand for this one, the plainest first."""
     match step:
         case s.Burst(requests):

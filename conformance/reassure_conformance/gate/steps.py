@@ -58,7 +58,12 @@ from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 
 @dataclass(frozen=True, slots=True)
-class CreateTopic:
+class ClusterStep:
+    """Anything that is done to a cluster."""
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopic(ClusterStep):
     """A client creates a topic; partition i gets `assignments[i]`."""
 
     topic: str
@@ -68,7 +73,7 @@ class CreateTopic:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Request(ClusterStep):
     """A client asks for the target of one or more partitions, in one request znode."""
 
     targets: Targets
@@ -77,14 +82,14 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Burst:
+class Burst(ClusterStep):
     """A client makes several requests before the controller gets to look at any of them."""
 
     requests: tuple[Request, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Change(ClusterStep):
     """A client asks for another target while the partition's reassignment is in flight."""
 
     partition: PartitionKey
@@ -92,26 +97,26 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Cancel:
+class Cancel(ClusterStep):
     """A client asks for the original replicas while the reassignment is in flight."""
 
     partition: PartitionKey
 
 
 @dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(ClusterStep):
     """A client takes back the newest request that waits: it deletes the request's znode."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
+class Rewrite(ClusterStep):
     """A client changes the newest request that waits: it sets the data of the request's znode."""
 
     targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Grow:
+class Grow(ClusterStep):
     """A client adds partitions to a topic, with these assignments."""
 
     topic: str
@@ -119,7 +124,7 @@ class Grow:
 
 
 @dataclass(frozen=True, slots=True)
-class SetMinIsr:
+class SetMinIsr(ClusterStep):
     """An operator sets `min.insync.replicas` of a topic, or the brokers' default of it."""
 
     topic: str
@@ -128,7 +133,7 @@ class SetMinIsr:
 
 
 @dataclass(frozen=True, slots=True)
-class SetUnclean:
+class SetUnclean(ClusterStep):
     """An operator sets `unclean.leader.election.enable` of a topic, or the brokers' default."""
 
     topic: str
@@ -137,73 +142,73 @@ class SetUnclean:
 
 
 @dataclass(frozen=True, slots=True)
-class RawRequest:
+class RawRequest(ClusterStep):
     """A client makes a request znode with malformed content, a kind of `RAW_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOld:
+class WriteOld(ClusterStep):
     """A client makes the old znode with these entries, or overwrites it."""
 
     entries: tuple[LegacyEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class RawOld:
+class RawOld(ClusterStep):
     """A client makes or overwrites the old znode with a kind of `OLD_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteOld:
+class DeleteOld(ClusterStep):
     """A client deletes the old znode, which never stopped what is in flight."""
 
 
 @dataclass(frozen=True, slots=True)
-class SubmitTask:
+class SubmitTask(ClusterStep):
     """An operator persists a task for these partitions."""
 
     targets: Targets
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class Tick(ClusterStep):
     """Time passes on the controllers' clock."""
 
     milliseconds: int
 
 
 @dataclass(frozen=True, slots=True)
-class DeleteTopic:
+class DeleteTopic(ClusterStep):
     """A client asks for a topic to be deleted, whether there is one or not."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
-class Prefer:
+class Prefer(ClusterStep):
     """A client asks for the preferred leader of every partition that there is."""
 
 
 @dataclass(frozen=True, slots=True)
-class ShutDown:
+class ShutDown(ClusterStep):
     """A broker stops in good order: it tells the controller, and ends once it has an answer."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class Foreign(ClusterStep):
     """Somebody makes a znode in the admin paths that is not ours, a kind of `FOREIGN_KINDS`."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Join:
+class Join(ClusterStep):
     """A replica catches up: the leader adds it to the in-sync replicas."""
 
     broker: int
@@ -211,7 +216,7 @@ class Join:
 
 
 @dataclass(frozen=True, slots=True)
-class Intrude:
+class Intrude(ClusterStep):
     """A broker that is not assigned, or has died, has fetched: the leader has to leave it out."""
 
     broker: int
@@ -219,7 +224,7 @@ class Intrude:
 
 
 @dataclass(frozen=True, slots=True)
-class Leave:
+class Leave(ClusterStep):
     """A replica falls behind: the leader removes it from the in-sync replicas."""
 
     broker: int
@@ -227,21 +232,21 @@ class Leave:
 
 
 @dataclass(frozen=True, slots=True)
-class Die:
+class Die(ClusterStep):
     """A broker dies."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Return:
+class Return(ClusterStep):
     """A dead broker comes back."""
 
     broker: int
 
 
 @dataclass(frozen=True, slots=True)
-class Hold:
+class Hold(ClusterStep):
     """The controller stops before its next effect but `effects`, its plan still in memory.
 
     Where none acts it is the next one that does.
@@ -251,22 +256,22 @@ class Hold:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(ClusterStep):
     """Whatever was held goes on where it stood."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kill:
+class Kill(ClusterStep):
     """The controller's process dies; its memory is lost and its session closes."""
 
 
 @dataclass(frozen=True, slots=True)
-class Elect:
+class Elect(ClusterStep):
     """Another controller process starts and contends for the election."""
 
 
 @dataclass(frozen=True, slots=True)
-class Depose:
+class Depose(ClusterStep):
     """A client deletes `/controller`, as operators do who want another election.
 
     The session of who acted lives on; if it is held it sleeps through the loss of its term.
@@ -274,17 +279,17 @@ class Depose:
 
 
 @dataclass(frozen=True, slots=True)
-class Expire:
+class Expire(ClusterStep):
     """The controller's session expires; its process lives on and does not know it yet."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class Cut(ClusterStep):
     """The controller's connection breaks; its session survives."""
 
 
 @dataclass(frozen=True, slots=True)
-class Lose:
+class Lose(ClusterStep):
     """The connection breaks under the controller's next write but `writes`: no answer comes."""
 
     writes: int
@@ -292,57 +297,15 @@ class Lose:
     """Whether ZooKeeper carried the write out; else it was lost on its way."""
 
 
-Step = (
-    CreateTopic
-    | Request
-    | Burst
-    | Change
-    | Cancel
-    | Withdraw
-    | Rewrite
-    | Grow
-    | SetMinIsr
-    | SetUnclean
-    | RawRequest
-    | WriteOld
-    | RawOld
-    | DeleteOld
-    | SubmitTask
-    | DeleteTopic
-    | Prefer
-    | ShutDown
-    | Foreign
-    | Join
-    | Intrude
-    | Leave
-    | Die
-    | Return
-    | Hold
-    | Resume
-    | Kill
-    | Elect
-    | Depose
-    | Expire
-    | Cut
-    | Lose
-    | Tick
-)
-
 NEEDS: Final[Mapping[type, str]] = MappingProxyType(
     {
-        Join: ISR,
-        Intrude: ISR,
-        Leave: ISR,
-        Die: BROKERS,
-        Return: BROKERS,
+        **dict.fromkeys((Join, Intrude, Leave), ISR),
+        **dict.fromkeys((Die, Return), BROKERS),
         ShutDown: SHUTDOWN,
         DeleteTopic: DELETION,
         Prefer: PREFERRED,
-        Hold: HOLD,
-        Resume: HOLD,
-        Kill: KILL,
-        Elect: KILL,
-        Depose: KILL,
+        **dict.fromkeys((Hold, Resume), HOLD),
+        **dict.fromkeys((Kill, Elect, Depose), KILL),
         Expire: EXPIRE,
         Cut: CUT,
         Lose: LOSE,
@@ -383,7 +346,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any], Callable[[Any], str
     "writes": _NUMBER,
 }
 """By the name of a step's field: what it looks like, how it is read, and how it is written."""
-_FORMS: Final[tuple[tuple[str, type[Any], Mapping[str, Any]], ...]] = (
+_FORMS: Final[tuple[tuple[str, type[ClusterStep], Mapping[str, Any]], ...]] = (
     ("create {topic} with {assignments} min isr {min_isr}", CreateTopic, {}),
     ("create {topic} with {assignments}", CreateTopic, {"min_isr": 1}),
     ("request {targets}", Request, {"legacy": False}),
@@ -435,7 +398,7 @@ _KINDS: Final[Mapping[type, tuple[str, tuple[str, ...]]]] = {
 }
 
 
-def format_step(step: Step) -> str:
+def format_step(step: ClusterStep) -> str:
     """Return the one-line text of a step; `parse_step` reads it back.
 
     >>> format_step(Join(3, ("orders", 0)))
@@ -451,7 +414,7 @@ def format_step(step: Step) -> str:
     return form.format(**written)
 
 
-def parse_step(text: str) -> Step:
+def parse_step(text: str) -> ClusterStep:
     """Return the step of this line. Raises BadStep, which says what is wrong with it.
 
     >>> parse_step("hold after 2")
@@ -465,12 +428,11 @@ def parse_step(text: str) -> Step:
             what, known = _KINDS.get(kind, ("", ()))
             if known and read["kind"] not in known:
                 raise BadStep(f"no {what} {read['kind']!r}; there are: {', '.join(known)}")
-            step: Step = kind(**read, **fixed)
-            return step
+            return kind(**read, **fixed)
     raise BadStep(f"{line!r} is not a step; docs/stories.md lists the steps")
 
 
-def rename_topics(step: Step, rename: Callable[[str], str]) -> Step:
+def rename_topics(step: ClusterStep, rename: Callable[[str], str]) -> ClusterStep:
     """Return the step with every topic that it names under another name; "" stays.
 
     >>> format_step(rename_topics(Join(3, ("orders", 0)), str.upper))

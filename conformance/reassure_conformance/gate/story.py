@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.step_fields import BadStep, parse_replicas
-from reassure_conformance.gate.steps import Step, format_step, parse_step
+from reassure_conformance.gate.steps import ClusterStep, format_step, parse_step
 from reassure_conformance.script import (
     ScriptBlock,
     ScriptFile,
@@ -44,7 +44,7 @@ class Story:
     """A cluster and what is done to it."""
 
     name: str
-    steps: tuple[Step, ...]
+    steps: tuple[ClusterStep, ...]
     brokers: ReplicaList = DEFAULT_BROKERS
     profiles: tuple[str, ...] = ()
     """Profiles that it is told for; empty means all."""
@@ -57,7 +57,7 @@ class Story:
         """Whether the story is told for this profile."""
         return not self.profiles or profile in self.profiles
 
-    def with_steps(self, steps: tuple[Step, ...]) -> "Story":
+    def with_steps(self, steps: tuple[ClusterStep, ...]) -> "Story":
         """Return the story with other steps."""
         return replace(self, steps=steps)
 
@@ -125,7 +125,7 @@ def _read_brokers(first: ScriptBlock) -> ReplicaList:
     return brokers
 
 
-def _read_step(block: ScriptBlock) -> Step:
+def _read_step(block: ScriptBlock) -> ClusterStep:
     if block.expected is not None:
         raise BadStep("a step has no output; what is right is for the judge to say")
     return parse_step(block.text)

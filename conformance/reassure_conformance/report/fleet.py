@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from reassure_conformance.report.cases import Result
@@ -55,6 +55,17 @@ def embed(value: Any) -> Markup:
     """Return data as a script element of a page can hold it."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
     return Markup(text.replace("<", "\\u003c"))
+
+
+def load_template(name: str) -> Template:
+    """Return a template of reports, which escapes what it is given."""
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters |= {"lasting": show_duration, "moment": show_moment, "zxid": show_zxid}
+    environment.filters["since"] = lambda ms: show_moment(ms) or "before the log"
+    source = files("reassure_conformance.report") / name
+    return environment.from_string(source.read_text(encoding="utf-8"))
 
 
 class Series(NamedTuple):
@@ -168,13 +179,7 @@ def draw_fleet(result: Result) -> Markup:
     facts = result.get("facts")
     if facts is None and len(archives) < 2:
         return Markup("")
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters |= {"lasting": show_duration, "moment": show_moment, "zxid": show_zxid}
-    environment.filters["since"] = lambda ms: show_moment(ms) or "before the log"
-    source = files("reassure_conformance.report") / "fleet.html.jinja"
-    template = environment.from_string(source.read_text(encoding="utf-8"))
+    template = load_template("fleet.html.jinja")
     worst = sorted(archives, key=lambda each: -each["violations"])[:_ARCHIVES]
     drawn = None if facts is None or facts["from_ms"] is None else _draw_time(facts)
     return Markup(

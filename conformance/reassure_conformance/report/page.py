@@ -2,10 +2,8 @@
 
 from collections import Counter
 from collections.abc import Mapping, Set
-from importlib.resources import files
 from typing import Any, Final, NamedTuple
 
-from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
 from reassure_conformance.report.cases import (
@@ -16,7 +14,7 @@ from reassure_conformance.report.cases import (
     list_records,
 )
 from reassure_conformance.report.display import show_zxid
-from reassure_conformance.report.fleet import draw_fleet, embed
+from reassure_conformance.report.fleet import draw_fleet, embed, load_template
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
@@ -60,11 +58,7 @@ class Spot(NamedTuple):
 
 def render_page(result: Result) -> str:
     """Return the page."""
-    environment = Environment(
-        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    source = files("reassure_conformance.report") / "page.html.jinja"
-    template = environment.from_string(source.read_text(encoding="utf-8"))
+    template = load_template("page.html.jinja")
     report = read_report(result)
     cases = report.cases
     films = _list_films(result)

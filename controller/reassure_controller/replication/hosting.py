@@ -29,7 +29,7 @@ from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading, MakeLeading, ReplyTo
+from reassure_controller.replication.serving import Leading, ReplyTo
 from reassure_controller.replication.upkeep import Upkeep, UpkeepSettings
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import CorruptLog, DiskFailed
@@ -67,7 +67,6 @@ class Replicas:
         quotas: Quotas | None = None,
         upkeep: UpkeepSettings | None = None,
         limits: ProducerLimits | None = None,
-        lead: MakeLeading = Leading,
     ) -> None:
         """Take up every replica that there is a log of."""
         self.broker_id = broker_id
@@ -77,7 +76,6 @@ class Replicas:
         self.quotas = quotas or Quotas()
         self.limits = limits or rules
         self.states = states
-        self._lead = lead
         self._disk = disk
         self._observer = observer
         self._requests = count(1)
@@ -135,7 +133,7 @@ class Replicas:
         replica.obey()
         state = replica.hosted.state
         if state.leader == self.broker_id:
-            replica.role = self._lead(replica, state.leader_epoch)
+            replica.role = Leading(replica, state.leader_epoch)
         elif state.leader != NO_LEADER:
             replica.role = Following(replica, state.leader, state.leader_epoch)
 

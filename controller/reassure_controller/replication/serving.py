@@ -393,7 +393,3 @@ class Leading(Role):
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
         self._replica.say(Serve(shown, end))
         reply(Consumed(key, request.correlation, errors.NONE, shown, records))
-
-
-MakeLeading = Callable[[Replica, int], Leading]
-"""Has a replica lead in a leader epoch."""

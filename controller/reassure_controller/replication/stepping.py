@@ -36,7 +36,6 @@ from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.serving import Leading, MakeLeading
 from reassure_controller.session import Refused, commit
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, check_produced, encode
@@ -93,7 +92,6 @@ class StepCluster:
         machines: Iterable[BrokerMachine],
         rules: ReplicationRules,
         chroot: str,
-        lead: MakeLeading = Leading,
     ) -> None:
         self.network: Network[Anything] = Network()
         self.transport = StepTransport(self.network)
@@ -101,7 +99,6 @@ class StepCluster:
         self.answers: deque[Produced | Consumed] = deque()
         """What the client was answered, oldest first."""
         self._rules = rules
-        self._lead = lead
         self._chroot = chroot
         self._requests = 0
         self.network.attach(CLIENT, self._answer_client)
@@ -124,7 +121,6 @@ class StepCluster:
                 observer,
                 self._rules,
                 machine.quotas,
-                lead=self._lead,
             )
 
         machine.running = Broker(

@@ -88,14 +88,8 @@ class BrokersResult(RunOutcome):
 
     def counts(self) -> dict[str, int]:
         """Return the numbers that the report begins with."""
-        required = self.required()
         return {
-            "clauses_required": len(required),
-            "clauses_exercised": sum(1 for c in required if c.exercised),
-            "examples": self.examples,
-            "steps": self.steps,
-            "transactions": 0,
-            "stories": self.stories,
+            **RunOutcome.counts(self),
             "observations": self.lines,
             "records": self.records,
             "acknowledged": self.promised,

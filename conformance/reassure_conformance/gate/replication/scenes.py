@@ -8,9 +8,10 @@ single steps may come in between. So the ways in are short, and what happens on 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from reassure_conformance.gate.replication.alphabet import BrokerStep
+from reassure_conformance.gate.replication.alphabet import FORMS, BrokerStep
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_conformance.gate.step_fields import format_partition
+from reassure_spec.znodes import ReplicaList
 
 Draw = Callable[[int], int]
 """Draws a number from 0 to before its argument."""
@@ -49,28 +50,43 @@ def find_last(trial: Trial) -> int:
     return max(0, len(trial.stepped.network.waiting) - 1)
 
 
+def perform(*verbs: str, by: int = 0) -> Iterator[BrokerStep]:
+    """Take these steps in a row, those of brokers by this one."""
+    for verb in verbs:
+        yield BrokerStep(verb, (by,) if "{" in FORMS[verb] else ())
+
+
+def take(*brokers: int) -> Iterator[BrokerStep]:
+    """Have each of these take what there is; once more, and its leader notes that."""
+    for broker in brokers:
+        yield BrokerStep("replicate", (broker,))
+
+
+def deliver_after(verb: str, numbers: ReplicaList, of: str) -> Iterator[BrokerStep]:
+    """Take a step about a partition, and have everything arrive."""
+    yield BrokerStep(verb, numbers, of)
+    yield BrokerStep("deliver-all")
+
+
+def begin_move(target: ReplicaList, of: str) -> Iterator[BrokerStep]:
+    """Ask for a move, and have the controller begin with it; what it says is on its way."""
+    yield BrokerStep("move", target, of)
+    yield BrokerStep("work")
+
+
 def replicate(trial: Trial, of: str) -> Iterator[BrokerStep]:
     """Have each follower take what there is, and its leader note that."""
     for follower in find_followers(trial, of):
-        yield from replicate_twice(follower)
-
-
-def replicate_twice(broker: int) -> Iterator[BrokerStep]:
-    """Have a broker take what there is, and its leader note that."""
-    yield BrokerStep("replicate", (broker,))
-    yield BrokerStep("replicate", (broker,))
+        yield from take(follower, follower)
 
 
 def commit(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[BrokerStep]:
     """Have records written, copied by all, promised and read."""
     of = pick(trial, draw) if of is None else of
-    yield BrokerStep("produce", (1 + draw(2), ALL, find_leader(trial, draw, of)), of)
-    yield BrokerStep("deliver-all")
+    yield from deliver_after("produce", (1 + draw(2), ALL, find_leader(trial, draw, of)), of)
     for _ in range(2):
-        for follower in find_followers(trial, of):
-            yield BrokerStep("replicate", (follower,))
-    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
-    yield BrokerStep("deliver-all")
+        yield from take(*find_followers(trial, of))
+    yield from deliver_after("consume", (find_leader(trial, draw, of),), of)
 
 
 def fail_over(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
@@ -80,17 +96,12 @@ def fail_over(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
         yield from commit(trial, draw, of)
     leader = find_leader(trial, draw, of)
     if draw(2):
-        yield BrokerStep("produce", (1, 1, leader), of)
-        yield BrokerStep("deliver-all")
+        yield from deliver_after("produce", (1, 1, leader), of)
     yield BrokerStep("power", (leader, 1)) if draw(3) == 0 else BrokerStep("crash", (leader,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+    yield from perform("work", "deliver-all")
     if draw(2):
-        yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
-        yield BrokerStep("deliver-all")
-    yield BrokerStep("start", (leader,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+        yield from deliver_after("produce", (1, ALL, find_leader(trial, draw, of)), of)
+    yield from perform("start", "work", "deliver-all", by=leader)
     yield from replicate(trial, of)
 
 
@@ -99,17 +110,12 @@ def diverge(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     of = pick(trial, draw)
     for _ in range(2):
         leader = find_leader(trial, draw, of)
-        yield BrokerStep("produce", (1, 1, leader), of)
-        yield BrokerStep("deliver-all")
+        yield from deliver_after("produce", (1, 1, leader), of)
         followers = find_followers(trial, of)
         if followers and draw(2):
             yield BrokerStep("replicate", (followers[draw(len(followers))],))
-        yield BrokerStep("crash", (leader,))
-        yield BrokerStep("work")
-        yield BrokerStep("deliver-all")
-        yield BrokerStep("start", (leader,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+        yield from perform("crash", "work", "deliver-all", "start", by=leader)
+    yield from perform("work", "deliver-all")
 
 
 def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[BrokerStep]:
@@ -120,14 +126,12 @@ def fall_behind(trial: Trial, draw: Draw, of: str | None = None) -> Iterator[Bro
         return
     late = followers[draw(len(followers))]
     for _ in range(3):
-        yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
-        yield BrokerStep("deliver-all")
+        yield from deliver_after("produce", (1, 1, find_leader(trial, draw, of)), of)
         for follower in followers:
             if follower != late:
-                yield from replicate_twice(follower)
+                yield from take(follower, follower)
         yield BrokerStep("wait", (500,))
-    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
-    yield BrokerStep("deliver-all")
+    yield from deliver_after("consume", (find_leader(trial, draw, of),), of)
     for _ in range(1 + draw(4)):
         yield BrokerStep("replicate", (late,))
 
@@ -147,10 +151,8 @@ def keep_up(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have followers take all there is each time, while more is written before they ask again."""
     of = pick(trial, draw)
     for _ in range(4):
-        yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
-        yield BrokerStep("deliver-all")
-        for follower in find_followers(trial, of):
-            yield BrokerStep("replicate", (follower,))
+        yield from deliver_after("produce", (1, 1, find_leader(trial, draw, of)), of)
+        yield from take(*find_followers(trial, of))
         yield BrokerStep("wait", (100 * (1 + draw(5)),))
 
 
@@ -161,8 +163,7 @@ def linger(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     if not followers:
         return
     late = followers[draw(len(followers))]
-    yield BrokerStep("replicate", (late,))
-    yield BrokerStep("fetch", (late,))
+    yield from perform("replicate", "fetch", by=late)
     place = find_last(trial)
     yield BrokerStep("power", (late, 1 + draw(2)))
     if draw(2):
@@ -177,8 +178,7 @@ def bounce(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     of = pick(trial, draw)
     leader = find_leader(trial, draw, of)
     yield BrokerStep("stop" if draw(2) else "crash", (leader,))
-    yield BrokerStep("start", (leader,))
-    yield BrokerStep("work")
+    yield from perform("start", "work", by=leader)
     place = draw(4)
     yield BrokerStep("repeat", (place,))
     yield BrokerStep("deliver-all")
@@ -191,13 +191,11 @@ def race(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     if not followers:
         return
     gone = followers[draw(len(followers))]
-    yield BrokerStep("crash", (gone,))
-    yield BrokerStep("work")
+    yield from perform("crash", "work", by=gone)
     yield BrokerStep("produce", (1, 1, find_leader(trial, draw, of)), of)
     yield BrokerStep("deliver", (find_last(trial),))
     yield BrokerStep("wait", (1100,))
-    yield BrokerStep("deliver-all")
-    yield BrokerStep("start", (gone,))
+    yield from perform("deliver-all", "start", by=gone)
 
 
 def delay_orders(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
@@ -205,33 +203,25 @@ def delay_orders(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     of = pick(trial, draw)
     leader = find_leader(trial, draw, of)
     for broker in find_followers(trial, of):
-        yield BrokerStep("crash", (broker,))
-        yield BrokerStep("work")
-        yield BrokerStep("start", (broker,))
-        yield BrokerStep("work")
+        yield from perform("crash", "work", "start", "work", by=broker)
     last = find_last(trial)
     yield BrokerStep("repeat", (last,))
     yield BrokerStep("repeat", (draw(last + 1),))
     if draw(2):
-        yield BrokerStep("crash", (leader,))
-        yield BrokerStep("start", (leader,))
-        yield BrokerStep("work")
+        yield from perform("crash", "start", "work", by=leader)
     yield BrokerStep("repeat", (find_last(trial),))
     yield BrokerStep("deliver-all")
 
 
 def settle(trial: Trial, of: str) -> Iterator[BrokerStep]:
     """Have everybody hear everything, and followers take what there is."""
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+    yield from perform("work", "deliver-all")
     for _ in range(2):
-        for follower in find_followers(trial, of):
-            yield BrokerStep("replicate", (follower,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+        yield from take(*find_followers(trial, of))
+    yield from perform("work", "deliver-all")
 
 
-def draw_target(trial: Trial, draw: Draw, of: str) -> tuple[int, ...]:
+def draw_target(trial: Trial, draw: Draw, of: str) -> ReplicaList:
     """Draw where a partition could move: in with a broker that has no replica, out with another."""
     hosts, others = trial.hosts(of), find_others(trial, of)
     if not hosts or (not others and len(hosts) < 2):
@@ -250,14 +240,12 @@ def move(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     of = pick(trial, draw)
     if draw(2):
         yield from commit(trial, draw, of)
-    yield BrokerStep("move", draw_target(trial, draw, of), of)
-    yield BrokerStep("work")
+    yield from begin_move(draw_target(trial, draw, of), of)
     if draw(2):
         yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
     yield BrokerStep("deliver-all")
     yield from settle(trial, of)
-    yield BrokerStep("consume", (find_leader(trial, draw, of),), of)
-    yield BrokerStep("deliver-all")
+    yield from deliver_after("consume", (find_leader(trial, draw, of),), of)
 
 
 def move_back(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
@@ -269,35 +257,29 @@ def move_back(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     if leader is None or not followers:
         return
     gone = followers[draw(len(followers))]
-    yield BrokerStep("produce", (1 + draw(2), ALL, leader), of)
-    yield BrokerStep("deliver-all")
-    for follower in followers:
-        yield BrokerStep("replicate", (follower,))
+    yield from deliver_after("produce", (1 + draw(2), ALL, leader), of)
+    yield from take(*followers)
     if draw(4) == 0:
-        yield BrokerStep("crash", (gone,))
-        yield BrokerStep("start", (gone,))
-        yield BrokerStep("work")
+        yield from perform("crash", "start", "work", by=gone)
     kept = draw(1 + find_last(trial))
     yield BrokerStep("repeat", (kept,))
     yield BrokerStep("deliver-all") if draw(2) else BrokerStep("work")
     stay = tuple(one for one in hosts if one != gone)
-    yield BrokerStep("move", (*stay, *others[:1]) if draw(2) else stay, of)
-    yield BrokerStep("work")
+    yield from begin_move((*stay, *others[:1]) if draw(2) else stay, of)
     for _ in range(find_last(trial) + 1):
         yield BrokerStep("deliver", (0,))
     for other in others[:1]:
-        yield from replicate_twice(other)
+        yield from take(other, other)
     yield BrokerStep("work")
     late = find_last(trial)
     yield BrokerStep("repeat", (late,))
     yield BrokerStep("repeat", (draw(late + 1),))
-    yield BrokerStep("move", (*stay, gone), of)
-    yield BrokerStep("work")
+    yield from begin_move((*stay, gone), of)
     if draw(2):
         yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, of)), of)
     for place in range(find_last(trial) + 1):
         yield BrokerStep("repeat", (place,))
-    yield from replicate_twice(gone)
+    yield from take(gone, gone)
     yield BrokerStep("repeat", (draw(find_last(trial) + 1),))
     yield BrokerStep("deliver-all")
 
@@ -310,8 +292,7 @@ def cut(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     if draw(2):
         yield BrokerStep("deliver-all")
     if draw(2):
-        for follower in find_followers(trial, of):
-            yield BrokerStep("replicate", (follower,))
+        yield from take(*find_followers(trial, of))
     if draw(3):
         yield BrokerStep("supersede")
         yield BrokerStep("work") if draw(2) else BrokerStep("work-some", (1 + draw(4),))
@@ -332,13 +313,10 @@ def expire(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     yield BrokerStep("produce", (1, (ALL, 1)[draw(2)], leader), of)
     yield BrokerStep("deliver", (find_last(trial),))
     if draw(2):
-        yield BrokerStep("work")
-        yield BrokerStep("deliver-all")
+        yield from perform("work", "deliver-all")
     else:
         yield BrokerStep("fetch", (one,))
-    yield BrokerStep("register", (one,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+    yield from perform("register", "work", "deliver-all", by=one)
     yield from replicate(trial, of)
 
 

@@ -15,11 +15,15 @@ from reassure_conformance.gate.replication.scenes import (
     ALL,
     Draw,
     Scene,
+    begin_move,
     commit,
+    deliver_after,
     find_followers,
     find_last,
     find_leader,
+    perform,
     pick,
+    take,
 )
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_conformance.gate.step_fields import format_partition
@@ -187,16 +191,14 @@ def _about_a_follower(tell: Callable[[Trial, str, int, int], Iterator[BrokerStep
 
 def _shrink(trial: Trial, of: str, gone: int) -> Iterator[BrokerStep]:
     """Have a partition move away from one broker, and keep the orders on their way."""
-    yield BrokerStep("move", tuple(one for one in trial.hosts(of) if one != gone), of)
-    yield BrokerStep("work")
+    yield from begin_move(tuple(one for one in trial.hosts(of) if one != gone), of)
 
 
 @_about_a_follower
 def outrun_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[BrokerStep]:
     """Have a leader hear of a new leader epoch before a request that was sent in the last one."""
     yield BrokerStep("fetch", (late,))
-    yield BrokerStep("move", trial.read()[trial.find_key(of)].assigned[::-1], of)
-    yield BrokerStep("work")
+    yield from begin_move(trial.read()[trial.find_key(of)].assigned[::-1], of)
     yield from _deliver(trial, lambda packet: _is_order(packet, leader))
     yield BrokerStep("deliver-all")
 
@@ -207,18 +209,13 @@ def outlive_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[Bro
 
     Then the leader dies.
     """
-    yield BrokerStep("produce", (1, ALL, leader), of)
-    yield BrokerStep("deliver-all")
+    yield from deliver_after("produce", (1, ALL, leader), of)
     yield BrokerStep("wait", (1100,))
-    yield BrokerStep("replicate", (late,))
-    yield BrokerStep("fetch", (late,))
+    yield from perform("replicate", "fetch", by=late)
     yield BrokerStep("power", (late, 1))
-    yield BrokerStep("start", (late,))
-    yield BrokerStep("work")
-    yield BrokerStep("consume", (leader,), of)
-    yield BrokerStep("deliver-all")
-    yield BrokerStep("crash", (leader,))
-    yield BrokerStep("work")
+    yield from perform("start", "work", by=late)
+    yield from deliver_after("consume", (leader,), of)
+    yield from perform("crash", "work", by=leader)
 
 
 @_about_a_follower
@@ -242,9 +239,7 @@ def outlive_order(trial: Trial, of: str, leader: int, gone: int) -> Iterator[Bro
     yield from _deliver(trial, lambda packet: packet.number in later)
     yield BrokerStep("produce", (1, 1, leader), of)
     yield BrokerStep("deliver", (find_last(trial),))
-    yield BrokerStep("crash", (leader,))
-    yield BrokerStep("start", (leader,))
-    yield BrokerStep("deliver-all")
+    yield from perform("crash", "start", "deliver-all", by=leader)
 
 
 @_about_a_follower
@@ -252,8 +247,7 @@ def come_back(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Broker
     """Have a replica moved away and back before the order to stop it arrives."""
     hosts = tuple(trial.hosts(of))
     yield from _shrink(trial, of, gone)
-    yield BrokerStep("move", hosts, of)
-    yield BrokerStep("work")
+    yield from begin_move(hosts, of)
     is_role = lambda one: _is_order(one, gone) and not _is_stop(one, gone)  # noqa: E731
     yield from _deliver(trial, is_role)
     yield BrokerStep("deliver-all")
@@ -295,18 +289,13 @@ def part_marks(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     if not shared:
         return
     first, second, broker = shared[draw(len(shared))]
-    yield BrokerStep("produce", (1, ALL, find_leader(trial, draw, first)), first)
-    yield BrokerStep("deliver-all")
-    for follower in find_followers(trial, first) * 2:
-        yield BrokerStep("replicate", (follower,))
+    yield from deliver_after("produce", (1, ALL, find_leader(trial, draw, first)), first)
+    yield from take(*find_followers(trial, first) * 2)
     yield BrokerStep("replicate", (broker,))
     leader = find_leader(trial, draw, second)
-    yield BrokerStep("produce", (1, 1, leader), second)
-    yield BrokerStep("deliver-all")
+    yield from deliver_after("produce", (1, 1, leader), second)
     yield BrokerStep("replicate", (broker,))
-    yield BrokerStep("crash", (leader,))
-    yield BrokerStep("work")
-    yield BrokerStep("deliver-all")
+    yield from perform("crash", "work", "deliver-all", by=leader)
 
 
 def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
@@ -314,8 +303,7 @@ def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     of = pick(trial, draw)
     yield from commit(trial, draw, of)
     one = find_leader(trial, draw, of)
-    yield BrokerStep("stop", (one,))
-    yield BrokerStep("start", (one,))
+    yield from perform("stop", "start", by=one)
     yield BrokerStep("power", (one, 1 + draw(2)))
     yield BrokerStep("start", (one,))
 

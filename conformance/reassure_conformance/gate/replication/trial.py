@@ -174,7 +174,7 @@ class Trial:
         if step.verb in _OF_A_LIVE_BROKER and not self._is_up(step.numbers[0]):
             return False
         with self._driver.calling(step.verb):
-            done = _ACTS[step.verb](self, *about, *step.numbers)
+            done = _ACTS[step.verb](self, *about, *step.numbers) is not False
         if done:
             self.done.append(step)
             self._hear()
@@ -207,10 +207,9 @@ class Trial:
             self._sent[key, chosen] = values
         return True
 
-    def consume(self, key: PartitionKey, broker: int) -> bool:
+    def consume(self, key: PartitionKey, broker: int) -> None:
         """Ask a broker for what comes after the records that were read."""
         self.stepped.consume(broker, key, max(self.witness.clients[key].read, default=-1) + 1)
-        return True
 
     def move(self, key: PartitionKey, *target: int) -> bool:
         """Ask for a reassignment."""
@@ -237,25 +236,17 @@ class Trial:
                 network.deliver(packet.number)
         return True
 
-    def _at(self, place: int) -> int | None:
-        waiting = self.stepped.network.waiting
-        return waiting[place].number if place < len(waiting) else None
-
-    def deliver(self, place: int) -> bool:
+    def deliver(self, place: int, *, keep: bool = False) -> bool:
         """Deliver the message at this place."""
-        number = self._at(place)
-        if number is None:
+        waiting = self.stepped.network.waiting
+        if place >= len(waiting):
             return False
-        self.stepped.network.deliver(number)
+        self.stepped.network.deliver(waiting[place].number, keep=keep)
         return True
 
     def repeat(self, place: int) -> bool:
         """Deliver the message at this place, so that it arrives once more."""
-        number = self._at(place)
-        if number is None:
-            return False
-        self.stepped.network.deliver(number, keep=True)
-        return True
+        return self.deliver(place, keep=True)
 
     def lose(self, place: int) -> bool:
         """Lose a message; a controller sends its orders again until they arrive."""
@@ -269,12 +260,11 @@ class Trial:
         """Deliver until nothing is on its way."""
         return self.stepped.network.deliver_all() > 0
 
-    def crash(self, broker: int) -> bool:
+    def crash(self, broker: int) -> None:
         """Kill a broker."""
         self.stepped.crash(broker)
-        return True
 
-    def tear(self, broker: int) -> bool:
+    def tear(self, broker: int) -> None:
         """Kill a broker in the middle of a write, whose first half is on disk."""
 
         def write_half(disk: LogDirectory) -> None:
@@ -286,7 +276,6 @@ class Trial:
                     file.write(batch[: len(batch) // 2])
 
         self.stepped.crash(broker, lost=write_half)
-        return True
 
     def power(self, broker: int, batches: int) -> bool:
         """Kill a broker whose disk loses so many batches of its logs."""
@@ -308,10 +297,9 @@ class Trial:
         self._cluster.work()
         return True
 
-    def stop(self, broker: int) -> bool:
+    def stop(self, broker: int) -> None:
         """Let a broker end in order."""
         self.stepped.stop(broker)
-        return True
 
     def start(self, broker: int) -> bool:
         """Start a broker that is down."""
@@ -331,21 +319,18 @@ class Trial:
         self.stepped.register(broker)
         return True
 
-    def lose_write(self, broker: int) -> bool:
+    def lose_write(self, broker: int) -> None:
         """Have the next in-sync set that a broker writes not arrive; the broker cannot know."""
         self._cluster.lose_write(broker, done=False)
-        return True
 
-    def lose_answer(self, broker: int) -> bool:
+    def lose_answer(self, broker: int) -> None:
         """Have the next in-sync set that a broker writes stored, and the answer lost."""
         self._cluster.lose_write(broker, done=True)
-        return True
 
-    def wait(self, ms: int) -> bool:
+    def wait(self, ms: int) -> None:
         """Let time pass, so slowly that timers do what is due when it is due."""
         for _ in range(max(1, ms // self._chunk_ms)):
             self.stepped.tick(self._chunk_ms)
-        return True
 
     def set_back(self, broker: int, ms: int) -> bool:
         """Set a clock back."""
@@ -354,19 +339,17 @@ class Trial:
         self.stepped.machines[broker].clock.advance(-ms)
         return True
 
-    def work(self) -> bool:
+    def work(self) -> None:
         """Let the controller deal with all that has been written."""
         self._cluster.work()
-        return True
 
     def work_some(self, effects: int) -> bool:
         """Let the controller do so many effects, and stop before the next one."""
         return self._cluster.work(effects) > 0
 
-    def supersede(self) -> bool:
+    def supersede(self) -> None:
         """Elect another controller, wherever the one before has stopped."""
         self._cluster.supersede()
-        return True
 
     def wake(self) -> bool:
         """Let the controller go on that was superseded."""
@@ -489,7 +472,7 @@ _OF_A_LIVE_BROKER: Final = frozenset(
     | {"lose-write", "lose-answer"}
 )
 """The verbs of what only a broker that is up can do; they name it first."""
-_ACTS: Final[Mapping[str, Callable[..., bool]]] = MappingProxyType(
+_ACTS: Final[Mapping[str, Callable[..., bool | None]]] = MappingProxyType(
     {verb: vars(Trial)[verb.replace("-", "_")] for verb in FORMS}
 )
-"""By verb: what is done."""
+"""By verb: what is done; it answers False where that is not possible now."""

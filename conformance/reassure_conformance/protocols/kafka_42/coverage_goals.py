@@ -37,44 +37,41 @@ def _count_completions(history: History) -> int:
     return found
 
 
+def _iterate_flights(history: History) -> Iterator[tuple[Partition, ReplicaList, frozenset[int]]]:
+    """Yield what elections find in flight: a partition, its target, and who lives."""
+    for _, wrote in iterate_failovers(history):
+        for partition in wrote.after.partitions.values():
+            if partition.reassignment is not None:
+                yield partition, partition.reassignment.target, wrote.after.live
+
+
 def _count_heirs(history: History) -> int:
     """Count elections at which a target is in flight that is not in sync."""
     return sum(
-        p.state is not None and not set(p.reassignment.target) <= set(p.state.isr)
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
+        p.state is not None and not set(target) <= set(p.state.isr)
+        for p, target, _ in _iterate_flights(history)
     )
 
 
 def _count_found(history: History) -> int:
     """Count elections that find a target in sync of whom somebody has died."""
-    return sum(
-        is_found(p, p.reassignment.target, wrote.after.live)
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
-    )
+    return sum(is_found(*each) for each in _iterate_flights(history))
 
 
 def _count_kept_leaders(history: History) -> int:
     """Count elections of a controller that find a live replica of a target in sync in the lead."""
     return sum(
-        p.state is not None
-        and p.state.leader in {*p.reassignment.target} & wrote.after.live
-        and {*p.reassignment.target} <= {*p.state.isr}
-        for _, wrote in iterate_failovers(history)
-        for p in wrote.after.partitions.values()
-        if p.reassignment is not None
+        p.state is not None and p.state.leader in {*target} & live and {*target} <= {*p.state.isr}
+        for p, target, live in _iterate_flights(history)
     )
 
 
-def _count_asked(history: History, counts: Callable[[s.Step, ClusterView], bool]) -> int:
+def _count_asked(history: History, counts: Callable[[s.ClusterStep, ClusterView], bool]) -> int:
     """Count the steps of clients that count, given what ZooKeeper held before them."""
     return sum(counts(step, view) for step, view in iterate_steps(history))
 
 
-def _is_overwritten(step: s.Step, view: ClusterView) -> bool:
+def _is_overwritten(step: s.ClusterStep, view: ClusterView) -> bool:
     """Whether a client asks for another target where one is in flight."""
     flights = {key: p.reassignment for key, p in view.partitions.items()}
     asked = step.entries if isinstance(step, s.WriteOld) else ()
@@ -84,18 +81,18 @@ def _is_overwritten(step: s.Step, view: ClusterView) -> bool:
     )
 
 
-def _is_interrupted(step: s.Step, view: ClusterView) -> bool:
+def _is_interrupted(step: s.ClusterStep, view: ClusterView) -> bool:
     flights = [p for p in view.partitions.values() if p.reassignment is not None]
     return isinstance(step, s.DeleteOld) and bool(flights)
 
 
-def _asks_nothing(step: s.Step, view: ClusterView) -> bool:
+def _asks_nothing(step: s.ClusterStep, view: ClusterView) -> bool:
     asked = step.entries if isinstance(step, s.WriteOld) else ()
     found = ((view.partitions.get(entry.key, _NOTHING), entry.target) for entry in asked)
     return any(p.reassignment is None and p.assigned == target for p, target in found)
 
 
-def _asks_for_the_dead(step: s.Step, view: ClusterView) -> bool:
+def _asks_for_the_dead(step: s.ClusterStep, view: ClusterView) -> bool:
     asked = step.entries if isinstance(step, s.WriteOld) else ()
     return any(
         entry.key in view.partitions and not view.live.issuperset(entry.target) for entry in asked
@@ -131,13 +128,13 @@ def ask(
     return s.WriteOld((LegacyEntry(by.KEY, new if kept is None else (*new, kept)),))
 
 
-def _join(now: ClusterMoment, target: ReplicaList) -> Iterator[s.Step]:
+def _join(now: ClusterMoment, target: ReplicaList) -> Iterator[s.ClusterStep]:
     for replica in target:
         if (replica, by.KEY) in now.joinable():
             yield s.Join(replica, by.KEY)
 
 
-def reach_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Move a partition, perhaps with others beside it or a topic that grows."""
     yield by.create(now, draw, 2, partitions=1 + draw(2))
     first = ask(now, draw)
@@ -148,7 +145,7 @@ def reach_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from _join(now, first.entries[0].target)
 
 
-def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die while it waits, or before it has started anybody."""
     yield by.create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -160,7 +157,7 @@ def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from _join(now, asked.entries[0].target)
 
 
-def reach_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let somebody of a target in sync die together with the controller."""
     yield by.create(now, draw, 2)
     new = by.pick_others(now, draw, by.get_assigned(now), 2)
@@ -174,7 +171,7 @@ def reach_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_kept_leader(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_kept_leader(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die behind step 4, or where the leader is of the target."""
     yield by.create(now, draw, 2)
     new = by.pick_others(now, draw, by.get_assigned(now))
@@ -187,7 +184,7 @@ def reach_kept_leader(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Write another target over the one that is in flight."""
     yield by.create(now, draw, 1)
     first = ask(now, draw)
@@ -197,7 +194,7 @@ def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from _join(now, target)
 
 
-def reach_interruption(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_interruption(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Interrupt the command that waits, and perhaps ask again."""
     yield by.create(now, draw, 2)
     first = ask(now, draw)
@@ -211,7 +208,7 @@ def reach_interruption(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from _join(now, first.entries[0].target)
 
 
-def reach_refusal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_refusal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for what is assigned, or for who is dead."""
     yield by.create(now, draw, 2)
     assigned = by.get_assigned(now)
@@ -221,7 +218,7 @@ def reach_refusal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.WriteOld((LegacyEntry(by.KEY, (assigned[draw(2)], *other)),))
 
 
-def reach_last_resort(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_last_resort(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the last in-sync replica die beside one that is assigned and alive."""
     yield by.create(now, draw, 2)
     first, second = by.get_assigned(now)

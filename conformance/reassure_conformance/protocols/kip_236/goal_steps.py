@@ -9,7 +9,7 @@ from reassure_conformance.gate.malformed_znodes import FOREIGN_KINDS
 from reassure_conformance.gate.moment import ClusterMoment
 
 
-def reach_unordered_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_unordered_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let an early follower leave and come back behind the others, then the leader die."""
     yield by.create(now, draw, 3)
     early = by.get_assigned(now)[1]
@@ -20,7 +20,7 @@ def reach_unordered_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.St
     yield s.Die(by.get_leader(now))
 
 
-def reach_unordered_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_unordered_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for a target in another order than the in-sync set has."""
     yield by.create(now, draw, 2 + draw(2))
     assigned = by.get_assigned(now)
@@ -33,7 +33,7 @@ def reach_unordered_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
             yield s.Join(replica, by.KEY)
 
 
-def reach_conflict_at_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_conflict_at_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change the in-sync set while the controller is about to move the leader."""
     yield by.create(now, draw, 2)
     old = by.get_assigned(now)
@@ -50,7 +50,7 @@ def reach_conflict_at_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.
     yield s.Resume()
 
 
-def reach_conflict_at_removal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_conflict_at_removal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change the in-sync set while the controller is about to take a replica out of it."""
     yield by.create(now, draw, 3)
     _, second, third = by.get_assigned(now)
@@ -64,7 +64,7 @@ def reach_conflict_at_removal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.S
     yield s.Resume()
 
 
-def reach_conflict_at_drop(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_conflict_at_drop(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change the in-sync set while the controller is about to drop replicas."""
     yield by.create(now, draw, 2)
     old = by.get_assigned(now)
@@ -77,7 +77,7 @@ def reach_conflict_at_drop(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step
     yield s.Resume()
 
 
-def reach_moves_at_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_moves_at_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Begin two moves and let the controller die."""
     yield by.create(now, draw, 2, partitions=2)
     held = HOLD in now.capabilities and bool(draw(2))
@@ -88,11 +88,10 @@ def reach_moves_at_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Ste
     if not held and draw(2):
         yield from by.catch_up(now, (by.TOPIC, draw(2)))
     yield from by.fail_over(draw)
-    yield from by.catch_up(now, (by.TOPIC, 1))
-    yield from by.catch_up(now, (by.TOPIC, 0))
+    yield from by.catch_up(now, (by.TOPIC, 1), (by.TOPIC, 0))
 
 
-def reach_foreign_beside_a_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_foreign_beside_a_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die beside a move, and put a record there that is none of ours."""
     yield by.create(now, draw, 2, partitions=2)
     other = (by.TOPIC, 1)
@@ -105,7 +104,7 @@ def reach_foreign_beside_a_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s
     yield from by.catch_up(now, other)
 
 
-def reach_failovers_in_a_row(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_failovers_in_a_row(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a second controller die in the middle of what it found."""
     yield by.create(now, draw, 2)
     yield s.Hold(1 + draw(4))
@@ -121,7 +120,7 @@ def reach_failovers_in_a_row(now: ClusterMoment, draw: by.Draw) -> Iterator[s.St
     yield from by.catch_up(now)
 
 
-def reach_leader_not_told(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_leader_not_told(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die between the write of a leader and its message."""
     yield by.create(now, draw, 2)
     kind = draw(3)
@@ -140,7 +139,7 @@ def reach_leader_not_told(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]
     yield from by.catch_up(now)
 
 
-def _reach_lost(now: ClusterMoment, draw: by.Draw, *, done: bool) -> Iterator[s.Step]:
+def _reach_lost(now: ClusterMoment, draw: by.Draw, *, done: bool) -> Iterator[s.ClusterStep]:
     yield by.create(now, draw, 2)
     if draw(2):
         yield by.move(now, draw)
@@ -155,17 +154,17 @@ def _reach_lost(now: ClusterMoment, draw: by.Draw, *, done: bool) -> Iterator[s.
     yield from by.catch_up(now)
 
 
-def reach_answer_lost(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_answer_lost(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a write be carried out and its answer be lost."""
     return _reach_lost(now, draw, done=True)
 
 
-def reach_write_lost(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_write_lost(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a write be lost on its way."""
     return _reach_lost(now, draw, done=False)
 
 
-def reach_stranger(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_stranger(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker that is not assigned, or no more, try to join."""
     yield by.create(now, draw, 2)
     old = by.get_assigned(now)
@@ -177,7 +176,7 @@ def reach_stranger(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
         yield s.Intrude(by.pick_others(now, draw, old)[0], by.KEY)
 
 
-def reach_dead_intruder(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_dead_intruder(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a replica die out of the in-sync set, or a target before it is in it, and try to join."""
     yield by.create(now, draw, 2)
     if draw(2):
@@ -188,7 +187,7 @@ def reach_dead_intruder(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Intrude(dead, by.KEY)
 
 
-def reach_withdrawal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_withdrawal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Take a request back while the controller is held, or while there is none."""
     yield by.create(now, draw, 2)
     kills = KILL in now.capabilities and bool(draw(2))
@@ -202,7 +201,7 @@ def reach_withdrawal(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_rewrite(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_rewrite(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change a request while the controller is held in the middle of it."""
     yield by.create(now, draw, 2)
     if draw(2):
@@ -214,7 +213,7 @@ def reach_rewrite(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_default_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_default_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for a move of a topic that does not say its minimum, once another default counts."""
     yield by.create(now, draw, 2)
     if draw(2):
@@ -226,7 +225,7 @@ def reach_default_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]
     yield from by.catch_up(now)
 
 
-def reach_own_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_own_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for a move of a topic that says another minimum than the default."""
     yield by.create(now, draw, 2)
     own, default = (2, 3) if draw(2) else (3, 1 + draw(2))
@@ -236,7 +235,7 @@ def reach_own_minimum(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_growth(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_growth(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Add partitions to a topic while one of its partitions moves."""
     yield by.create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -247,7 +246,7 @@ def reach_growth(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_earlier_controller(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_earlier_controller(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Supersede a controller that sleeps, wake it up, and let its successor die."""
     yield from reach_superseded_write(now, draw)
     if draw(2):
@@ -257,7 +256,7 @@ def reach_earlier_controller(now: ClusterMoment, draw: by.Draw) -> Iterator[s.St
     yield from by.catch_up(now)
 
 
-def reach_superseded_write(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_superseded_write(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Supersede a controller that sleeps in the middle of a plan, and wake it up."""
     yield by.create(now, draw, 2)
     yield s.Hold(draw(6))
@@ -267,7 +266,7 @@ def reach_superseded_write(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step
     yield s.Resume()
 
 
-def reach_unclean_chance(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_unclean_chance(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the last in-sync replica die beside one that lives."""
     yield by.create(now, draw, 2 + draw(2))
     for follower in by.get_assigned(now)[1:]:
@@ -277,7 +276,7 @@ def reach_unclean_chance(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Die(by.get_leader(now))
 
 
-def reach_own_unclean(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_own_unclean(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the last in-sync replica die where a topic says otherwise of that than the default."""
     yield by.create(now, draw, 2 + draw(2))
     allowed, late = bool(draw(2)), draw(2)
@@ -290,7 +289,7 @@ def reach_own_unclean(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.SetUnclean(by.TOPIC, bool(draw(2)))
 
 
-def reach_change_after_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_change_after_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change the target after a failover, with more replicas assigned than at first."""
     yield by.create(now, draw, 2)
     old = by.get_assigned(now)
@@ -304,7 +303,7 @@ def reach_change_after_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s
     yield from by.catch_up(now)
 
 
-def reach_requests_together(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_requests_together(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Make several requests for a partition before the controller looks."""
     yield by.create(now, draw, 2)
     if HOLD in now.capabilities and draw(2):

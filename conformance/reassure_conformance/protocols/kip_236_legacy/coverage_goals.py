@@ -27,7 +27,7 @@ def _find_flights(view: ClusterView, *, legacy: bool) -> dict[PartitionKey, Repl
 
 def _count_steps(
     history: History,
-    counts: Callable[[s.Step, dict[PartitionKey, ReplicaList]], bool],
+    counts: Callable[[s.ClusterStep, dict[PartitionKey, ReplicaList]], bool],
     *,
     legacy: bool = True,
 ) -> int:
@@ -37,28 +37,28 @@ def _count_steps(
     )
 
 
-def _is_deleted(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
+def _is_deleted(step: s.ClusterStep, flights: dict[PartitionKey, ReplicaList]) -> bool:
     return isinstance(step, s.DeleteOld) and bool(flights)
 
 
-def _is_overwritten(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
+def _is_overwritten(step: s.ClusterStep, flights: dict[PartitionKey, ReplicaList]) -> bool:
     """Whether a client asks for another target where one is in flight."""
     asked = step.entries if isinstance(step, s.WriteOld) else ()
     return any(flights.get(entry.key, entry.target) != entry.target for entry in asked)
 
 
-def _is_rolled_back(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
+def _is_rolled_back(step: s.ClusterStep, flights: dict[PartitionKey, ReplicaList]) -> bool:
     """Whether a client asks for the original replicas of what is in flight."""
     asked = step.entries if isinstance(step, s.WriteOld) else ()
     return any(entry.key in flights and entry.target == entry.original for entry in asked)
 
 
-def _is_requested(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
+def _is_requested(step: s.ClusterStep, flights: dict[PartitionKey, ReplicaList]) -> bool:
     """Whether a client asks by a request for what moves by the old znode."""
     return isinstance(step, s.Request) and any(key in flights for key, _ in step.targets)
 
 
-def _is_entered(step: s.Step, flights: dict[PartitionKey, ReplicaList]) -> bool:
+def _is_entered(step: s.ClusterStep, flights: dict[PartitionKey, ReplicaList]) -> bool:
     """Whether a client asks by the old znode for what moves by a request."""
     return isinstance(step, s.WriteOld) and any(entry.key in flights for entry in step.entries)
 
@@ -98,7 +98,7 @@ def _ask(
     return s.WriteOld((LegacyEntry(by.KEY, target, assigned if original else None),))
 
 
-def reach_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Delete the old znode while what came by it is in flight."""
     yield by.create(now, draw, 2)
     yield _ask(now, draw)
@@ -109,7 +109,7 @@ def reach_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Write another target into the old znode before the first one is reached."""
     yield by.create(now, draw, 2)
     first = _ask(now, draw)
@@ -122,7 +122,7 @@ def reach_overwriting(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_rollback(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_rollback(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for the original replicas by a znode that is made anew."""
     yield by.create(now, draw, 2)
     first = by.get_assigned(now)
@@ -136,7 +136,7 @@ def reach_rollback(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_request(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_request(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask by a request for what moves by the old znode."""
     yield by.create(now, draw, 2)
     yield _ask(now, draw)
@@ -147,7 +147,7 @@ def reach_request(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.catch_up(now)
 
 
-def reach_entry(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_entry(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask by the old znode for what moves by a request, and perhaps for another partition."""
     yield by.create(now, draw, 2, partitions=2)
     yield s.Request(((by.KEY, by.pick_others(now, draw, by.get_assigned(now))),))
@@ -157,11 +157,10 @@ def reach_entry(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     beside = (LegacyEntry(other, by.pick(now, draw, 2)),) if draw(2) else ()
     yield s.WriteOld((*_ask(now, draw).entries, *beside))
     yield s.Elect()
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, other)
+    yield from by.catch_up(now, by.KEY, other)
 
 
-def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Leave a request and the old znode for a new controller."""
     yield by.create(now, draw, 2, partitions=2)
     yield s.Kill()
@@ -170,11 +169,10 @@ def reach_queue_found(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     key = by.KEY if draw(2) else other
     yield s.Request(((key, by.pick(now, draw, 2)),))
     yield s.Elect()
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, other)
+    yield from by.catch_up(now, by.KEY, other)
 
 
-def reach_translation_again(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_translation_again(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die between the translation of an entry and its removal."""
     yield by.create(now, draw, 2)
     held = HOLD in now.capabilities and bool(draw(2))

@@ -104,7 +104,7 @@ def _count_returns(history: History) -> int:
 # -- how to get there
 
 
-def _lose(now: ClusterMoment, draw: by.Draw, partitions: int = 1) -> Iterator[s.Step]:
+def _lose(now: ClusterMoment, draw: by.Draw, partitions: int = 1) -> Iterator[s.ClusterStep]:
     """Make a topic of two replicas each, and let one that has some of them die."""
     yield by.create(now, draw, 2, partitions=partitions)
     yield s.Die(by.get_assigned(now)[draw(2)])
@@ -115,17 +115,16 @@ def _find_away(now: ClusterMoment) -> int:
     return next((broker for broker in now.brokers if broker not in now.up), now.brokers[0])
 
 
-def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_healing(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker stay away for longer than the interval."""
     yield from _lose(now, draw, 1 + draw(2))
     if draw(2):
         yield s.Tick(now.failure_interval_ms // 2)
     yield s.Tick(now.failure_interval_ms)
-    for number in range(2):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(2)))
 
 
-def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker come back before the interval has passed, and perhaps go again."""
     yield from _lose(now, draw)
     yield s.Tick(now.failure_interval_ms // 2)
@@ -136,7 +135,7 @@ def reach_return(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Tick(now.failure_interval_ms // 2)
 
 
-def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let several tasks wait, and the broker come back or an operator do a part meanwhile."""
     yield s.CreateTopic(by.TOPIC, (now.brokers[:2],) * 4)
     yield s.Die(now.brokers[draw(2)])
@@ -148,11 +147,10 @@ def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
         (other,) = by.pick_others(now, draw, now.brokers[:2])
         yield s.Request(((last, tuple(other if b == away else b for b in now.brokers[:2])),))
         yield from by.catch_up(now, last)
-    for number in range(4):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(4)))
 
 
-def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let an operator persist tasks, needless and senseless ones among them."""
     yield by.create(now, draw, 2, partitions=2)
     first = by.get_assigned(now)
@@ -161,11 +159,10 @@ def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     there = ((by.TOPIC, 1), by.get_assigned(now, (by.TOPIC, 1)))
     yield s.SubmitTask(((by.KEY, target), there)[: 1 + draw(2)])
     yield s.SubmitTask((((by.TOPIC, 1), by.pick(now, draw, 2)),))
-    yield from by.catch_up(now)
-    yield from by.catch_up(now, (by.TOPIC, 1))
+    yield from by.catch_up(now, by.KEY, (by.TOPIC, 1))
 
 
-def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die while a broker is recorded, perhaps with some tasks persisted."""
     yield from _lose(now, draw, 2)
     if HOLD in now.capabilities and draw(2):
@@ -174,8 +171,7 @@ def reach_heir(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield from by.fail_over(draw)
     yield s.Resume()
     yield s.Tick(now.failure_interval_ms)
-    for number in range(2):
-        yield from by.catch_up(now, (by.TOPIC, number))
+    yield from by.catch_up(now, *((by.TOPIC, number) for number in range(2)))
 
 
 # -- the list

@@ -25,7 +25,9 @@ from reassure_zookeeper.transactions import Create, Delete
 # -- how each is recognised
 
 
-def _iterate_asked(history: History) -> Iterator[tuple[ClusterView, s.Step | Wrote, set[str]]]:
+def _iterate_asked(
+    history: History,
+) -> Iterator[tuple[ClusterView, s.ClusterStep | Wrote, set[str]]]:
     """Yield each step that was taken and each transaction, with what is to be deleted by then.
 
     The view is that before a transaction, and that in which a step was taken.
@@ -152,7 +154,7 @@ def _ask(now: ClusterMoment, draw: by.Draw, key: PartitionKey = by.KEY) -> s.Req
     return s.Request(((key, (*assigned[:1], *by.pick_others(now, draw, assigned))),))
 
 
-def reach_deletion_in_flight(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_deletion_in_flight(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for the deletion of a topic of which a partition moves."""
     yield by.create(now, draw, 2, partitions=1 + draw(2))
     if HOLD in now.capabilities and draw(2):
@@ -165,7 +167,7 @@ def reach_deletion_in_flight(now: ClusterMoment, draw: by.Draw) -> Iterator[s.St
     yield from by.catch_up(now)
 
 
-def reach_request_for_deleted(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_request_for_deleted(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for a move of a topic that is to be deleted and cannot be yet."""
     yield by.create(now, draw, 2)
     if BROKERS in now.capabilities and draw(2):
@@ -181,7 +183,7 @@ def reach_request_for_deleted(now: ClusterMoment, draw: by.Draw) -> Iterator[s.S
         yield s.Resume()
 
 
-def reach_deletion_without(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_deletion_without(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Ask for the deletion of a topic with a replica on a broker that is down."""
     yield by.create(now, draw, 2)
     dead = by.get_assigned(now)[draw(2)]
@@ -193,7 +195,7 @@ def reach_deletion_without(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step
     yield s.Resume()
 
 
-def reach_deletion_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_deletion_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die in the middle of a deletion."""
     yield by.create(now, draw, 2)
     # After two the leader is stopped, after four both replicas have deleted their logs.
@@ -203,7 +205,7 @@ def reach_deletion_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Resume()
 
 
-def reach_death_in_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_death_in_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a broker die in the middle of a deletion."""
     yield by.create(now, draw, 2)
     dead = by.get_assigned(now)[draw(2)]
@@ -214,7 +216,7 @@ def reach_death_in_deletion(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Ste
     yield s.Return(dead)
 
 
-def reach_preferred(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_preferred(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a leader die and return in sync, then ask for preferred leaders."""
     yield by.create(now, draw, 2)
     first = by.get_assigned(now)[0]
@@ -227,7 +229,7 @@ def reach_preferred(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
     yield s.Elect()
 
 
-def reach_preferred_out_of_sync(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_preferred_out_of_sync(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a leader die, and ask for preferred leaders before it is in sync again."""
     yield by.create(now, draw, 2)
     first = by.get_assigned(now)[0]
@@ -237,7 +239,7 @@ def reach_preferred_out_of_sync(now: ClusterMoment, draw: by.Draw) -> Iterator[s
     yield s.Prefer()
 
 
-def reach_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a leader stop in good order, and a follower after it."""
     yield by.create(now, draw, 2 + draw(2))
     first = by.get_assigned(now)
@@ -247,7 +249,7 @@ def reach_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
         yield s.Return(first[0])
 
 
-def reach_unordered_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_unordered_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let a leader stop while the in-sync set stands in another order than the assigned."""
     yield by.create(now, draw, 3)
     leader, early, _ = by.get_assigned(now)
@@ -256,7 +258,7 @@ def reach_unordered_handover(now: ClusterMoment, draw: by.Draw) -> Iterator[s.St
     yield s.ShutDown(leader)
 
 
-def reach_handover_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Step]:
+def reach_handover_cut(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the controller die before a broker that stops has an answer."""
     yield s.CreateTopic(by.TOPIC, tuple(by.pick(now, draw, 2) for _ in range(1 + draw(2))))
     yield s.Hold(draw(3))

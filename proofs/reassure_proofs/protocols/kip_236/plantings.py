@@ -5,7 +5,7 @@ partition that a controller finds when it takes office. The model's controller i
 (`run_model`).
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -18,7 +18,6 @@ from reassure_model.partition import (
 )
 from reassure_model.protocols.kip_236 import apply_failover
 from reassure_model.protocols.kip_236.system import compute_plan
-from reassure_proofs.engine.counterexamples import restore_arguments
 from reassure_proofs.engine.replays import NotShown
 from reassure_proofs.engine.statement import Theorem, Values
 from reassure_spec.readings import get_profile
@@ -151,11 +150,3 @@ def show_in_flight(theorem: Theorem, values: Values) -> tuple[Planting, End]:
         raise NotShown("no broker is alive")
     planting = _plant(theorem, values, values["live"], values["target"])
     return planting, run_model(planting)
-
-
-def violates(theorem: Theorem, arguments: Mapping[str, Any], planting: Planting, end: End) -> bool:
-    """Return whether what a controller came to breaks the claim of the theorem."""
-    values = restore_arguments(theorem, arguments)
-    if theorem.subject.shown is show_in_flight:
-        return end.target is not None or end.assigned != planting.target
-    return not theorem.claim(values, dropped(planting, end))
