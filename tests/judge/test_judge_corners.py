@@ -63,6 +63,11 @@ from reassure_zookeeper.transactions import (
 KEY = ("orders", 0)
 TOPIC = znodes.topic_path("orders")
 SETTINGS = znodes.topic_config_path("orders")
+THERE = (
+    (znodes.broker_path(1), znodes.encode_broker("h", 1, 0), 1),
+    (TOPIC, znodes.encode_topic({0: (1, 2)}), 0),
+)
+"""A broker and a topic, as a snapshot holds them."""
 
 
 # Clusters -----------------------------------------------------------------------------------------
@@ -201,8 +206,7 @@ def test_healing_goes_on_from_a_snapshot() -> None:
     task = znodes.encode_task(TaskZnode({KEY: (1, 3)}, automatic=True))
     judge.load(
         [
-            (znodes.broker_path(1), znodes.encode_broker("h", 1, 0), 1),
-            (TOPIC, znodes.encode_topic({0: (1, 2)}), 0),
+            *THERE,
             (znodes.failed_broker_path(2), znodes.encode_failed_broker(0), 0),
             (znodes.task_path(0), task, 0),
         ]
@@ -215,7 +219,7 @@ def test_office_that_was_won_before_a_history_begins_is_in_doubt() -> None:
     """Who removes a record under a fence may be the controller, and nobody can say."""
     judge = Judge("kip-46", get_profile("kip-46"))
     judge.router = judge.rules.make_router(whole=False)
-    judge.load([(znodes.failed_broker_path(2), znodes.encode_failed_broker(0), 0)])
+    judge.load([*THERE, (znodes.failed_broker_path(2), znodes.encode_failed_broker(0), 0)])
     fence = Check(znodes.CONTROLLER_EPOCH, 1)
     judge.feed(multi(fence, Delete(znodes.failed_broker_path(2)), zxid=10, session_id=5))
     assert judge.undecided["controller.write.by-controller"] == 1
@@ -225,7 +229,7 @@ def test_request_of_a_snapshot_is_nobodys() -> None:
     """Whether a client or a controller made it is not asked."""
     judge = Judge("kip-236-legacy", get_profile("kip-236-legacy"))
     data = znodes.encode_request(znodes.RequestZnode({KEY: (1, 2)}, legacy=True))
-    judge.load([(znodes.request_path(0), data, 0)])
+    judge.load([*THERE, (znodes.request_path(0), data, 0)])
     assert (judge.violations, judge.exercised["client.request.unmarked"]) == ([], 0)
 
 

@@ -6,7 +6,16 @@ import pytest
 
 from reassure_judge.recognise import Gatherer, recognise
 from reassure_spec import znodes
-from reassure_zookeeper.transactions import Check, Create, Delete, Error, Op, SetData, multi
+from reassure_zookeeper.transactions import (
+    Check,
+    Create,
+    Delete,
+    Error,
+    Op,
+    SetData,
+    committed,
+    multi,
+)
 
 TOPIC = Create("/brokers/topics/t", b'{"version":1,"partitions":{"0":[1]}}')
 LISTS = Create(
@@ -61,9 +70,12 @@ def test_protocol_is_told_by_its_znodes(
 
 
 def test_log_that_tells_nothing_is_nobodys() -> None:
-    """Neither is one whose transactions were all refused."""
-    gathered = gather(TOPIC, *UNREAD)
+    """Neither is one whose requests were all refused, nor what stands in every cluster."""
+    gathered = Gatherer()
+    for zxid, op in enumerate((TOPIC, *UNREAD), 1):
+        gathered.feed(committed(op, zxid=zxid))
     gathered.feed(multi(REQUEST, Error(-110), zxid=9))
+    gathered.note("/brokers/topics/t/partitions/0/state", b"{}")
     assert recognise([("a", gathered)]) is None
 
 
