@@ -1,8 +1,7 @@
 """A simulated cluster whose reference controller leaves transactions for the judge."""
 
-import random
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -12,14 +11,12 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from history_steps import to_op
+from history_steps import make_transaction, to_op, win
 
-from reassure_judge.judge import Judge, Tracking
+from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import Event, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
-from reassure_judge.rules import Rules
-from reassure_judge.transaction_reader import iterate_observations
 from reassure_judge.verdicts import ClauseVerdict
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kip_236 import next_write
@@ -27,17 +24,7 @@ from reassure_model.writes import DeleteRequest, Write, WriteState
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import StateZnode
-from reassure_zookeeper.transactions import (
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    Op,
-    SetData,
-    Transaction,
-    committed,
-    multi,
-)
+from reassure_zookeeper.transactions import CloseSession, Create, Delete, Op, Transaction
 
 CONTROLLER_SESSION = 900
 MOST_STEPS = 200
@@ -57,14 +44,9 @@ class Simulation:
 
     def write(self, *ops: Op, session: int, fenced: bool = False) -> int:
         """Commit ops as one transaction, under an epoch check if fenced; return its zxid."""
-        zxid = next(self.zxids)
-        if fenced:
-            ops = (Check(self.path(znodes.CONTROLLER_EPOCH), self.epoch + 1), *ops)
-            transaction = multi(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
-        elif len(ops) > 1:
-            transaction = multi(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
-        else:
-            transaction = committed(*ops, zxid=zxid, session_id=session, time_ms=zxid * 100_000)
+        zxid, fence = next(self.zxids), self.epoch + 1 if fenced else None
+        where = {"session": session, "time_ms": zxid * 100_000, "chroot": self.chroot}
+        transaction = make_transaction(*ops, zxid=zxid, fence=fence, **where)
         self.history.append(transaction)
         self.judge.feed(transaction)
         return zxid
@@ -108,12 +90,8 @@ class Simulation:
         if self.epoch:
             self.write(Delete(self.path(znodes.CONTROLLER)), session=CONTROLLER_SESSION)
         self.epoch += 1
-        content = znodes.encode_controller(1, 0)
-        return self.write(
-            Create(self.path(znodes.CONTROLLER), content, ephemeral=ephemeral),
-            SetData(self.path(znodes.CONTROLLER_EPOCH), str(self.epoch).encode(), self.epoch),
-            session=session,
-        )
+        office, epoch = win(1, self.epoch, chroot=self.chroot)
+        return self.write(replace(office, ephemeral=ephemeral), epoch, session=session)
 
     def submit(self, *target: int, partition: int = 0, topic: str = "orders") -> int:
         """Submit a request; return its sequence number."""
@@ -265,50 +243,3 @@ def drive() -> Callable[..., DrivenSimulation]:
         return cluster
 
     return start
-
-
-@pytest.fixture
-def judged_alike() -> Callable[[Rules[Any, Any], Iterable[Transaction]], Tracking]:
-    """Judge a history with steps that are known and without, and compare all that is found."""
-    return _judge_alike
-
-
-def _judge_alike(rules: Rules[Any, Any], history: Iterable[Transaction]) -> Tracking:
-    observations = list(iterate_observations(rules.make_router(), history))
-    each, recalling = Tracking(rules, remembers=False), Tracking(rules)
-    for number, seen in enumerate(observations):
-        each.observe(seen)
-        recalling.observe(seen)
-        if number % max(1, len(observations) // 10) == 0:
-            assert _sum_up(recalling) == _sum_up(each)
-    assert _sum_up(recalling) == _sum_up(each)
-    for key, tracker in each.partitions.items():
-        other = recalling.partitions[key]
-        assert (other.states, other._memory) == (tracker.states, tracker._memory)
-        assert other._owed_reported == tracker._owed_reported
-    return recalling
-
-
-def _sum_up(tracking: Tracking) -> tuple[object, ...]:
-    tally = tracking.sum_up()
-    follow_ups = tracking.count_follow_ups()
-    return tally.exercised, tally.undecided, tally.first_undecided, tally.violations, follow_ups
-
-
-@pytest.fixture
-def garbled_history() -> Callable[[list[Transaction], int], list[Transaction]]:
-    """Garble a history: now and then a write is that of some moment before."""
-    return _garble
-
-
-def _garble(history: list[Transaction], seed: int) -> list[Transaction]:
-    chance = random.Random(seed)
-    written: dict[str, list[bytes]] = {}
-    for transaction in history:
-        for op in transaction.ops:
-            if isinstance(op, SetData) and len(transaction.ops) <= 2:
-                earlier = written.setdefault(op.path, [])
-                earlier.append(op.data)
-                if chance.random() < 0.05:
-                    op.data = chance.choice(earlier)  # type: ignore[misc]
-    return history

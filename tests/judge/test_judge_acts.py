@@ -3,6 +3,18 @@
 from typing import Any
 
 import pytest
+from history_steps import (
+    Act,
+    change_isr,
+    control,
+    die,
+    perform,
+    raise_state,
+    rest,
+    run,
+    tell,
+    write,
+)
 
 from reassure_judge.judge import Judge
 from reassure_judge.suspicion import SHUTDOWN_MS
@@ -12,57 +24,75 @@ from reassure_spec import znodes
 from reassure_spec.readings import Readings, override_readings
 from reassure_zookeeper.transactions import Create, Delete, SetData
 
-CLIENT = 50
 PREFERRED = b'{"version":1,"partitions":[{"topic":"orders","partition":0}]}'
+OTHER = PREFERRED.replace(b'"partition":0', b'"partition":1')
 SETTINGS = znodes.topic_config_path("orders")
 EVERYBODY = znodes.DEFAULT_BROKER_CONFIG
+REMOVED = "isr.remove.only-when-due"
+CHILD_FIRST = "request.delete.child-first"
+SHUTDOWN, UNCLEAN = "act.controlled-shutdown", "act.unclean-election"
 
 
-def set_up(sim: Any, path: str, name: str, value: str) -> None:
-    """Write one setting as an operator does, and let everybody notice."""
-    sim.write(Create(path, znodes.encode_config({name: value})), session=CLIENT)
-    sim.judge.quiesce()
+def set_up(name: str, everybody: str | None = None, topic: str | None = None) -> tuple[Act, ...]:
+    """Return what writes a setting as an operator does, and lets everybody notice."""
+    given = [(path, value) for path, value in ((EVERYBODY, everybody), (SETTINGS, topic)) if value]
+    return tuple(
+        act
+        for path, value in given
+        for act in (write(Create(path, znodes.encode_config({name: value}))), rest)
+    )
 
 
-def let_second_lead(sim: Any) -> None:
-    """Have broker 1 fail and come back in sync, so that broker 2 leads."""
-    sim.die(1)
-    sim.run()
-    sim.register(1)
-    sim.run()
-    sim.change_isr(2, 1)
+SECOND_LEADS = (die(1), run, lambda sim: sim.register(1), run, change_isr(2, 1))
+"""Broker 1 fails and comes back in sync, so that broker 2 leads."""
+LEADERLESS = (change_isr(1), die(1), run)
+"""Broker 1 is alone in sync and dies."""
+UNCLEANLY = raise_state(leader=2, isr=(2,))
+STORIES = {
+    # A client asks, the first replica is elected, the controller removes what was asked.
+    "preferred election that was asked for": tell(
+        *(*SECOND_LEADS, write(Create(znodes.PREFERRED_ELECTION, PREFERRED))),
+        *(raise_state(leader=1), control(Delete(znodes.PREFERRED_ELECTION)), run),
+        exercised="act.preferred-election",
+    ),
+    "preferred election of another partition": tell(
+        *(*SECOND_LEADS, write(Create(znodes.PREFERRED_ELECTION, OTHER)), raise_state(leader=1)),
+        broken="election.only-when-due",
+    ),
+    # What was written before a broker went, leader or follower, is sound once it is gone.
+    "shutdown of a leader": tell(raise_state(leader=2, isr=(2,)), die(1), run, exercised=SHUTDOWN),
+    "shutdown of a follower": tell(
+        raise_state(leader=1, isr=(1,)), die(2), run, exercised=SHUTDOWN
+    ),
+    "unclean election that the topic allows": tell(
+        *(*set_up(znodes.UNCLEAN, topic="true"), *LEADERLESS, UNCLEANLY, run), exercised=UNCLEAN
+    ),
+    "unclean election that the default allows": tell(
+        *(*set_up(znodes.UNCLEAN, "true"), *LEADERLESS, UNCLEANLY, run), exercised=UNCLEAN
+    ),
+    "unclean election that the default does not allow": tell(
+        *(*set_up(znodes.UNCLEAN, "false"), *LEADERLESS, UNCLEANLY), broken="election.clean"
+    ),
+    "unclean election that the topic does not allow": tell(
+        *(*set_up(znodes.UNCLEAN, "true", "false"), *LEADERLESS, UNCLEANLY), broken="election.clean"
+    ),
+    "unclean election that nobody allows": tell(*LEADERLESS, UNCLEANLY, broken="election.clean"),
+}
+"""By act: the topic's own settings count before the default of all brokers."""
 
 
-# Preferred elections ------------------------------------------------------------------------------
-
-
-@pytest.mark.clause("act.preferred-election")
-def test_preferred_election_that_was_asked_for_is_sound(simulation: Any) -> None:
-    """A client asks, the first replica is elected, the controller removes what was asked."""
-    let_second_lead(simulation)
-    simulation.write(Create(znodes.PREFERRED_ELECTION, PREFERRED), session=CLIENT)
-    simulation.perform_raised(leader=1)
-    simulation.write(Delete(znodes.PREFERRED_ELECTION), session=900, fenced=True)
-    simulation.run()
-    assert simulation.broken() == []
-    assert simulation.judge.exercised["act.preferred-election"] == 1
-
-
-@pytest.mark.clause("act.preferred-election")
-def test_preferred_election_that_nobody_asked_for_is_red(simulation: Any) -> None:
-    """Of another partition, or once the answer was given, the same election breaks a rule."""
-    let_second_lead(simulation)
-    other = PREFERRED.replace(b'"partition":0', b'"partition":1')
-    simulation.write(Create(znodes.PREFERRED_ELECTION, other), session=CLIENT)
-    zxid = simulation.perform_raised(leader=1)
-    assert simulation.broken() == [("election.only-when-due", zxid)]
+@pytest.mark.clause("act.preferred-election", SHUTDOWN, UNCLEAN)
+@pytest.mark.parametrize("name", STORIES)
+def test_act_is_sound_where_it_is_shown(simulation: Any, name: str) -> None:
+    """Elections and shutdowns that somebody asks for or allows are sound, and others are red."""
+    STORIES[name].check(simulation)
+    assert not simulation.judge.undecided
 
 
 @pytest.mark.clause("act.preferred-election")
 def test_unasked_preferred_election_is_sound_under_its_reading(simulation: Any) -> None:
     """Who declares that brokers rebalance leaders by themselves is judged so."""
-    let_second_lead(simulation)
-    simulation.perform_raised(leader=1)
+    perform(simulation, (*SECOND_LEADS, raise_state(leader=1)))
     automatic = override_readings(Readings(), {"election.preferred": "automatic"})
     judge = Judge("kip-236", automatic)
     for transaction in simulation.history:
@@ -70,97 +100,41 @@ def test_unasked_preferred_election_is_sound_under_its_reading(simulation: Any) 
     assert judge.violations == []
 
 
-# Controlled shutdown ------------------------------------------------------------------------------
+# A broker that stays ------------------------------------------------------------------------------
 
 
-@pytest.mark.clause("act.controlled-shutdown")
-@pytest.mark.parametrize("broker", [1, 2])
-def test_controlled_shutdown_is_cleared_by_the_end_of_the_registration(
-    simulation: Any, broker: int
-) -> None:
-    """Leader or follower: what was written before the broker went is sound once it is gone."""
-    other = 3 - broker
-    simulation.perform_raised(leader=other, isr=(other,))
-    simulation.die(broker)
-    simulation.run()
-    assert simulation.broken() == []
-    assert simulation.judge.exercised["act.controlled-shutdown"] == 1
-    assert not simulation.judge.undecided
-
-
-@pytest.mark.clause("act.controlled-shutdown")
+@pytest.mark.clause(SHUTDOWN)
 def test_broker_that_stays_was_not_about_to_stop(simulation: Any) -> None:
-    """At rest with the broker still there the write is a violation, at its own zxid."""
+    """At rest with the broker still there the write is a violation, at its own zxid.
+
+    Where the history ends before, nobody can say.
+    """
     zxid = simulation.perform_raised(isr=(1,))
     simulation.submit(1, 2)
     assert simulation.judge.violations == []
+    assert simulation.verdict(REMOVED).verdict == UNKNOWN
     simulation.judge.quiesce()
     found = [(v.clause, v.zxid) for v in simulation.judge.violations]
-    assert found[0] == ("isr.remove.only-when-due", zxid)
+    assert found[0] == (REMOVED, zxid)
+    assert simulation.verdict(REMOVED).verdict == VIOLATED
 
 
-@pytest.mark.clause("act.controlled-shutdown")
+@pytest.mark.clause(SHUTDOWN)
 def test_broker_that_stays_for_too_long_was_not_about_to_stop(simulation: Any) -> None:
     """Nobody says when it rests: longer than any shutdown takes is a violation as well."""
     zxid = simulation.perform_raised(isr=(1,))
     for _ in range(SHUTDOWN_MS // 100_000 + 1):
         simulation.change_isr(1)
     found = [(v.clause, v.zxid) for v in simulation.judge.violations]
-    assert found == [("isr.remove.only-when-due", zxid)]
+    assert found == [(REMOVED, zxid)]
 
 
-@pytest.mark.clause("act.controlled-shutdown")
-def test_history_that_ends_before_leaves_it_unknown(simulation: Any) -> None:
-    """Where the history ends with the broker still there, nobody can say."""
-    simulation.perform_raised(isr=(1,))
-    assert simulation.verdict("isr.remove.only-when-due").verdict == UNKNOWN
-    simulation.judge.quiesce()
-    assert simulation.verdict("isr.remove.only-when-due").verdict == VIOLATED
-
-
-@pytest.mark.clause("act.controlled-shutdown")
+@pytest.mark.clause(SHUTDOWN)
 def test_end_of_another_broker_clears_nothing(simulation: Any) -> None:
     """Only the broker that was taken out can show that it was about to stop."""
     zxid = simulation.perform_raised(isr=(1,))
-    simulation.die(3)
-    simulation.run()
-    assert ("isr.remove.only-when-due", zxid) in simulation.broken()
-
-
-# Unclean elections --------------------------------------------------------------------------------
-
-
-def lose_leader(sim: Any) -> None:
-    """Leave broker 1 alone in sync and let it die."""
-    sim.change_isr(1)
-    sim.die(1)
-    sim.run()
-
-
-@pytest.mark.clause("act.unclean-election")
-@pytest.mark.parametrize("path", [SETTINGS, EVERYBODY])
-def test_unclean_election_is_sound_where_it_is_allowed(simulation: Any, path: str) -> None:
-    """The topic's own settings allow it, or the default of all brokers."""
-    set_up(simulation, path, znodes.UNCLEAN, "true")
-    lose_leader(simulation)
-    simulation.perform_raised(leader=2, isr=(2,))
-    simulation.run()
-    assert simulation.broken() == []
-    assert simulation.judge.exercised["act.unclean-election"] == 1
-
-
-@pytest.mark.clause("act.unclean-election")
-@pytest.mark.parametrize(("everybody", "topic"), [("false", None), ("true", "false"), (None, None)])
-def test_unclean_election_is_red_elsewhere(
-    simulation: Any, everybody: str | None, topic: str | None
-) -> None:
-    """The topic's settings count before the default of all brokers."""
-    for path, value in ((EVERYBODY, everybody), (SETTINGS, topic)):
-        if value is not None:
-            set_up(simulation, path, znodes.UNCLEAN, value)
-    lose_leader(simulation)
-    zxid = simulation.perform_raised(leader=2, isr=(2,))
-    assert simulation.broken() == [("election.clean", zxid)]
+    perform(simulation, (die(3), run))
+    assert (REMOVED, zxid) in simulation.broken()
 
 
 # The effective minimum ----------------------------------------------------------------------------
@@ -175,11 +149,9 @@ def test_refusal_goes_by_the_effective_minimum(
     simulation: Any, everybody: str | None, topic: str | None, refused: bool
 ) -> None:
     """Topic before default of all brokers; a refusal by another minimum breaks a rule."""
-    for path, value in ((EVERYBODY, everybody), (SETTINGS, topic)):
-        if value is not None:
-            set_up(simulation, path, znodes.MIN_ISR, value)
+    perform(simulation, set_up(znodes.MIN_ISR, everybody, topic))
     zxid = simulation.perform(DeleteRequest(simulation.submit(2, 3)))
-    assert simulation.broken() == ([] if refused else [("request.delete.child-first", zxid)])
+    assert simulation.broken() == ([] if refused else [(CHILD_FIRST, zxid)])
 
 
 def test_minimum_of_brokers_own_files_can_be_told(make_simulation: Any) -> None:
@@ -189,10 +161,9 @@ def test_minimum_of_brokers_own_files_can_be_told(make_simulation: Any) -> None:
     cluster.start()
     cluster.perform(DeleteRequest(cluster.submit(2, 3)))
     assert cluster.broken() == []
-    set_up(cluster, EVERYBODY, znodes.MIN_ISR, "1")
+    perform(cluster, set_up(znodes.MIN_ISR, "1"))
     zxid = cluster.perform(DeleteRequest(cluster.submit(2, 3)))
-    assert cluster.broken() == [("request.delete.child-first", zxid)]
-    cluster.write(SetData(EVERYBODY, znodes.encode_config({}), 1), session=CLIENT)
-    cluster.judge.quiesce()
+    assert cluster.broken() == [(CHILD_FIRST, zxid)]
+    perform(cluster, (write(SetData(EVERYBODY, znodes.encode_config({}), 1)), rest))
     cluster.perform(DeleteRequest(cluster.submit(2, 3)))
     assert len(cluster.broken()) == 1

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from history_steps import Act, elect, tell, win, write
 
 from reassure_judge.authors import Terms, judge_authority, make_author
 from reassure_judge.judge import Judge
@@ -32,90 +33,65 @@ PROFILE = "kip-236"
 def write_as(simulation: Any, session: int, version: int | None = None) -> int:
     """Announce a new leader epoch in a session, under a check by a recorded version."""
     simulation.submit(2, 3)
-    for write in simulation.steps():
+    for owed in simulation.steps():
         fence = simulation.epoch + 1 if version is None else version
         check = Check(simulation.path(znodes.CONTROLLER_EPOCH), fence)
-        ops = (check, simulation.find_op(write))
+        ops = (check, simulation.find_op(owed))
         return int(simulation.write(*ops, session=session))
     raise AssertionError("nothing was owed")
 
 
-def verdict_of(judge: Judge, clause: str) -> str:
-    """Return the verdict on a clause."""
-    return next(v.verdict for v in judge.report().verdicts if v.id == clause)
-
-
 @pytest.mark.clause("controller.write.by-controller")
-def test_deposed_controller_is_named_whatever_it_checks(simulation: Any) -> None:
-    """One whose term is over may not write, under the fence of the next term neither."""
+@pytest.mark.parametrize("version", [None, -1])
+def test_deposed_controller_is_named_whatever_it_checks(
+    simulation: Any, version: int | None
+) -> None:
+    """One whose term is over may not write, under the fence of the next term neither.
+
+    Who checks nothing breaks two rules in one violation.
+    """
     simulation.elect(OTHER)
-    zxid = write_as(simulation, CONTROLLER)
+    zxid = write_as(simulation, CONTROLLER, version)
     (found,) = simulation.judge.violations
     assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
     assert found.author == "deposed controller"
+    unfenced = ("controller.write.epoch-checked",) if version else ()
+    assert found.besides == unfenced
+    verdicts = {simulation.verdict(clause).verdict for clause in (found.clause, *unfenced)}
+    assert verdicts == {"violated"}
     assert found.time_ms == zxid * 100_000
 
 
-@pytest.mark.clause("controller.write.epoch-checked", "controller.write.by-controller")
-@pytest.mark.parametrize(
-    ("session", "version", "clauses"),
-    [
-        (CONTROLLER, -1, ("controller.write.epoch-checked",)),
-        (CONTROLLER, 1, ("controller.write.epoch-checked",)),
-        (1, None, ("controller.write.by-controller",)),
-        (50, None, ("controller.write.by-controller",)),
-    ],
-    ids=["any version", "a stale version", "another broker", "a plain client"],
-)
-def test_wrong_author_is_named(
-    simulation: Any, session: int, version: int | None, clauses: tuple[str, ...]
-) -> None:
+def act(session: int, version: int | None = None) -> Act:
+    """Return the same as an act."""
+    return lambda sim: write_as(sim, session, version)
+
+
+BY, CHECKED = "controller.write.by-controller", "controller.write.epoch-checked"
+STORIES = {
+    "a check of any version": tell(act(CONTROLLER, -1), broken=CHECKED),
+    "a check of a stale version": tell(act(CONTROLLER, 1), broken=CHECKED),
+    "another broker": tell(act(1), broken=BY),
+    "a plain client": tell(act(50), broken=BY),
+    # While nobody is elected the fence of the last controller holds, and so does its right.
+    "the last winner": tell(write(Delete(znodes.CONTROLLER)), act(CONTROLLER)),
+    "a winner of two terms": tell(elect(OTHER), elect(), act(CONTROLLER)),
+}
+
+
+@pytest.mark.clause(CHECKED, BY)
+@pytest.mark.parametrize("name", STORIES)
+def test_author_is_judged_by_session_and_fence(simulation: Any, name: str) -> None:
     """A check that always passes is no fence, and a check alone makes nobody a controller."""
-    zxid = write_as(simulation, session, version)
-    assert simulation.broken() == [(clause, zxid) for clause in clauses]
-
-
-def test_deposed_controller_without_a_fence_breaks_both(simulation: Any) -> None:
-    """Who is no controller any more and checks nothing breaks two rules in one violation."""
-    simulation.elect(OTHER)
-    zxid = write_as(simulation, CONTROLLER, -1)
-    (found,) = simulation.judge.violations
-    assert (found.clause, found.zxid) == ("controller.write.by-controller", zxid)
-    assert found.besides == ("controller.write.epoch-checked",)
-    assert simulation.verdict("controller.write.epoch-checked").verdict == "violated"
-
-
-def test_last_winner_may_write_until_the_next_election(simulation: Any) -> None:
-    """While nobody is elected the fence of the last controller holds, and so does its right."""
-    simulation.write(Delete(znodes.CONTROLLER), session=50)
-    write_as(simulation, CONTROLLER)
-    assert simulation.broken() == []
-
-
-def test_winner_of_two_terms_is_no_deposed_controller(simulation: Any) -> None:
-    """A session that wins again acts again."""
-    simulation.elect(OTHER)
-    simulation.elect()
-    write_as(simulation, CONTROLLER)
-    assert simulation.broken() == []
-
-
-@pytest.mark.clause("controller.registered-ephemeral")
-def test_persistent_controller_is_named(simulation: Any) -> None:
-    """A `/controller` that would outlive its session is a violation of the election."""
-    zxid = simulation.elect(OTHER, ephemeral=False)
-    assert simulation.broken() == [("controller.registered-ephemeral", zxid)]
+    STORIES[name].check(simulation)
 
 
 def test_controller_elected_in_two_transactions_still_acts(simulation: Any) -> None:
     """Who owns `/controller` when the epoch is raised has won, though he did it in two steps."""
     simulation.write(Delete(znodes.CONTROLLER), session=50)
-    created = simulation.write(
-        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True), session=OTHER
-    )
     simulation.epoch += 1
-    data = str(simulation.epoch).encode()
-    raised = simulation.write(SetData(znodes.CONTROLLER_EPOCH, data, 2), session=OTHER)
+    steps = win(2, simulation.epoch, 2)
+    created, raised = (simulation.write(op, session=OTHER) for op in steps)
     write_as(simulation, OTHER)
     clause = "controller.election.atomic"
     assert simulation.broken() == [(clause, created), (clause, raised)]
@@ -159,7 +135,7 @@ def test_author_is_unknown_in_the_middle_of_a_history(simulation: Any, again: bo
     clause = "controller.write.by-controller"
     assert judge.undecided[clause] > 0
     assert judge.exercised[clause] == 0
-    assert verdict_of(judge, clause) == UNKNOWN
+    assert next(v.verdict for v in judge.report().verdicts if v.id == clause) == UNKNOWN
     assert clause not in {violation.clause for violation in judge.tracking.violations}
 
 
@@ -219,22 +195,20 @@ def test_session_that_ends_takes_broker_and_controller_along(
     assert clusters.terms.owner is None
 
 
-def test_session_that_owned_nothing_takes_nothing_along(simulation: Any) -> None:
-    """The end of a client's session changes neither brokers nor controller."""
-    simulation.write(CloseSession(None), session=50)
-    cluster = simulation.judge.router.clusters[""]
-    assert cluster.live == {1, 2, 3, 4}
-    assert cluster.controller == 1
-
-
 def test_session_of_an_earlier_registration_takes_nothing_along(simulation: Any) -> None:
-    """A broker that came back in a new session stays when the old one ends late."""
+    """A broker that came back in a new session stays when the old one ends late.
+
+    The end of a client's session changes neither brokers nor controller.
+    """
+    cluster = simulation.judge.router.clusters[""]
+    simulation.write(CloseSession(None), session=50)
+    assert (cluster.live, cluster.controller) == ({1, 2, 3, 4}, 1)
     path = znodes.broker_path(3)
     registration = znodes.encode_broker("h", 1, 0)
     simulation.write(Delete(path), session=3)
     simulation.write(Create(path, registration, ephemeral=True), session=33)
     simulation.write(CloseSession(None), session=3)
-    assert simulation.judge.router.clusters[""].live == {1, 2, 3, 4}
+    assert cluster.live == {1, 2, 3, 4}
 
 
 def test_plain_transaction_is_fenced_by_nothing(simulation: Any) -> None:
@@ -312,53 +286,35 @@ def test_first_epoch_is_one_unless_there_was_a_before(first: int, whole: bool) -
     judge = Judge(PROFILE, get_profile(PROFILE))
     judge.router = judge.rules.make_router(whole=whole)
     judge.feed(committed(Create(znodes.topic_path("t"), znodes.encode_topic({})), zxid=1))
-    elect = (
-        Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
-        SetData(znodes.CONTROLLER_EPOCH, str(first).encode(), first),
-    )
-    judge.feed(multi(*elect, zxid=2, session_id=CONTROLLER))
+    judge.feed(multi(*win(1, first), zxid=2, session_id=CONTROLLER))
     clause = "controller.epoch.raised-by-one"
     red = whole and first > 1
     assert [v.clause for v in judge.violations] == [clause] * red
     assert judge.undecided[clause] == 0
-    elect = (elect[0], SetData(znodes.CONTROLLER_EPOCH, str(first + 2).encode(), first + 1))
-    judge.feed(multi(*elect, zxid=3, session_id=OTHER))
+    judge.feed(multi(*win(1, first + 2, first + 1), zxid=3, session_id=OTHER))
     assert (judge.undecided[clause] if not whole else len(judge.violations)) == 1 + red
 
 
-def test_record_of_the_controller_for_no_partition_is_red_at_once(simulation: Any) -> None:
-    """What the controller records for a partition that is not there is its own mistake."""
-    data = znodes.encode_reassignment(znodes.ReassignmentZnode(2, (1, 2)))
-    child = Create(znodes.reassignment_path("orders", 7), data)
-    zxid = simulation.write(child, session=CONTROLLER, fenced=True)
-    assert simulation.broken() == [("child.from-request", zxid)]
-
-
 @pytest.mark.clause("controller.election.held")
-def test_cluster_without_a_controller_owes_an_election(simulation: Any) -> None:
-    """Once `/controller` is gone a rest breaks the clause, once, until somebody is elected."""
+@pytest.mark.parametrize("late", [True, False])
+def test_cluster_without_a_controller_owes_an_election(simulation: Any, late: bool) -> None:
+    """Once `/controller` is gone a rest breaks the clause, once, until somebody is elected.
+
+    Who took too long to rest is held to have a controller as well, and to nothing else.
+    """
+    simulation.judge.miss_controller()
+    assert simulation.broken() == []
     zxid = simulation.write(Delete(znodes.CONTROLLER), session=50)
     assert simulation.judge.is_owed()
+    if late:
+        simulation.judge.miss_controller()
+        assert simulation.broken() == [("controller.election.held", zxid)]
     simulation.judge.quiesce()
     simulation.judge.quiesce()
     assert simulation.broken() == [("controller.election.held", zxid)]
     simulation.epoch += 1
-    simulation.write(
-        Create(znodes.CONTROLLER, znodes.encode_controller(2, 0), ephemeral=True),
-        SetData(znodes.CONTROLLER_EPOCH, str(simulation.epoch).encode(), simulation.epoch),
-        session=OTHER,
-    )
+    simulation.write(*win(2, simulation.epoch), session=OTHER)
     assert simulation.judge.exercised["controller.election.held"] == 1
     assert not simulation.judge.is_owed()
     simulation.judge.quiesce()
-    assert simulation.broken() == [("controller.election.held", zxid)]
-
-
-@pytest.mark.clause("controller.election.held")
-def test_cluster_that_comes_to_no_rest_owes_an_election_as_well(simulation: Any) -> None:
-    """Who took too long to rest is held to have a controller, and to nothing else."""
-    simulation.judge.miss_controller()
-    assert simulation.broken() == []
-    zxid = simulation.write(Delete(znodes.CONTROLLER), session=50)
-    simulation.judge.miss_controller()
     assert simulation.broken() == [("controller.election.held", zxid)]

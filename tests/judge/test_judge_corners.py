@@ -1,20 +1,14 @@
 """What seldom happens, and has to be right when it does."""
 
-import sys
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from history_steps import Act, control, perform, write
+from history_steps import Act, control, judge_alike, perform, write
 
 from reassure_judge import transaction_reader
 from reassure_judge.history import AssignedWritten
-from reassure_judge.judge import Judge, Tracking
+from reassure_judge.judge import Judge
 from reassure_judge.live_events import Ended, Rested, ShutdownAsked, TimePassed
 from reassure_judge.messages import Heard, Told
 from reassure_judge.monitors import Driven, Monitor
@@ -73,9 +67,7 @@ THERE = (
 # Clusters -----------------------------------------------------------------------------------------
 
 
-def test_partition_of_many_brokers_is_judged_for_itself(
-    make_simulation: Any, judged_alike: Callable[..., Tracking]
-) -> None:
+def test_partition_of_many_brokers_is_judged_for_itself(make_simulation: Any) -> None:
     """Whoever has more replicas than forms are made of comes to the same, elections included."""
     cluster = make_simulation()
     cluster.start(brokers=30, assigned=tuple(range(1, 25)))
@@ -83,7 +75,7 @@ def test_partition_of_many_brokers_is_judged_for_itself(
     cluster.run()
     cluster.elect()
     cluster.change_isr(1, 2)
-    assert judged_alike(cluster.judge.rules, cluster.history).violations == []
+    assert judge_alike(cluster.judge.rules, cluster.history).violations == []
 
 
 def test_cluster_of_which_nothing_was_seen_rests(make_simulation: Any) -> None:

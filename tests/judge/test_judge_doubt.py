@@ -1,9 +1,26 @@
 """What cannot be known is unknown: neither red, nor green, and no longer than it has to be."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+from history_steps import (
+    change_isr,
+    come_back,
+    die,
+    elect,
+    perform,
+    put_state,
+    raise_state,
+    record,
+    refuse,
+    rest,
+    run,
+    settle,
+    tell,
+    write,
+)
 
 from reassure_judge import doubt, tracker
 from reassure_judge.doubt import CERTAIN, GRACE_MS, Changes, ChangeTime, Doubt, Setting, Views
@@ -18,7 +35,7 @@ from reassure_judge.verdicts import (
     summarise,
 )
 from reassure_model.partition import Environment, Reassignment
-from reassure_model.writes import CreateReassignment, DeleteRequest, WriteState
+from reassure_model.writes import CreateReassignment, DeleteRequest
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Check, Create, Delete, SetData, committed, multi
@@ -32,11 +49,7 @@ def test_any_number_of_brokers_may_come_at_once(make_simulation: Any, returned: 
     """However many brokers are in doubt, and whichever was not noticed, nothing is violated."""
     simulation = make_simulation()
     simulation.start(brokers=12, assigned=tuple(range(1, 13)))
-    for broker in range(2, 13):
-        simulation.die(broker)
-    simulation.judge.router.settle("")
-    for broker in range(2, 13):
-        simulation.come_back(broker)
+    restart_all(simulation, range(2, 13))
     # Broker by broker the controller has noticed the others, and one it has not.
     isr = tuple(broker for broker in range(1, 13) if broker != returned)
     simulation.perform_raised(isr=isr)
@@ -45,55 +58,106 @@ def test_any_number_of_brokers_may_come_at_once(make_simulation: Any, returned: 
     assert simulation.judge.exercised[REMOVED] == 0
 
 
+CHILD_FIRST = "request.delete.child-first"
+LIVE_ONLY = "isr.change.live-only"
+STRANGE = znodes.broker_config_path(9)
+NOTES = znodes.encode_config({"note": "x"})
+KNOWN = znodes.broker_config_path(4)
+NEWCOMER = Create(znodes.broker_path(9), znodes.encode_broker("h", 1, 0), ephemeral=True)
+BACK = (die(2), settle, come_back(2))
+NO_MORE = (write(Delete(KNOWN)), die(4), settle)
+STORIES = {
+    "doubt excuses nothing that no view allows": tell(
+        die(3), settle, come_back(3), raise_state(isr=(1,)), broken=REMOVED
+    ),
+    "what is older than the term is not in doubt": tell(
+        *BACK, elect(), put_state(isr=(1,), controller_epoch=2), broken=REMOVED
+    ),
+    "leaders do not begin anew with a term": tell(
+        change_isr(1), settle, die(2), elect(), change_isr(1, 2), undecided=LIVE_ONLY
+    ),
+    "a return may not have been noticed": tell(*BACK, raise_state(isr=(1,)), undecided=REMOVED),
+    "a return was noticed in the end": tell(
+        *BACK,
+        raise_state(isr=(1,)),
+        change_isr(1, 2),
+        settle,
+        raise_state(isr=(1,)),
+        broken=REMOVED,
+    ),
+    "doubt lasts until somebody says that the cluster rests": tell(
+        die(2), come_back(2), raise_state(isr=(1,)), undecided=REMOVED
+    ),
+    "doubt ends when somebody says that the cluster rests": tell(
+        *(die(2), come_back(2), raise_state(isr=(1,)), change_isr(1, 2), rest),
+        raise_state(isr=(1,)),
+        broken=REMOVED,
+    ),
+    "a broker that died long ago was there": tell(die(4), settle, record(2, 4)),
+    "a broker that has a configuration may not be refused": tell(
+        die(4), settle, refuse(2, 4), broken=CHILD_FIRST
+    ),
+    "a broker that left nothing behind may be refused": tell(
+        *NO_MORE, refuse(2, 4), undecided=CHILD_FIRST
+    ),
+    "a broker that left nothing behind may be recorded": tell(*NO_MORE, refuse(2, 4), record(2, 4)),
+    "a first registration may not have been noticed": tell(
+        settle, write(NEWCOMER, session=9), refuse(2, 9)
+    ),
+    "a first registration was noticed": tell(
+        settle, write(NEWCOMER, session=9), refuse(2, 9), settle, record(2, 9)
+    ),
+    "a first configuration may not have been noticed": tell(
+        settle, write(Create(STRANGE, NOTES)), refuse(2, 9), undecided=CHILD_FIRST
+    ),
+    "a broker with a configuration is known before it ever registers": tell(
+        write(Create(STRANGE, NOTES)), settle, record(2, 9), run
+    ),
+    "a broker without a configuration is not known any more": tell(
+        *(write(Create(STRANGE, NOTES)), write(Delete(STRANGE)), settle), *(refuse(2, 9), rest)
+    ),
+    "settings made anew are no news of a known broker": tell(
+        *(write(Delete(KNOWN)), settle, write(Create(KNOWN, NOTES))),
+        refuse(2, 4),
+        broken=CHILD_FIRST,
+    ),
+    "settings are no news of a known broker": tell(
+        settle, write(SetData(KNOWN, NOTES, 7)), refuse(2, 4), broken=CHILD_FIRST
+    ),
+}
+"""By what is known or in doubt: what is done, and what is said of it."""
+
+
+@pytest.mark.parametrize("name", STORIES)
+def test_doubt_begins_and_ends(simulation: Any, name: str) -> None:
+    """What may not have been noticed yet is unknown, and what must have been is red."""
+    STORIES[name].check(simulation)
+
+
+def restart_all(simulation: Any, brokers: Iterable[int]) -> None:
+    """Let brokers die, which everybody notices, and come back, which nobody may have noticed."""
+    perform(simulation, (*map(die, brokers), settle, *map(come_back, brokers)))
+
+
+def test_record_that_nobody_asked_for_is_red_whoever_is_in_doubt(make_simulation: Any) -> None:
+    """However many brokers a record names that are in doubt, no view makes it one asked for."""
+    simulation = make_simulation()
+    simulation.start(brokers=15)
+    restart_all(simulation, range(2, 16))
+    zxid = simulation.perform(CreateReassignment(Reassignment(tuple(range(2, 16)), 2)))
+    assert simulation.broken() == [("child.from-request", zxid)]
+
+
 def test_what_doubt_allows_is_unknown(simulation: Any) -> None:
     """A write that only another view allows leaves the clause that rejects it unknown."""
-    simulation.die(2)
-    simulation.judge.router.settle("")
-    simulation.come_back(2)
+    perform(simulation, BACK)
     before = dict(simulation.judge.exercised)
     simulation.perform_raised(isr=(1,))
-    assert simulation.broken() == []
     found = simulation.verdict(REMOVED)
     assert (found.verdict, found.exercised, found.undecided) == (UNKNOWN, 0, 1)
     after = simulation.judge.exercised
     own = {"controller.write.by-controller", "controller.write.epoch-checked", "znode.well-formed"}
     assert {c for c in after if after[c] != before.get(c, 0)} == own
-
-
-def test_doubt_excuses_nothing_that_no_view_allows(simulation: Any) -> None:
-    """A broker in doubt does not excuse the removal of another one."""
-    simulation.die(3)
-    simulation.judge.router.settle("")
-    simulation.come_back(3)
-    zxid = simulation.perform_raised(isr=(1,))
-    assert simulation.broken() == [(REMOVED, zxid)]
-
-
-def returned_before_the_term(simulation: Any) -> int:
-    """Have a broker return, then a controller elected, which takes it out of the in-sync set."""
-    simulation.die(2)
-    simulation.judge.router.settle("")
-    simulation.come_back(2)
-    simulation.elect()
-    state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 1)
-    return int(simulation.perform(WriteState(replace(state, isr=(1,), controller_epoch=2))))
-
-
-def test_what_is_older_than_the_term_is_not_in_doubt(simulation: Any) -> None:
-    """A controller reads who is registered after it was elected, so it knew."""
-    zxid = returned_before_the_term(simulation)
-    assert simulation.broken() == [(REMOVED, zxid)]
-
-
-def test_leaders_do_not_begin_anew_with_a_term(simulation: Any) -> None:
-    """What a leader has not noticed it may not have noticed, whoever was elected since."""
-    simulation.change_isr(1)
-    simulation.judge.router.settle("")
-    simulation.die(2)
-    simulation.elect()
-    simulation.change_isr(1, 2)
-    assert simulation.broken() == []
-    assert simulation.judge.undecided["isr.change.live-only"] == 1
 
 
 def join_late(simulation: Any, late_ms: int) -> Judge:
@@ -119,18 +183,25 @@ def test_doubt_ends_with_the_grace(simulation: Any) -> None:
     assert [v.clause for v in late] == ["isr.change.live-only"]
 
 
+def find_doubt(changes: Changes, now_ms: int, *, since: int = 0, topic: str = "t") -> Doubt:
+    """Return what is in doubt in a whole history, with a grace of a second."""
+    live = frozenset({1, 2})
+    return changes.get_doubt(
+        topic, now_ms, 1000, since, whole=True, fleeting=frozenset(), live=live
+    )
+
+
 def test_grace_counts_from_the_newest_change() -> None:
     """Each broker has a grace of its own, and a later change of it begins another."""
     changes = Changes()
     changes.note_registration(1, ChangeTime(10, 1000))
     changes.note_registration(2, ChangeTime(11, 2000))
-    how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
-    assert changes.get_doubt("t", 2000, 1000, 0, **how).brokers == {1, 2}
-    assert changes.get_doubt("t", 2001, 1000, 0, **how).brokers == {2}
+    assert find_doubt(changes, 2000).brokers == {1, 2}
+    assert find_doubt(changes, 2001).brokers == {2}
     changes.note_registration(1, ChangeTime(12, 2500))
-    assert changes.get_doubt("t", 3001, 1000, 0, **how).brokers == {1}
-    assert changes.get_doubt("t", 3500, 1000, 0, **how).peers == {1}
-    assert changes.get_doubt("t", 3501, 1000, 0, **how) is CERTAIN
+    assert find_doubt(changes, 3001).brokers == {1}
+    assert find_doubt(changes, 3500).peers == {1}
+    assert find_doubt(changes, 3501) is CERTAIN
 
 
 def test_doubt_begins_with_the_term_and_ends_at_rest() -> None:
@@ -138,13 +209,12 @@ def test_doubt_begins_with_the_term_and_ends_at_rest() -> None:
     changes = Changes()
     changes.note_registration(1, ChangeTime(10, 1000))
     changes.note_registration(2, ChangeTime(12, 1000))
-    how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset({1, 2})}
-    found = changes.get_doubt("t", 1000, 1000, 11, **how)
+    found = find_doubt(changes, 1000, since=11)
     assert (found.brokers, found.peers) == ({2}, {1, 2})
     changes.settle(12)
-    assert changes.get_doubt("t", 1000, 1000, 0, **how) is CERTAIN
+    assert find_doubt(changes, 1000) is CERTAIN
     changes.note_registration(3, ChangeTime(13, 1000))
-    assert changes.get_doubt("t", 10**9, 1000, 0, **how).brokers == {3}
+    assert find_doubt(changes, 10**9).brokers == {3}
 
 
 def test_views_are_all_there_are() -> None:
@@ -180,11 +250,10 @@ def test_settings_of_another_topic_or_of_before_the_term_are_no_doubt() -> None:
     changes = Changes()
     before = Environment(frozenset(), frozenset(), 2)
     changes.note_setting(Setting(10, 1000, "t", before))
-    how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset()}
-    assert changes.get_doubt("t", 2000, 1000, 9, **how).earlier == (before,)
-    assert changes.get_doubt("u", 2000, 1000, 9, **how) is CERTAIN
-    assert changes.get_doubt("t", 2000, 1000, 10, **how) is CERTAIN
-    assert changes.get_doubt("t", 2001, 1000, 9, **how) is CERTAIN
+    assert find_doubt(changes, 2000, since=9).earlier == (before,)
+    assert find_doubt(changes, 2000, since=9, topic="u") is CERTAIN
+    assert find_doubt(changes, 2000, since=10) is CERTAIN
+    assert find_doubt(changes, 2001, since=9) is CERTAIN
 
 
 def test_more_views_than_are_tried_make_it_unknown(
@@ -213,66 +282,10 @@ def test_more_states_than_are_kept_make_it_unknown(
     first = simulation.perform_raised(isr=(1,))
     sequence = simulation.submit(2, 3)
     simulation.write(simulation.find_op(DeleteRequest(sequence)), session=50)
-    state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
-    simulation.perform(WriteState(state))
+    put_state(by=2)(simulation)
     assert simulation.broken() == [(REMOVED, first)]
     assert simulation.judge.undecided["leader-epoch.raised-by-one"] == 1
     assert simulation.verdict("leader-epoch.raised-by-one").verdict == UNKNOWN
-
-
-def refuse(simulation: Any, *target: int) -> None:
-    """Have a request removed as if it named a broker that never was."""
-    sequence = simulation.submit(*target)
-    simulation.perform(DeleteRequest(sequence))
-
-
-def record(simulation: Any, *target: int) -> int:
-    """Have a request recorded."""
-    simulation.submit(*target)
-    (write,) = [next(simulation.steps())]
-    assert isinstance(write, CreateReassignment)
-    return int(simulation.perform(write))
-
-
-def test_broker_that_died_long_ago_was_there(simulation: Any) -> None:
-    """A broker that was registered once may be asked for, and may not be refused as unknown."""
-    simulation.die(4)
-    simulation.judge.router.settle("")
-    record(simulation, 2, 4)
-    assert simulation.broken() == []
-
-
-def test_broker_that_has_a_configuration_may_not_be_refused(simulation: Any) -> None:
-    """`/config/brokers/ID` tells every controller that the broker exists."""
-    simulation.die(4)
-    simulation.judge.router.settle("")
-    refuse(simulation, 2, 4)
-    assert [clause for clause, _ in simulation.broken()] == ["request.delete.child-first"]
-
-
-def test_broker_that_left_nothing_behind_may_be_refused(simulation: Any) -> None:
-    """Without a configuration a controller may not have heard of a broker that is gone."""
-    simulation.write(Delete(znodes.broker_config_path(4)), session=50)
-    simulation.die(4)
-    simulation.judge.router.settle("")
-    refuse(simulation, 2, 4)
-    assert simulation.broken() == []
-    assert simulation.judge.undecided["request.delete.child-first"] == 1
-    record(simulation, 2, 4)
-    assert simulation.broken() == []
-
-
-def test_first_registration_may_not_have_been_noticed(simulation: Any) -> None:
-    """A controller that has not heard of a new broker refuses it, and one that has records it."""
-    simulation.judge.router.settle("")
-    registration = znodes.encode_broker("127.0.0.1", 9092, 0)
-    path = znodes.broker_path(9)
-    simulation.write(Create(path, registration, ephemeral=True), session=9)
-    refuse(simulation, 2, 9)
-    assert simulation.broken() == []
-    simulation.judge.router.settle("")
-    record(simulation, 2, 9)
-    assert simulation.broken() == []
 
 
 @pytest.mark.parametrize("whole", [True, False])
@@ -390,28 +403,11 @@ def test_every_view_of_twelve_brokers_is_tried(
     """What no view of up to twelve brokers in doubt allows is red; of more it is unknown."""
     simulation = make_simulation()
     simulation.start(brokers=brokers, assigned=tuple(range(1, brokers + 1)))
-    for broker in range(2, brokers + 1):
-        simulation.die(broker)
-    simulation.judge.router.settle("")
-    for broker in range(2, brokers + 1):
-        simulation.come_back(broker)
-    state = replace(simulation.state, leader_epoch=simulation.state.leader_epoch + 2)
-    zxid = simulation.perform(WriteState(state))
+    restart_all(simulation, range(2, brokers + 1))
+    zxid = put_state(by=2)(simulation)
     clause = "leader-epoch.raised-by-one"
     assert simulation.broken() == ([(clause, zxid)] if red else [])
     assert simulation.judge.undecided[clause] == (0 if red else 1)
-
-
-def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any) -> None:
-    """Where moments of rest are told a change is news until the next one, however long after."""
-    simulation.die(2)
-    simulation.come_back(2)
-    simulation.perform_raised(isr=(1,))
-    assert simulation.broken() == []
-    simulation.change_isr(1, 2)
-    simulation.judge.quiesce("")
-    zxid = simulation.perform_raised(isr=(1,))
-    assert simulation.broken() == [(REMOVED, zxid)]
 
 
 @pytest.mark.parametrize(
@@ -429,48 +425,10 @@ def test_doubt_lasts_until_somebody_says_that_the_cluster_rests(simulation: Any)
 def test_whatever_is_noted_ends_the_answer_of_before(note: Any) -> None:
     """An answer is good only until something more is known, of whatever kind."""
     changes = Changes()
-    how: dict[str, Any] = {"whole": True, "fleeting": frozenset(), "live": frozenset()}
-    changes.get_doubt("t", 5000, 1000, 0, **how)
+    find_doubt(changes, 5000)
     assert changes.answer_until_ms >= 5000
     note(changes)
     assert changes.answer_until_ms < 5000
-
-
-def test_broker_with_a_configuration_is_known_before_it_ever_registers(simulation: Any) -> None:
-    """`/config/brokers/ID` makes a broker known from then on, and its removal ends that."""
-    path = znodes.broker_config_path(9)
-    simulation.write(Create(path, znodes.encode_config({})), session=50)
-    simulation.judge.router.settle("")
-    record(simulation, 2, 9)
-    simulation.run()
-    assert simulation.broken() == []
-    simulation.write(Delete(path), session=50)
-    simulation.judge.router.settle("")
-    simulation.submit(3, 9)
-    (write,) = [next(simulation.steps())]
-    assert isinstance(write, DeleteRequest)
-
-
-def test_first_configuration_may_not_have_been_noticed(simulation: Any) -> None:
-    """A controller that has not heard of a broker by its configuration yet may refuse it."""
-    simulation.judge.router.settle("")
-    path = znodes.broker_config_path(9)
-    simulation.write(Create(path, znodes.encode_config({})), session=50)
-    refuse(simulation, 2, 9)
-    assert simulation.broken() == []
-    assert simulation.judge.undecided["request.delete.child-first"] == 1
-
-
-@pytest.mark.parametrize("op", [Create, SetData])
-def test_settings_of_a_known_broker_are_no_news_of_it(simulation: Any, op: Any) -> None:
-    """Writing the settings of a broker that is known gives no excuse for not having heard of it."""
-    if op is Create:
-        simulation.write(Delete(znodes.broker_config_path(4)), session=50)
-    simulation.judge.router.settle("")
-    path, data = znodes.broker_config_path(4), znodes.encode_config({"note": "x"})
-    simulation.write(Create(path, data) if op is Create else SetData(path, data, 7), session=50)
-    refuse(simulation, 2, 4)
-    assert [clause for clause, _ in simulation.broken()] == ["request.delete.child-first"]
 
 
 def test_what_is_accepted_after_too_many_states_is_unknown_too(
@@ -487,16 +445,3 @@ def test_what_is_accepted_after_too_many_states_is_unknown_too(
     assert simulation.judge.undecided[clause] == 1
     assert simulation.judge.exercised[clause] == before
     assert simulation.verdict(clause).verdict == UNKNOWN
-
-
-def test_record_that_nobody_asked_for_is_red_whoever_is_in_doubt(make_simulation: Any) -> None:
-    """However many brokers a record names that are in doubt, no view makes it one asked for."""
-    simulation = make_simulation()
-    simulation.start(brokers=15)
-    for broker in range(2, 16):
-        simulation.die(broker)
-    simulation.run()
-    for broker in range(2, 16):
-        simulation.come_back(broker)
-    zxid = simulation.perform(CreateReassignment(Reassignment(tuple(range(2, 16)), 2)))
-    assert simulation.broken() == [("child.from-request", zxid)]

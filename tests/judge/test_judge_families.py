@@ -6,18 +6,13 @@ it has *noticed*, which may be as old as the grace allows. It takes silent steps
 drop when nothing is to be dropped, or decides a request, and writes later or never.
 """
 
-import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, Final
 
+from history_steps import make_transaction, to_op, win
 from hypothesis import HealthCheck, event, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from history_steps import to_op
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.judge import Judge
@@ -47,17 +42,7 @@ from reassure_model.writes import (
 )
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import (
-    Check,
-    CloseSession,
-    Create,
-    Delete,
-    Op,
-    SetData,
-    Transaction,
-    committed,
-    multi,
-)
+from reassure_zookeeper.transactions import CloseSession, Create, Delete, Op, SetData, Transaction
 
 CLIENT: Final = 5
 PROFILES: Final = ("kip-236", "kip-236-amended")
@@ -125,10 +110,8 @@ class World:
     def append(self, *ops: Op, session: int = CLIENT, fence: int | None = None) -> int:
         """Commit one transaction and have it judged; return its zxid."""
         self.zxid += 1
-        if fence is not None:
-            ops = (Check(znodes.CONTROLLER_EPOCH, fence), *ops)
-        make = committed if len(ops) == 1 else multi
-        made = make(*ops, zxid=self.zxid, session_id=session, time_ms=self.time_ms)
+        where: Any = {"session": session, "time_ms": self.time_ms, "fence": fence}
+        made = make_transaction(*ops, zxid=self.zxid, **where)
         self.log.append(made)
         self.judge.feed(made)
         return self.zxid
@@ -182,11 +165,7 @@ class World:
         self.controller = 900_000 + self.epoch
         if self.shared and alive:
             self.controller = self.sessions[broker if broker in self.live else alive[0]]
-        self.append(
-            Create(znodes.CONTROLLER, znodes.encode_controller(broker, 0), ephemeral=True),
-            SetData(znodes.CONTROLLER_EPOCH, str(self.epoch).encode(), self.epoch),
-            session=self.controller,
-        )
+        self.append(*win(broker, self.epoch), session=self.controller)
         known = self.ever if self.configured else self.live
         before = replace(self.truth, **_memory(self.mind.partition))
         partition = apply_failover(before, self.readings)

@@ -150,119 +150,115 @@ MOVED: Final = (
 )
 ASSIGNED: Final = write(assigned=(3, 4), reassignment=None)
 Case = tuple[tuple[Act, ...], list[str]]
+
+
+def case(found: list[str], *acts: Act) -> Case:
+    """Return steps, and what they come to."""
+    return acts, found
+
+
 MOVES: Final[dict[str, Case]] = {
-    "a first state": ((client(state=None), write(state=LED)), ["partition.new.brought-online"]),
-    "a state is removed": ((write(state=None),), []),
-    "a partition is gone": ((write(gone=True),), []),
-    "a dead follower is cut": (
-        (client(live=(1, 3, 4)), write(**state(1, 1, 1))),
-        ["isr.remove.dead"],
+    "a first state": case(["partition.new.brought-online"], client(state=None), write(state=LED)),
+    "a state is removed": case([], write(state=None)),
+    "a partition is gone": case([], write(gone=True)),
+    "a dead follower is cut": case(
+        ["isr.remove.dead"], client(live=(1, 3, 4)), write(**state(1, 1, 1))
     ),
-    "nobody leads": ((write(**state(-1, 1, 1, 2)),), []),
-    "an election at a death": (
-        (DIED, write(**state(2, 1, 1, 2))),
-        [*LEADS, "move.selector.offline"],
+    "nobody leads": case([], write(**state(-1, 1, 1, 2))),
+    "an election at a death": case(
+        [*LEADS, "move.selector.offline"], DIED, write(**state(2, 1, 1, 2))
     ),
-    "an election of a stranger": (
-        (DIED, write(**state(3, 1, 3))),
-        [*["isr.remove.dead"], *LEADS, "!move.selector.offline"],
+    "an election of a stranger": case(
+        [*["isr.remove.dead"], *LEADS, "!move.selector.offline"], DIED, write(**state(3, 1, 3))
     ),
-    "the target takes over": ((entry(3, 4), GROWN, write(**state(3, 1, 1, 2, 3))), SELECTED),
-    "who is not in sync takes over": (
-        (entry(3, 4), write(**state(3, 1, 1, 2))),
+    "the target takes over": case(SELECTED, entry(3, 4), GROWN, write(**state(3, 1, 1, 2, 3))),
+    "who is not in sync takes over": case(
         ["leader.assigned", "!move.selector.reassigned", "move.partition.self-transition"],
+        *(entry(3, 4), write(**state(3, 1, 1, 2))),
     ),
-    "an election for no move": ((write(**state(2, 1, 1, 2)),), ["leader.assigned"]),
-    "a needless election is left out": (
-        (elect, entry(1, 2), elect, write(**state(1, 1, 1, 2))),
+    "an election for no move": case(["leader.assigned"], write(**state(2, 1, 1, 2))),
+    "a needless election is left out": case(
         ["move.failover.no-needless-election"],
+        *(elect, entry(1, 2), elect, write(**state(1, 1, 1, 2))),
     ),
-    "a needless election": (
-        (elect, entry(1, 2), elect, write(**state(2, 1, 1, 2))),
+    "a needless election": case(
         [*SELECTED[:1], "!move.failover.no-needless-election", *SELECTED[1:]],
+        *(elect, entry(1, 2), elect, write(**state(2, 1, 1, 2))),
     ),
-    "a move goes on after a failover": (
-        (elect, entry(1, 3), GROWN, DIED, elect, write(assigned=(1, 3)), done),
+    "a move goes on after a failover": case(
         [*ASSIGNS, "move.failover.resumes", "move.failover.re-elects"],
+        *(elect, entry(1, 3), GROWN, DIED, elect, write(assigned=(1, 3)), done),
     ),
-    "a move is given up after a failover": (
-        (elect, entry(1, 3), GROWN, DIED, elect, done),
+    "a move is given up after a failover": case(
         ["!move.failover.re-elects", "request.refuse.dead-replica"],
+        *(elect, entry(1, 3), GROWN, DIED, elect, done),
     ),
-    "a move changes after a failover": (
-        (elect, entry(1, 3), GROWN, DIED, elect, entry(4, 3), done),
-        [],
+    "a move changes after a failover": case(
+        [], elect, entry(1, 3), GROWN, DIED, elect, entry(4, 3), done
     ),
-    "nobody of the target is left": (
-        (elect, entry(1, 3), GROWN, client(live=(2, 4)), elect, done),
+    "nobody of the target is left": case(
         ["request.refuse.dead-replica"],
+        *(elect, entry(1, 3), GROWN, client(live=(2, 4)), elect, done),
     ),
-    "an assignment that nobody asked for": ((write(assigned=(1, 2, 3)),), ASSIGNS),
-    "a move that was taken up ends": (
-        (entry(1, 3), rest, GROWN, write(assigned=(1, 3), reassignment=None)),
+    "an assignment that nobody asked for": case(ASSIGNS, write(assigned=(1, 2, 3))),
+    "a move that was taken up ends": case(
         ["!move.step.start-new", "move.failure.never-in-sync", *ASSIGNS, "move.step.listen"],
+        *(entry(1, 3), rest, GROWN, write(assigned=(1, 3), reassignment=None)),
     ),
-    "another move is begun with": (
-        (entry(1, 3), rest, entry(3, 2), GROWN, write(assigned=(3, 2))),
+    "another move is begun with": case(
         [
             *("!move.step.start-new", "move.failure.never-in-sync", *ASSIGNS),
             *("move.step.listen", "!move.listener.ignore-in-flight"),
         ],
+        *(entry(1, 3), rest, entry(3, 2), GROWN, write(assigned=(3, 2))),
     ),
-    "the first move goes on": (
-        (entry(1, 3), rest, entry(3, 2), GROWN, write(assigned=(1, 3))),
+    "the first move goes on": case(
         [
             *("!move.step.start-new", "move.failure.never-in-sync", *ASSIGNS),
             *("move.step.listen", "move.listener.ignore-in-flight"),
         ],
+        *(entry(1, 3), rest, entry(3, 2), GROWN, write(assigned=(1, 3))),
     ),
-    "nobody knows which target was taken up": ((entry(1, 3), entry(3, 2), rest), []),
-    "a partition that is not there is asked for": (
-        (client(gone=True), entry(1, 3), rest),
-        ["!move.listener.refuse-missing"],
+    "nobody knows which target was taken up": case([], entry(1, 3), entry(3, 2), rest),
+    "a partition that is not there is asked for": case(
+        ["!move.listener.refuse-missing"], client(gone=True), entry(1, 3), rest
     ),
-    "a target in sync waits": ((entry(2, 1), rest), ["!move.step.listen"]),
-    "a target in sync waits after a failover": (
-        (elect, entry(2, 1), elect, rest),
-        ["!move.failover.resumes"],
+    "a target in sync waits": case(["!move.step.listen"], entry(2, 1), rest),
+    "a target in sync waits after a failover": case(
+        ["!move.failover.resumes"], elect, entry(2, 1), elect, rest
     ),
-    "a target that is assigned waits": ((entry(1, 2), rest), ["!move.step.remove-path"]),
-    "the same is asked for": (
-        (client(**state(1, 0, 1)), entry(1, 2), rest),
-        ["!move.listener.refuse-same"],
+    "a target that is assigned waits": case(["!move.step.remove-path"], entry(1, 2), rest),
+    "the same is asked for": case(
+        ["!move.listener.refuse-same"], client(**state(1, 0, 1)), entry(1, 2), rest
     ),
-    "who is dead is asked for": (
-        (client(live=(1, 2, 4)), entry(1, 3), rest),
-        ["!move.listener.refuse-dead"],
+    "who is dead is asked for": case(
+        ["!move.listener.refuse-dead"], client(live=(1, 2, 4)), entry(1, 3), rest
     ),
-    "a move that completes waits": ((entry(1, 3), client(completing=True), rest), []),
-    "the target is started": ((entry(1, 3), tell(3, delete=False), rest), WAITS),
-    "the target goes on being awaited": (
-        (elect, entry(1, 3), elect, tell(3, delete=False), rest),
-        [*WAITS, "move.failover.resumes"],
+    "a move that completes waits": case([], entry(1, 3), client(completing=True), rest),
+    "the target is started": case(WAITS, entry(1, 3), tell(3, delete=False), rest),
+    "the target goes on being awaited": case(
+        [*WAITS, "move.failover.resumes"], elect, entry(1, 3), elect, tell(3, delete=False), rest
     ),
-    "an old replica is stopped while the target is awaited": (
-        (entry(1, 4), tell(4, delete=False), tell(2), rest),
+    "an old replica is stopped while the target is awaited": case(
         ["move.step.start-new", "!move.failure.never-in-sync"],
+        *(entry(1, 4), tell(4, delete=False), tell(2), rest),
     ),
-    "the old ones are stopped before the end": (
-        (*MOVED, tell(1), tell(2), ASSIGNED, rest),
+    "the old ones are stopped before the end": case(
         [*SELECTED, *ASSIGNS, "move.step.stop-old", "move.step.stop-old"],
+        *(*MOVED, tell(1), tell(2), ASSIGNED, rest),
     ),
-    "one is never stopped": (
-        (*MOVED, tell(1), ASSIGNED, rest),
+    "one is never stopped": case(
         [*SELECTED, *ASSIGNS, "move.step.stop-old", "!move.step.stop-old"],
+        *(*MOVED, tell(1), ASSIGNED, rest),
     ),
-    "one is stopped after the end": (
-        (*MOVED, tell(1), ASSIGNED, tell(2), rest),
+    "one is stopped after the end": case(
         [*SELECTED, *ASSIGNS, "move.step.stop-old", "!move.step.write-assigned"],
+        *(*MOVED, tell(1), ASSIGNED, tell(2), rest),
     ),
-    "entries and topics are rewritten": (
-        (
-            write(SetData(znodes.REASSIGN_PARTITIONS, b"{}", 1)),
-            write(SetData(TOPIC, b"{}", 1), SetData("/elsewhere", b"", 1)),
-        ),
+    "entries and topics are rewritten": case(
         ["shipped.entry.client-asks", "topic.content-kept", "topic.partitions-kept"],
+        write(SetData(znodes.REASSIGN_PARTITIONS, b"{}", 1)),
+        write(SetData(TOPIC, b"{}", 1), SetData("/elsewhere", b"", 1)),
     ),
 }
 """By what happens: the steps, and what they come to."""
@@ -275,15 +271,6 @@ def play(cluster: Cluster, acts: Iterable[Act]) -> list[str]:
     return cluster.found
 
 
-@pytest.mark.clause("move.step.stop-old")
-@pytest.mark.parametrize("name", MOVES)
-def test_first_reassignment_is_judged_by_events(name: str) -> None:
-    """What a move keeps or breaks is told at the event that shows it."""
-    acts, found = MOVES[name]
-    readings = {"election.unclean": "no"}
-    assert play(Cluster(MoveMonitor, "kafka-42", readings), acts) == found
-
-
 def test_move_is_not_judged_unheard() -> None:
     """Where nobody hears what brokers are told, nothing is said of who was stopped."""
     heard = Cluster(MoveMonitor, "kafka-42", {})
@@ -292,48 +279,50 @@ def test_move_is_not_judged_unheard() -> None:
 
 
 RECHECKED: Final[dict[str, Case]] = {
-    "the target leads and is in sync": ((entry(1, 3), GROWN, tell(2)), ["move.stop.recheck"]),
-    "the target is not in sync": ((entry(1, 3), tell(2)), ["!move.stop.recheck"]),
-    "nobody asked": ((client(), tell(2)), []),
-    "it is of the target": ((entry(1, 3), tell(3)), []),
-    "it is started": ((entry(1, 3), tell(2, delete=False)), []),
+    "the target leads and is in sync": case(["move.stop.recheck"], entry(1, 3), GROWN, tell(2)),
+    "the target is not in sync": case(["!move.stop.recheck"], entry(1, 3), tell(2)),
+    "nobody asked": case([], client(), tell(2)),
+    "it is of the target": case([], entry(1, 3), tell(3)),
+    "it is started": case([], entry(1, 3), tell(2, delete=False)),
 }
 
 
-@pytest.mark.clause("move.stop.recheck")
-@pytest.mark.parametrize("name", RECHECKED)
-def test_old_replica_is_stopped_after_another_look(name: str) -> None:
-    """Where it is asked for, an old replica is stopped only with the target in sync and leading."""
-    acts, found = RECHECKED[name]
-    readings = {"move.recheck-before-stop": "yes"}
-    assert play(Cluster(MoveMonitor, "kafka-42", readings), acts) == found
-
-
-@pytest.mark.parametrize(
-    ("readings", "acts", "found"),
-    [
-        (
-            {"move.same-replicas": "as-set"},
-            (client(**state(1, 0, 1)), entry(2, 1), rest),
-            ["!move.listener.refuse-same"],
-        ),
-        ({"target.dead-replica": "wait"}, (client(live=(1, 2, 4)), entry(1, 3), rest), []),
-        (
-            {"election.unclean": "last-resort"},
-            (client(**state(1, 0, 1)), DIED, write(**state(2, 1, 2))),
+READ_OTHERWISE: Final[dict[str, tuple[dict[str, str], Case]]] = {
+    "the same replicas in another order": (
+        {"move.same-replicas": "as-set"},
+        case(["!move.listener.refuse-same"], client(**state(1, 0, 1)), entry(2, 1), rest),
+    ),
+    "a dead replica is waited for": (
+        {"target.dead-replica": "wait"},
+        case([], client(live=(1, 2, 4)), entry(1, 3), rest),
+    ),
+    "an unclean election is the last resort": (
+        {"election.unclean": "last-resort"},
+        case(
             ["isr.remove.dead", *LEADS, "move.selector.offline"],
+            *(client(**state(1, 0, 1)), DIED, write(**state(2, 1, 2))),
         ),
-        (
-            {"move.dead-at-failover": "refuse"},
-            (elect, entry(1, 3), GROWN, DIED, elect, done),
-            ["request.refuse.dead-replica"],
-        ),
-    ],
-)
-def test_readings_of_the_first_reassignment(
-    readings: dict[str, str], acts: tuple[Act, ...], found: list[str]
-) -> None:
-    """Each value that is read otherwise comes to something else."""
+    ),
+    "a move with somebody dead is refused at a failover": (
+        {"move.dead-at-failover": "refuse"},
+        case(["request.refuse.dead-replica"], elect, entry(1, 3), GROWN, DIED, elect, done),
+    ),
+}
+ALL_MOVES = {
+    **{name: ({"election.unclean": "no"}, made) for name, made in MOVES.items()},
+    **{name: ({"move.recheck-before-stop": "yes"}, made) for name, made in RECHECKED.items()},
+    **READ_OTHERWISE,
+}
+
+
+@pytest.mark.clause("move.step.stop-old", "move.stop.recheck")
+@pytest.mark.parametrize("name", ALL_MOVES)
+def test_first_reassignment_is_judged_by_events(name: str) -> None:
+    """What a move keeps or breaks is told at the event that shows it, as it is read.
+
+    Where that is asked for, an old replica is stopped only with the target in sync and leading.
+    """
+    readings, (acts, found) = ALL_MOVES[name]
     assert play(Cluster(MoveMonitor, "kafka-42", readings), acts) == found
 
 
@@ -357,124 +346,111 @@ ANSWERED: Final = "topic.delete.all-successful-first"
 BOTH: Final = (tell(1), tell(2))
 GO: Final = Delete(znodes.broker_path(1))
 TOPICS: Final[dict[str, Case]] = {
-    "both delete their logs": ((*delete_topic(*BOTH), look), [*ENDED, ANSWERED]),
-    "one deletes its log": ((*delete_topic(tell(1)), look), [*ENDED, f"!{ANSWERED}"]),
-    "one is started again": (
-        (*delete_topic(*BOTH, tell(2, delete=False)), look),
-        [*ENDED, f"!{ANSWERED}"],
+    "both delete their logs": case([*ENDED, ANSWERED], *delete_topic(*BOTH), look),
+    "one deletes its log": case([*ENDED, f"!{ANSWERED}"], *delete_topic(tell(1)), look),
+    "one is started again": case(
+        [*ENDED, f"!{ANSWERED}"], *delete_topic(*BOTH, tell(2, delete=False)), look
     ),
-    "another controller begins again": (
-        (*delete_topic(*BOTH, write(epoch=2), tell(1, epoch=2), tell(2, epoch=2)), look),
+    "another controller begins again": case(
         [*ENDED, ANSWERED, "topic.delete.failover-begins-again"],
+        *(*delete_topic(*BOTH, write(epoch=2), tell(1, epoch=2), tell(2, epoch=2)), look),
     ),
-    "the deletion waits for a move": (
-        delete_topic(entry(3, 4), done),
-        ["topic.delete.waits-for-reassignment", *ENDED],
+    "the deletion waits for a move": case(
+        ["topic.delete.waits-for-reassignment", *ENDED], *delete_topic(entry(3, 4), done)
     ),
-    "the topic goes in a move": (
-        delete_topic(entry(3, 4)),
-        ["!topic.delete.waits-for-reassignment", *ENDED],
+    "the topic goes in a move": case(
+        ["!topic.delete.waits-for-reassignment", *ENDED], *delete_topic(entry(3, 4))
     ),
-    "the deletion waits for a broker": (
-        delete_topic(client(live=(1, 3, 4)), client(live=LIVE)),
+    "the deletion waits for a broker": case(
         ["topic.delete.waits-for-brokers", *ENDED],
+        *delete_topic(client(live=(1, 3, 4)), client(live=LIVE)),
     ),
-    "the topic goes without a broker": (
-        (client(live=(1, 3, 4)), *delete_topic()),
-        ["!topic.delete.waits-for-brokers", *ENDED],
+    "the topic goes without a broker": case(
+        ["!topic.delete.waits-for-brokers", *ENDED], client(live=(1, 3, 4)), *delete_topic()
     ),
-    "who came back is told again": (
-        (*delete_topic(client(live=(1, 3, 4)), client(live=LIVE), *BOTH), look),
+    "who came back is told again": case(
         ["topic.delete.waits-for-brokers", *ENDED, ANSWERED, "topic.delete.failed-retried-later"],
+        *(*delete_topic(client(live=(1, 3, 4)), client(live=LIVE), *BOTH), look),
     ),
-    "who came back is not told": (
-        (*delete_topic(client(live=(1, 3, 4)), client(live=LIVE), tell(1)), look),
+    "who came back is not told": case(
         ["topic.delete.waits-for-brokers", *ENDED, "!topic.delete.failed-retried-later"],
+        *(*delete_topic(client(live=(1, 3, 4)), client(live=LIVE), tell(1)), look),
     ),
-    "the topic is still there": (
-        (client(Create(ASKED, b"")), write(Delete(ASKED))),
-        ["!topic.delete.asked-last"],
+    "the topic is still there": case(
+        ["!topic.delete.asked-last"], client(Create(ASKED, b"")), write(Delete(ASKED))
     ),
-    "the settings are still there": (
-        (client(Create(SETTINGS, b"{}")), *delete_topic()),
-        ["!topic.delete.config-not-left"],
+    "the settings are still there": case(
+        ["!topic.delete.config-not-left"], client(Create(SETTINGS, b"{}")), *delete_topic()
     ),
-    "the settings go as well": (
-        (
-            client(Create(SETTINGS, b"{}")),
-            *delete_topic(after=(write(Delete(SETTINGS), gone=True),)),
-        ),
+    "the settings go as well": case(
         ENDED,
+        client(Create(SETTINGS, b"{}")),
+        *delete_topic(after=(write(Delete(SETTINGS), gone=True),)),
     ),
-    "no such topic": (
-        (client(gone=True), client(Create(ASKED, b""), gone=True), write(Delete(ASKED), gone=True)),
+    "no such topic": case(
         ["topic.delete.unknown-removed"],
+        *(
+            client(gone=True),
+            client(Create(ASKED, b""), gone=True),
+            write(Delete(ASKED), gone=True),
+        ),
     ),
-    "no such topic is waited for": (
-        (client(gone=True), client(Create(ASKED, b""), gone=True), rest),
+    "no such topic is waited for": case(
         ["!topic.delete.unknown-removed"],
+        *(client(gone=True), client(Create(ASKED, b""), gone=True), rest),
     ),
-    "a topic that is gone is waited for": (
-        (client(Create(ASKED, b"")), write(Delete(TOPIC), gone=True), rest),
+    "a topic that is gone is waited for": case(
         [f"!{ANSWERED}", "!act.deletion-carried-out"],
+        *(client(Create(ASKED, b"")), write(Delete(TOPIC), gone=True), rest),
     ),
-    "nothing hinders a deletion": (
-        (client(Create(ASKED, b"")), rest),
-        ["!act.deletion-carried-out"],
+    "nothing hinders a deletion": case(
+        ["!act.deletion-carried-out"], client(Create(ASKED, b"")), rest
     ),
-    "a move hinders a deletion": (
-        (client(Create(ASKED, b"")), entry(3, 4), rest),
-        ["topic.delete.waits-for-reassignment"],
+    "a move hinders a deletion": case(
+        ["topic.delete.waits-for-reassignment"], client(Create(ASKED, b"")), entry(3, 4), rest
     ),
-    "a broker hinders a deletion": (
-        (client(Create(ASKED, b""), live=(1, 3, 4)), rest),
-        ["topic.delete.waits-for-brokers"],
+    "a broker hinders a deletion": case(
+        ["topic.delete.waits-for-brokers"], client(Create(ASKED, b""), live=(1, 3, 4)), rest
     ),
-    "the preferred one is elected": (
-        (client(**state(2, 1, 1, 2)), client(PREFERRED), write(**state(1, 2, 1, 2)), NO_PREFERRED),
+    "the preferred one is elected": case(
         ["act.preferred-election-held"],
+        *(client(**state(2, 1, 1, 2)), client(PREFERRED), write(**state(1, 2, 1, 2)), NO_PREFERRED),
     ),
-    "the preferred one is not elected": (
-        (client(**state(2, 1, 1, 2)), client(PREFERRED), NO_PREFERRED),
+    "the preferred one is not elected": case(
         ["!act.preferred-election-held"],
+        *(client(**state(2, 1, 1, 2)), client(PREFERRED), NO_PREFERRED),
     ),
-    "the preferred one leads": ((client(PREFERRED), NO_PREFERRED), []),
-    "nobody is there to be preferred": (
-        (client(gone=True), client(PREFERRED, gone=True), NO_PREFERRED),
-        [],
+    "the preferred one leads": case([], client(PREFERRED), NO_PREFERRED),
+    "nobody is there to be preferred": case(
+        [], client(gone=True), client(PREFERRED, gone=True), NO_PREFERRED
     ),
-    "who asks cannot be read": (
-        (client(Create(znodes.PREFERRED_ELECTION, b"{")), NO_PREFERRED),
-        [],
+    "who asks cannot be read": case(
+        [], client(Create(znodes.PREFERRED_ELECTION, b"{")), NO_PREFERRED
     ),
-    "a preferred election is left undone": (
-        (client(PREFERRED), rest),
-        ["!act.preferred-election-held"],
+    "a preferred election is left undone": case(
+        ["!act.preferred-election-held"], client(PREFERRED), rest
     ),
-    "a leader hands over": (
-        (stop(1), write(**state(2, 1, 2)), client(GO, live=(2, 3, 4))),
-        ["act.shutdown-handed-over"],
+    "a leader hands over": case(
+        ["act.shutdown-handed-over"], stop(1), write(**state(2, 1, 2)), client(GO, live=(2, 3, 4))
     ),
-    "a leader stops in office": (
-        (stop(1), client(GO, live=(2, 3, 4))),
+    "a leader stops in office": case(
+        ["!act.shutdown-handed-over"], stop(1), client(GO, live=(2, 3, 4))
+    ),
+    "a session ends in office": case(
         ["!act.shutdown-handed-over"],
+        *(stop(1), client(CloseSession((znodes.broker_path(1),)), live=(2, 3, 4))),
     ),
-    "a session ends in office": (
-        (stop(1), client(CloseSession((znodes.broker_path(1),)), live=(2, 3, 4))),
+    "a topic goes while its leader stops": case(
+        ["act.shutdown-handed-over"], stop(1), write(gone=True), client(GO, gone=True)
+    ),
+    "a follower stops in sync": case(
         ["!act.shutdown-handed-over"],
+        *(client(**state(2, 1, 1, 2)), stop(1), client(GO, live=(2, 3, 4))),
     ),
-    "a topic goes while its leader stops": (
-        (stop(1), write(gone=True), client(GO, gone=True)),
-        ["act.shutdown-handed-over"],
-    ),
-    "a follower stops in sync": (
-        (client(**state(2, 1, 1, 2)), stop(1), client(GO, live=(2, 3, 4))),
-        ["!act.shutdown-handed-over"],
-    ),
-    "who had nothing stops": ((stop(3), client(Delete(znodes.broker_path(3)))), []),
-    "nothing is there to hand over": ((client(gone=True), stop(1), client(GO, gone=True)), []),
-    "who was killed hands nothing over": ((stop(1), end(1), client(GO, live=(2, 3, 4))), []),
-    "who did not ask hands nothing over": ((client(GO, live=(2, 3, 4)),), []),
+    "who had nothing stops": case([], stop(3), client(Delete(znodes.broker_path(3)))),
+    "nothing is there to hand over": case([], client(gone=True), stop(1), client(GO, gone=True)),
+    "who was killed hands nothing over": case([], stop(1), end(1), client(GO, live=(2, 3, 4))),
+    "who did not ask hands nothing over": case([], client(GO, live=(2, 3, 4))),
 }
 """By what happens: the steps, and what they come to."""
 

@@ -1,6 +1,5 @@
 """The judge on logs that Apache Kafka itself left, sound, faulty, and altered write by write."""
 
-import gzip
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from history_steps import garble, judge_alike, read_log
 
 from reassure_judge.authors import judge_authority, make_author
 from reassure_judge.history import ElectionSeen, SeenWrite, StateWritten
@@ -36,9 +36,7 @@ from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.rooms import find_judged_only
 from reassure_zookeeper.transactions import SetData, Transaction
-from reassure_zookeeper.txnlog import read_logs
 
-LOGS = Path(__file__).parent / "kafka_logs"
 LISTED = ("runA", "runC2", "runH", "alpha", "bravo", "sierra", "india", "hotel_f", "golf")
 LISTED += ("lima", "oscar", "romeo", "v241", "v282")
 """Logs of Kafka 2.4 and later, by the names of their runs."""
@@ -46,134 +44,104 @@ OLDER = ("old_01022", "old_080", "charlie_s", "delta", "tango", "quebec", "julie
 OLDER += ("mike", "november", "kilo", "papa", "echo", "n102")
 PROFILE = dict.fromkeys(LISTED, "kafka-zk") | dict.fromkeys(OLDER, "kafka-42")
 BY = "controller.write.by-controller"
-PLANTED = {
-    0xAC: "leader.assigned",
-    0xAD: "leader.assigned",
-    0xAE: "leader-epoch.raised-by-one",
-    0xAF: BY,
-    0xB0: "leader-epoch.raised-by-one",
-    0xB1: "shipped.complete.leader-first",
-    0xB2: "isr.never-empty",
-    0xB3: "state.write-conditional",
-    0xB4: "isr.remove.only-when-due",
-    0xB5: "election.only-when-due",
-    0xB6: "shipped.leader.none-when-stopped",
-    0xB7: "state.controller-epoch-stamped",
-    0xB8: "topic.content-kept",
-    0xB9: "shipped.assignment.lists-within",
-    0xBA: "shipped.complete.target-in-sync",
-}
+
+
+def by_zxid(named: dict[str, tuple[int, ...]]) -> dict[int, str]:
+    """Return the clause by zxid of what is listed by clause."""
+    return {zxid: clause for clause, zxids in named.items() for zxid in zxids}
+
+
+PLANTED = by_zxid(
+    {
+        "leader.assigned": (0xAC, 0xAD),
+        "leader-epoch.raised-by-one": (0xAE, 0xB0),
+        BY: (0xAF,),
+        "shipped.complete.leader-first": (0xB1,),
+        "isr.never-empty": (0xB2,),
+        "state.write-conditional": (0xB3,),
+        "isr.remove.only-when-due": (0xB4,),
+        "election.only-when-due": (0xB5,),
+        "shipped.leader.none-when-stopped": (0xB6,),
+        "state.controller-epoch-stamped": (0xB7,),
+        "topic.content-kept": (0xB8,),
+        "shipped.assignment.lists-within": (0xB9,),
+        "shipped.complete.target-in-sync": (0xBA,),
+    }
+)
 """What was planted in runC2, by the clause that it breaks; all of it by a client (`BY`), and of
 0xAF nothing but that is wrong."""
-FOUND = {
-    "golf": {},
-    "papa": {},
+SOUND = ("golf", "papa", "runA", "romeo", "old_01022", "alpha", "bravo", "charlie_s", "sierra")
+# 1.0.2: three controlled shutdowns, kills and moves. In the first shutdown broker 1 is let in
+# again by a leader that has not heard of it, and ends 1.1 s after it was taken out.
+SOUND += ("n102",)
+# 2.4.1: unclean elections by a call and by a setting, kills, four shutdowns, moves.
+SOUND += ("v241",)
+# 2.8.2: a log directory of broker 1 fails, and 2 s later another controller is elected.
+SOUND += ("v282",)
+_NAMED: dict[str, dict[str, tuple[int, ...]]] = {
     # The last in-sync replica dies (KAFKA-5083); that a deletion stops it as well loses nothing.
-    "echo": {0x81: "isr.never-empty"},
-    # 1.0.2: three controlled shutdowns, kills and moves. In the first shutdown broker 1 is let in
-    # again by a leader that has not heard of it, and ends 1.1 s after it was taken out.
-    "n102": {},
-    # 2.4.1: unclean elections by a call and by a setting, kills, four shutdowns, moves.
-    "v241": {},
-    # 2.8.2: a log directory of broker 1 fails, and 2 s later another controller is elected.
-    "v282": {},
-    "runA": {},
-    "runC2": PLANTED,
-    "runH": {0x81: "isr.change.assigned-only", 0xAF: "shipped.isr.within-assigned"},
-    "lima": {
-        0x86: "shipped.change.keeps-in-sync",
-        0x87: "shipped.isr.within-assigned",
-        0xC3: "shipped.change.keeps-in-sync",
-    },
-    "oscar": {0x80: "shipped.isr.within-assigned"},
-    "romeo": {},
-    "old_01022": {},
-    "old_080": dict.fromkeys((0x22, 0x23), "isr.change.assigned-only"),
-    "alpha": {},
-    "bravo": {},
-    "charlie_s": {},
-    "delta": {
-        0xCA: "leader-epoch.raised-with-reason",
-        0xCB: "leader-epoch.raised-with-reason",
-        0xCC: "leader-epoch.raised-with-reason",
-    },
-    "tango": {0xCF: "leader-epoch.raised-with-reason"},
-    "sierra": {},
-    "kilo": {0x71: "move.path.others-kept", 0x8A: "leader-epoch.raised-with-reason"},
-    "quebec": {0x81: "controller.write.by-controller", 0x82: "move.path.others-kept", 0x87: BY},
+    "echo": {"isr.never-empty": (0x81,)},
+    "runH": {"isr.change.assigned-only": (0x81,), "shipped.isr.within-assigned": (0xAF,)},
+    "lima": {"shipped.change.keeps-in-sync": (0x86, 0xC3), "shipped.isr.within-assigned": (0x87,)},
+    "oscar": {"shipped.isr.within-assigned": (0x80,)},
+    "old_080": {"isr.change.assigned-only": (0x22, 0x23)},
+    "delta": {"leader-epoch.raised-with-reason": (0xCA, 0xCB, 0xCC)},
+    "tango": {"leader-epoch.raised-with-reason": (0xCF,)},
+    "kilo": {"move.path.others-kept": (0x71,), "leader-epoch.raised-with-reason": (0x8A,)},
+    "quebec": {BY: (0x81, 0x87), "move.path.others-kept": (0x82,)},
     "hotel_f": {
-        0xDF: "isr.change.assigned-only",
-        0xE0: "leader.assigned",
-        0xE1: "leader.in-isr",
-        0xE2: "isr.never-empty",
-        0xE3: "leader-epoch.raised-by-one",
-        0xE4: "leader-epoch.raised-by-one",
-        0xE5: "state.controller-epoch-stamped",
-        0xE6: "state.controller-epoch-stamped",
-        0xE7: "shipped.assignment.original-derivable",
-        0xE8: "shipped.assignment.lists-within",
-        0xE9: "assigned.no-duplicates",
-        0xEA: "shipped.assignment.original-derivable",
-        0xEB: "shipped.assignment.lists-within",
-        0xEC: "shipped.complete.assignment-after-stop",
-        0x100: "shipped.complete.target-in-sync",
-        0x101: "partition.state-kept",
-        0x102: "partition.state-kept",
-        0x103: "isr.change.keeps-leader",
-        0x104: "topic.partitions-kept",
-        0x105: "isr.no-duplicates",
-        0x107: "znode.well-formed",
-        0x108: "znode.well-formed",
-        0x109: "znode.well-formed",
-        0x10B: "election.only-when-due",
-        0x10C: "isr.change.keeps-leader",
+        "isr.change.assigned-only": (0xDF,),
+        "leader.assigned": (0xE0,),
+        "leader.in-isr": (0xE1,),
+        "isr.never-empty": (0xE2,),
+        "leader-epoch.raised-by-one": (0xE3, 0xE4),
+        "state.controller-epoch-stamped": (0xE5, 0xE6),
+        "shipped.assignment.original-derivable": (0xE7, 0xEA),
+        "shipped.assignment.lists-within": (0xE8, 0xEB),
+        "assigned.no-duplicates": (0xE9,),
+        "shipped.complete.assignment-after-stop": (0xEC,),
+        "shipped.complete.target-in-sync": (0x100,),
+        "partition.state-kept": (0x101, 0x102),
+        "isr.change.keeps-leader": (0x103, 0x10C),
+        "topic.partitions-kept": (0x104,),
+        "isr.no-duplicates": (0x105,),
+        "znode.well-formed": (0x107, 0x108, 0x109),
+        "election.only-when-due": (0x10B,),
     },
     "juliett_f": {
-        0xAF: "isr.change.assigned-only",
-        0xB0: "leader.assigned",
-        0xB1: "leader-epoch.raised-by-one",
-        0xB2: "leader-epoch.raised-by-one",
-        0xB3: "assigned.change.only-as-due",
-        0xB4: "isr.never-empty",
-        0xB5: "shipped.leader.none-when-stopped",
-        0xB6: "partition.state-kept",
-        0xB7: "state.controller-epoch-stamped",
-        0xB8: "leader.in-isr",
-        0xB9: "assigned.change.only-as-due",
-        0xBA: "assigned.no-duplicates",
-        0xBB: "assigned.change.only-as-due",
-        0xD6: "move.step.wait-in-sync",
-        0xD7: "assigned.change.only-as-due",
-        0xDE: "znode.well-formed",
-        0xDF: "isr.change.keeps-leader",
-        0xEE: "shipped.entry.client-removes",
+        "isr.change.assigned-only": (0xAF,),
+        "leader.assigned": (0xB0,),
+        "leader-epoch.raised-by-one": (0xB1, 0xB2),
+        "assigned.change.only-as-due": (0xB3, 0xB9, 0xBB, 0xD7),
+        "isr.never-empty": (0xB4,),
+        "shipped.leader.none-when-stopped": (0xB5,),
+        "partition.state-kept": (0xB6,),
+        "state.controller-epoch-stamped": (0xB7,),
+        "leader.in-isr": (0xB8,),
+        "assigned.no-duplicates": (0xBA,),
+        "move.step.wait-in-sync": (0xD6,),
+        "znode.well-formed": (0xDE,),
+        "isr.change.keeps-leader": (0xDF,),
+        "shipped.entry.client-removes": (0xEE,),
     },
     "india": {
-        0x8F: "controller.write.by-controller",
-        0x93: "shipped.assignment.lists-within",
-        0x94: "leader.in-isr",
-        0x95: "controller.write.by-controller",
-        0x9A: "topic.settings-kept",
-        0x9B: "znode.well-formed",
-        0xA9: "election.only-when-due",
-        0xAF: "election.live",
-        0xB0: "controller.write.by-controller",
-        0xB8: "controller.epoch.raised-by-one",
-        0xB9: "controller.write.by-controller",
-        0xBF: "topic.partitions-kept",
-        0xC0: "controller.election.atomic",
-        0xCB: "shipped.complete.leader-first",
-        0xDA: "controller.election.atomic",
+        BY: (0x8F, 0x95, 0xB0, 0xB9),
+        "shipped.assignment.lists-within": (0x93,),
+        "leader.in-isr": (0x94,),
+        "topic.settings-kept": (0x9A,),
+        "znode.well-formed": (0x9B,),
+        "election.only-when-due": (0xA9,),
+        "election.live": (0xAF,),
+        "controller.epoch.raised-by-one": (0xB8,),
+        "topic.partitions-kept": (0xBF,),
+        "controller.election.atomic": (0xC0, 0xDA),
+        "shipped.complete.leader-first": (0xCB,),
     },
-    "mike": {0x3D: "isr.never-empty", 0x3F: "isr.never-empty", 0x40: "isr.never-empty"},
-    "november": {
-        0x32: "isr.change.assigned-only",
-        0x33: "isr.change.assigned-only",
-        0x34: "isr.change.assigned-only",
-        0x37: "isr.change.assigned-only",
-        0x45: "isr.change.assigned-only",
-    },
+    "mike": {"isr.never-empty": (0x3D, 0x3F, 0x40)},
+    "november": {"isr.change.assigned-only": (0x32, 0x33, 0x34, 0x37, 0x45)},
 }
+FOUND = {name: by_zxid(named) for name, named in _NAMED.items()} | {"runC2": PLANTED}
+FOUND |= {name: {} for name in SOUND}
 """By log and transaction: the clause that is named. Of what is sound in these logs nothing is."""
 OPEN: dict[str, dict[str, int]] = {
     # A leader that was not in sync, by a call that asks for one.
@@ -199,13 +167,6 @@ MISSED: dict[str, set[int]] = {
 """By log: what goes on from a fault that is named, or may be wrong, and is not named itself."""
 
 
-def read(name: str, scratch: Path) -> list[Transaction]:
-    """Return the transactions of a log."""
-    log = scratch / "log.1"
-    log.write_bytes(gzip.decompress((LOGS / f"{name}.log.gz").read_bytes()))
-    return list(read_logs([log]))
-
-
 def get_readings(profile: str) -> Readings:
     """Return the readings for logs of Kafka, which adds a target before it starts it."""
     return override_readings(get_profile(profile), {"move.expand-first": "yes"})
@@ -214,7 +175,7 @@ def get_readings(profile: str) -> Readings:
 def judge_log(name: str, scratch: Path) -> Judge:
     """Hold a log against its protocol."""
     judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
-    for transaction in read(name, scratch):
+    for transaction in read_log(name, scratch):
         judge.feed(transaction)
     return judge
 
@@ -236,23 +197,18 @@ def test_logs_of_kafka_are_judged_as_they_are(name: str, tmp_path: Path) -> None
 
 @pytest.mark.clause("act.controlled-shutdown")
 @pytest.mark.parametrize("name", sorted(PROFILE))
-def test_steps_that_are_known_come_to_the_same(
-    name: str,
-    tmp_path: Path,
-    judged_alike: Callable[..., Tracking],
-    garbled_history: Callable[..., list[Transaction]],
-) -> None:
+def test_steps_that_are_known_come_to_the_same(name: str, tmp_path: Path) -> None:
     """With and without writes that come out of nowhere."""
     rules = make_rules(PROFILE[name], get_readings(PROFILE[name]))
-    history = read(name, tmp_path)
-    judged_alike(rules, history)
-    judged_alike(rules, garbled_history(history, 1))
+    history = read_log(name, tmp_path)
+    judge_alike(rules, history)
+    judge_alike(rules, garble(history, 1))
 
 
 @pytest.mark.parametrize("late", [True, False])
 def test_stopping_leader_writes_until_its_session_closes(late: bool, tmp_path: Path) -> None:
     """What joins after a shutdown began is not the shutdown's; what was there is cut out by it."""
-    log = read("sierra", tmp_path)
+    log = read_log("sierra", tmp_path)
     join = next(each for each in log if each.zxid == 0xDD)
     log.remove(join)
     # Broker 2 is taken out of in-sync sets from 0xD8 on, and lets 3 join where it leads itself.
@@ -268,7 +224,7 @@ def test_stopping_leader_writes_until_its_session_closes(late: bool, tmp_path: P
 def test_unclean_election_is_left_open_only_where_kafka_marks_it(tmp_path: Path) -> None:
     """Without the mark of a leader that recovers there was no call for one out of sync."""
     judge = Judge("kafka-zk", get_profile("kafka-zk"))
-    for each in read("golf", tmp_path):
+    for each in read_log("golf", tmp_path):
         ops = each.ops
         if each.zxid == 0x13D:
             check, state = ops
@@ -374,7 +330,7 @@ def follow(name: str, scratch: Path, look: Callable[[PartitionTracker, SeenWrite
     """Judge a log, and have a look at every observation of a partition before it is judged."""
     judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
     tracking: Tracking = judge.tracking
-    for transaction in read(name, scratch):
+    for transaction in read_log(name, scratch):
         for seen in judge.router.feed(transaction):
             tracker = tracking.partitions.get((seen.chroot, seen.topic, seen.partition))
             if tracker is not None:
@@ -447,7 +403,7 @@ def _get_path(op: object) -> str:
 @pytest.mark.parametrize("name", ["charlie_s", "delta", "tango", "alpha", "sierra"])
 def test_controller_takes_out_what_is_done_and_adds_nothing(name: str, tmp_path: Path) -> None:
     """An entry dropped, changed or made up is named at that very write, or left open there."""
-    log = read(name, tmp_path)
+    log = read_log(name, tmp_path)
     wrong = list(list_entry_changes(log, dropped=PROFILE[name] == "kafka-42"))
     blamed, missed = 0, []
     for number, altered, clauses in wrong:
@@ -483,7 +439,7 @@ def test_fault_that_passes_is_named_once_the_controller_was_at_another_event(
     The answers are to the death of a broker, the birth of a partition, and what a leader asks for.
     """
     judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
-    log = read(name, tmp_path)
+    log = read_log(name, tmp_path)
     for each in log:
         judge.feed(each)
         found = {v.zxid: v for v in judge.violations if v.clause == "shipped.isr.within-assigned"}
@@ -495,7 +451,7 @@ def test_fault_that_passes_is_named_once_the_controller_was_at_another_event(
 def test_what_a_leader_writes_itself_answers_nothing(tmp_path: Path) -> None:
     """Broker 4 is controller and leader: what it writes as a leader says nothing of its events."""
     judge = Judge("kafka-zk", get_profile("kafka-zk"))
-    for each in read("oscar", tmp_path):
+    for each in read_log("oscar", tmp_path):
         ops = each.ops
         if each.zxid == 0x95:
             (state,) = ops
@@ -518,7 +474,7 @@ def test_entry_dropped_for_no_call_is_named(name: str, named: set[int], tmp_path
 
     Until 2.6 (`sierra`) leaders write in-sync sets themselves, which says nothing of controllers.
     """
-    log, found = read(name, tmp_path), set()
+    log, found = read_log(name, tmp_path), set()
     for number, altered, clauses in list_entry_changes(log, dropped=True):
         judge = Judge(PROFILE[name], get_readings(PROFILE[name]))
         for each in [*log[:number], altered, *log[number + 1 :]] if clauses == DROPPED else []:
@@ -598,7 +554,7 @@ def test_death_of_a_leader_may_take_two_epochs() -> None:
 @pytest.mark.parametrize("name", ["runC2"])
 def test_spark_says_the_same(name: str, tmp_path: Path) -> None:
     """Both engines answer the same report of a log of Kafka, byte for byte."""
-    read(name, tmp_path)
+    read_log(name, tmp_path)
     profile, readings = PROFILE[name], get_readings(PROFILE[name])
     local = audit_local([tmp_path], profile, readings)
     assert audit_spark([tmp_path], profile, readings).as_json_dict() == local.as_json_dict()
@@ -608,7 +564,7 @@ def test_leaders_that_write_by_themselves_are_sound_as_well(tmp_path: Path) -> N
     """The same history as it was written until Kafka 2.6 holds: leaders change their sets."""
     rules = make_rules("kafka-zk", get_profile("kafka-zk"))
     router, tracking, changed = rules.make_router(), Tracking(rules), 0
-    for transaction in read("runA", tmp_path):
+    for transaction in read_log("runA", tmp_path):
         for seen in router.feed(transaction):
             tracker = tracking.partitions.get((seen.chroot, seen.topic, seen.partition))
             old = None if tracker is None else tracker.partition.state
@@ -673,7 +629,7 @@ def test_value_decides_about_a_log(name: str, tmp_path: Path) -> None:
         for log in DECIDES[name].split():
             profile = get_readings(PROFILE[log])
             judge = Judge(PROFILE[log], override_readings(profile, {name: value}))
-            for transaction in read(log, tmp_path):
+            for transaction in read_log(log, tmp_path):
                 judge.feed(transaction)
             seen.append(len(judge.violations))
         found[value] = tuple(seen)

@@ -42,7 +42,7 @@ from reassure_model.protocols.kafka_zk.machine import (
     find_leaderless,
     find_offline_for_good,
 )
-from reassure_model.selectors import Elected, select_reassigned
+from reassure_model.selectors import select_reassigned
 from reassure_model.writes import ChangeIsr, WriteState
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import NO_LEADER, ReplicaList
@@ -181,14 +181,6 @@ def test_whatever_the_machine_writes_is_accepted(world: Any) -> None:
     assert states > 500
 
 
-def _plan_nothing(*_: Any) -> tuple[()]:
-    return ()
-
-
-def _elect_last(target: ReplicaList, isr: ReplicaList, live: frozenset[int]) -> Elected | None:
-    return select_reassigned(target[::-1], isr, live)
-
-
 def _put_original_first(now: Assignment, target: ReplicaList) -> Assignment:
     wanted = reassign_to(now, target)
     return replace(wanted, replicas=tuple(sorted(wanted.replicas)))
@@ -203,17 +195,18 @@ def _remove_first(shipped: Shipped) -> Plan:
     return (*plan[:2], plan[-1], *plan[2:-1]) if isinstance(plan[-1], RemoveEntry) else plan
 
 
-def _let_join(shipped: Shipped, replica: int) -> bool:
-    return can_join(shipped, replica)
-
-
 PLANTED = (
-    ("_plan_stop", _plan_nothing, 0, "shipped.complete.assignment-after-stop"),
-    ("select_reassigned", _elect_last, 0, "election.only-when-due"),
+    ("_plan_stop", lambda *_: (), 0, "shipped.complete.assignment-after-stop"),
+    (
+        "select_reassigned",
+        lambda target, *given: select_reassigned(target[::-1], *given),
+        0,
+        "election.only-when-due",
+    ),
     ("reassign_to", _put_original_first, 1, "shipped.assignment.target-first"),
     ("plan_phase", _complete_at_once, 0, "shipped.complete.leader-first"),
     ("plan_phase", _remove_first, 3, "shipped.complete.entry-last"),
-    ("can_join_told", _let_join, 0, "isr.change.assigned-only"),
+    ("can_join_told", can_join, 0, "isr.change.assigned-only"),
 )
 """By name of a function of the machine: another one in its place, a world, and what is broken."""
 

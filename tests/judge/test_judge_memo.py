@@ -1,9 +1,9 @@
 """What is judged once for all partitions alike comes to what judging each for itself comes to."""
 
-from collections.abc import Callable
 from typing import get_args, get_type_hints
 
 import pytest
+from history_steps import garble, judge_alike
 
 from reassure_judge import memo
 from reassure_judge.judge import Tracking
@@ -16,8 +16,6 @@ from reassure_spec.readings import get_profile
 from reassure_spec.znodes import ReplicaList
 from reassure_zookeeper.transactions import Transaction
 
-Alike = Callable[..., Tracking]
-Garble = Callable[[list[Transaction], int], list[Transaction]]
 SAME_EVERYWHERE = {"top"}
 """Numbers that are no names: the model counts with them."""
 
@@ -29,34 +27,30 @@ def _synthesise(transactions: int, faults: int, seed: int) -> list[Transaction]:
 
 @pytest.mark.parametrize("seed", [1, 2])
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
-def test_synthetic_histories_are_judged_alike(
-    judged_alike: Alike, garbled_history: Garble, profile: str, seed: int
-) -> None:
+def test_synthetic_histories_are_judged_alike(profile: str, seed: int) -> None:
     """With faults of every kind, and with writes that come out of nowhere."""
     rules = make_rules(profile, get_profile(profile))
     history = _synthesise(2_500, 20, seed)
-    judged = judged_alike(rules, history)
+    judged = judge_alike(rules, history)
     assert judged.tally.steps
-    garbled = judged_alike(rules, garbled_history(history, seed))
+    garbled = judge_alike(rules, garble(history, seed))
     assert len(garbled.violations) > len(judged.violations)
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46"])
-def test_planted_faults_are_judged_alike(judged_alike: Alike, profile: str) -> None:
+def test_planted_faults_are_judged_alike(profile: str) -> None:
     """Whatever the protocol keeps of a cluster as a whole."""
     cluster = SampleCluster(chroot="/kafka")
     plant_all(cluster)
     rules = make_rules(profile, get_profile(profile))
-    assert judged_alike(rules, cluster.transactions).violations
+    assert judge_alike(rules, cluster.transactions).violations
 
 
-def test_what_is_remembered_is_bounded(
-    judged_alike: Alike, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where there are more steps than are kept they are learned anew, and nothing is lost."""
     monkeypatch.setattr(memo, "_MOST_STEPS", 20)
     rules = make_rules("kip-236", get_profile("kip-236"))
-    judged = judged_alike(rules, _synthesise(2_000, 8, 4))
+    judged = judge_alike(rules, _synthesise(2_000, 8, 4))
     assert len(judged.tally.steps) <= 20
 
 

@@ -1,18 +1,12 @@
 """The judge of observations: sound histories hold, each planted fault is named at its line."""
 
-import sys
 from collections.abc import Callable, Mapping
-from functools import partial
-from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from observed_walks import Telling, Walk, tell_term, tell_walk
 
 from reassure_judge.protocols import get_observing
@@ -271,11 +265,11 @@ def plant_at(kind: type, clause: str, edit: Callable[[Lines, int], int | None]) 
     return plant
 
 
-def change(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Plant:
+def change(kind: type, clause: str, make: Callable[..., object], **how: Any) -> Plant:
     """Return a fault that edits what one line says, or the line; None where it cannot."""
 
     def edit(lines: Lines, at: int) -> int | None:
-        made = make(lines, at)
+        made = make(lines, at, **how)
         if made is not None:
             is_line = isinstance(made, Observation)
             lines[at] = made if is_line else lines[at]._replace(what=made)
@@ -284,11 +278,11 @@ def change(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Pla
     return plant_at(kind, clause, edit)
 
 
-def insert(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Plant:
+def insert(kind: type, clause: str, make: Callable[..., object], **how: Any) -> Plant:
     """Return a fault that puts a line behind one of a kind."""
 
     def edit(lines: Lines, at: int) -> int | None:
-        made = make(lines, at)
+        made = make(lines, at, **how)
         if made is not None:
             lines.insert(at + 1, lines[at]._replace(what=made))
         return None if made is None else at + 1
@@ -296,11 +290,11 @@ def insert(kind: type, clause: str, make: Callable[[Lines, int], object]) -> Pla
     return plant_at(kind, clause, edit)
 
 
-def drop(kind: type, clause: str, blames: Callable[[Lines, int], int | None]) -> Plant:
+def drop(kind: type, clause: str, blames: Callable[..., int | None], /, **how: Any) -> Plant:
     """Return a fault that leaves a line out; `blames` says which line shows it."""
 
     def edit(lines: Lines, at: int) -> int | None:
-        shown = blames(lines, at)
+        shown = blames(lines, at, **how)
         if shown is not None:
             del lines[at]
         return None if shown is None else shown - 1
@@ -469,6 +463,12 @@ def take_mark(lines: Lines, at: int, *, beyond_end: bool) -> object:
     return Replica(10**6 + 1, 10**6) if marks else None
 
 
+def leave_out_leader(lines: Lines, at: int, *, of: str) -> object:
+    """Leave the leader out of one of its sets."""
+    said: Any = lines[at].what
+    return said._replace(**{of: tuple(r for r in getattr(said, of) if r != lines[at].broker)})
+
+
 def write_stale(lines: Lines, at: int) -> object:
     """Write on top of a version that the leader does not know."""
     said: Any = lines[at].what
@@ -574,27 +574,25 @@ FAULTS: Mapping[str, Plant] = {
     "a member cuts what was shown": cut_what_was_shown,
     "mark lowered": change(Evaluate, "hw.never-decreases", lower_mark),
     "mark above the leader's end": change(
-        Evaluate, "hw.at-most-leader-end", partial(raise_mark, past_end=True, close=False)
+        Evaluate, "hw.at-most-leader-end", raise_mark, past_end=True, close=False
     ),
     "mark above the minimum": change(
-        Evaluate, "hw.minimum-of-pseudo-isr", partial(raise_mark, past_end=False, close=True)
+        Evaluate, "hw.minimum-of-pseudo-isr", raise_mark, past_end=False, close=True
     ),
     "mark above a stored member": change(
-        Evaluate, "hw.over-stored-isr", partial(raise_mark, past_end=False, close=False)
+        Evaluate, "hw.over-stored-isr", raise_mark, past_end=False, close=False
     ),
     "in sync below the mark": insert(
-        Evaluate, "isr.member.at-or-above-hw", partial(enter_early, start=False)
+        Evaluate, "isr.member.at-or-above-hw", enter_early, start=False
     ),
     "in sync below the start": insert(
-        Evaluate, "isr.entry.end-at-election", partial(enter_early, start=True)
+        Evaluate, "isr.entry.end-at-election", enter_early, start=True
     ),
-    "shown beyond the mark": change(Serve, "hw.served-below", partial(serve_more, records=False)),
-    "handed out beyond the mark": change(
-        Serve, "hw.served-below", partial(serve_more, records=True)
-    ),
+    "shown beyond the mark": change(Serve, "hw.served-below", serve_more, records=False),
+    "handed out beyond the mark": change(Serve, "hw.served-below", serve_more, records=True),
     "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
     "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda *_: Answer(10**6)),
-    "not answered": drop(Answer, "hw.acks-all.answered", partial(after, kind=Evaluate)),
+    "not answered": drop(Answer, "hw.acks-all.answered", after, kind=Evaluate),
     "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
     "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
     "not truncated": drop(Follow, "follower.truncates-first", shows_growth),
@@ -611,33 +609,23 @@ FAULTS: Mapping[str, Plant] = {
     ),
     "offset from nowhere": fetch_from_nowhere,
     "pseudo-ISR without leader": change(
-        Evaluate,
-        "lag.leader-none",
-        lambda lines, at: lines[at].what._replace(
-            pseudo_isr=tuple(r for r in lines[at].what.pseudo_isr if r != lines[at].broker)
-        ),
+        Evaluate, "lag.leader-none", leave_out_leader, of="pseudo_isr"
     ),
     "in-sync set without leader": change(
-        IsrWrite,
-        "isr.change.leader-kept",
-        lambda lines, at: lines[at].what._replace(
-            isr=tuple(r for r in lines[at].what.isr if r != lines[at].broker)
-        ),
+        IsrWrite, "isr.change.leader-kept", leave_out_leader, of="isr"
     ),
     "written on a stale version": change(IsrWrite, "isr.write.conditional", write_stale),
     "follower's mark beyond its end": change(
-        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=True)
+        Replica, "hw.follower.from-leader", take_mark, beyond_end=True
     ),
     "follower's mark from nowhere": change(
-        Replica, "hw.follower.from-leader", partial(take_mark, beyond_end=False)
+        Replica, "hw.follower.from-leader", take_mark, beyond_end=False
     ),
     "unclean election": elect_unclean,
     "not written into the in-sync set": drop(
-        IsrWrite, "isr.entry.at-high-watermark", partial(is_entry, out=False)
+        IsrWrite, "isr.entry.at-high-watermark", is_entry, out=False
     ),
-    "not written out of the in-sync set": drop(
-        IsrWrite, "isr.lagging-leaves", partial(is_entry, out=True)
-    ),
+    "not written out of the in-sync set": drop(IsrWrite, "isr.lagging-leaves", is_entry, out=True),
 }
 
 ENOUGH = 8
@@ -646,6 +634,12 @@ ENOUGH = 8
 def copy_lines(telling: Telling) -> dict[str, Lines]:
     """Return the lines by writer, to be changed."""
     return {writer: list(lines) for writer, lines in telling.lines.items()}
+
+
+def find_line(lines: list[Observation], writer: str, sequence: int) -> int:
+    """Return the number of a writer's line."""
+    places = [(line.writer, line.sequence) for line in lines]
+    return 1 + places.index((writer, sequence))
 
 
 def check_fault(plant: Plant, histories: Callable[[int], Telling], readings: Readings) -> None:
@@ -659,11 +653,7 @@ def check_fault(plant: Plant, histories: Callable[[int], Telling], readings: Rea
             continue
         lines = Telling(lines={w: renumber(x) for w, x in told.items()}).shuffle(random)
         broken = find_broken(judge(lines, readings))
-        number = next(
-            n
-            for n, line in enumerate(lines, 1)
-            if (line.writer, line.sequence) == (planted.writer, planted.at)
-        )
+        number = find_line(lines, planted.writer, planted.at)
         assert (planted.clause, number) in broken, (seed, lines[number - 1], broken)
         found += 1
         if found == ENOUGH:
@@ -715,22 +705,24 @@ def test_replica_that_is_stopped_and_told_anew_is_sound(deleted: bool) -> None:
     assert tally.exercised["replica.deleted.empty"] == deleted
 
 
-@pytest.mark.clause("replica.stopped.silent")
+SILENT, DELETED = "replica.stopped.silent", "replica.deleted.empty"
+GOES_ON = (Replica(3, 1), Fetch(1, 0), Evaluate((2,), 1), Serve(1), IsrWrite((2,), 1, 2))
+
+
+@pytest.mark.clause(SILENT, DELETED)
 @pytest.mark.parametrize(
-    "what", [Replica(3, 1), Fetch(1, 0), Evaluate((2,), 1), Serve(1), IsrWrite((2,), 1, 2)]
+    ("clause", "lines"),
+    [
+        # Whatever a stopped replica does.
+        *((SILENT, stopped((1, 4, what), deleted=False)) for what in GOES_ON),
+        # Records of a deleted log, in the same life and after a start.
+        (DELETED, stopped((2, 5, Restored(2, 1)), run=8)),
+        (DELETED, stopped((2, 5, Follow(2, 1)))),
+    ],
 )
-def test_replica_that_goes_on_when_stopped_is_named(what: Any) -> None:
-    """Whatever a stopped replica does breaks the clause, at that line."""
-    lines = stopped((1, 4, what), deleted=False)
-    assert ("replica.stopped.silent", len(lines)) in find_broken(judge(lines, AMENDED))
-
-
-@pytest.mark.clause("replica.deleted.empty")
-@pytest.mark.parametrize(("what", "run"), [(Restored(2, 1), 8), (Follow(2, 1), 7)])
-def test_replica_that_has_records_when_deleted_is_named(what: Any, run: int) -> None:
-    """Records of a deleted log break the clause in the same life, and after a start."""
-    lines = stopped((2, 5, what), run=run)
-    assert ("replica.deleted.empty", len(lines)) in find_broken(judge(lines, AMENDED))
+def test_replica_that_goes_on_or_has_records_is_named(clause: str, lines: Lines) -> None:
+    """What a replica may not do that was stopped or deleted breaks its clause, at that line."""
+    assert (clause, len(lines)) in find_broken(judge(lines, AMENDED))
 
 
 @pytest.mark.clause("epoch.replica.never-back")
@@ -747,12 +739,16 @@ def test_replica_that_is_made_anew_knows_what_it_has_obeyed() -> None:
 # A leader by the clock --------------------------------------------------------------------------
 
 
+def list_notes(lines: Lines, at: int) -> list[Any]:
+    """Return the earlier fetches of the follower of a fetch."""
+    fetched = [x.what for x in lines[:at] if isinstance(x.what, Fetch)]
+    return [each for each in fetched if each.follower == lines[at].what.follower]
+
+
 def credit_wrongly(lines: Lines, at: int, *, late: bool) -> object:
     """Count a follower as caught up at a time that no rule gives."""
     said, earlier = lines[at].what, before(lines, at, Fetch)
-    notes = [
-        x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
-    ]
+    notes = list_notes(lines, at)
     if not notes or earlier is None or said.caught_up_ms == 0:
         return None
     full, ends = said.offset >= said.log_end_offset, notes[-1].log_end_offset
@@ -765,9 +761,7 @@ def credit_wrongly(lines: Lines, at: int, *, late: bool) -> object:
 def credit_last(lines: Lines, at: int, *, noted_first: bool) -> object:
     """Give a follower that has all of the last fetch no credit, or that of this fetch."""
     said: Any = lines[at].what
-    notes = [
-        x.what for x in lines[:at] if isinstance(x.what, Fetch) and x.what.follower == said.follower
-    ]
+    notes = list_notes(lines, at)
     ends = notes[-1].log_end_offset if notes else None
     if ends is None or not ends <= said.offset < said.log_end_offset:
         return None
@@ -805,16 +799,16 @@ def stall(lines: Lines, at: int) -> object:
 
 CLOCK: Mapping[str, Plant] = {
     "caught up, and counted earlier": change(
-        Fetch, "lag.credit.caught-up", partial(credit_wrongly, late=True)
+        Fetch, "lag.credit.caught-up", credit_wrongly, late=True
     ),
     "counted without a reason": change(
-        Fetch, "lag.estimate-never-short", partial(credit_wrongly, late=False)
+        Fetch, "lag.estimate-never-short", credit_wrongly, late=False
     ),
     "no credit for the last fetch": change(
-        Fetch, "lag.credit.last-fetch", partial(credit_last, noted_first=False)
+        Fetch, "lag.credit.last-fetch", credit_last, noted_first=False
     ),
     "noted before it is compared": change(
-        Fetch, "lag.noted-after-serving", partial(credit_last, noted_first=True)
+        Fetch, "lag.noted-after-serving", credit_last, noted_first=True
     ),
     "end read before the clock": change(Fetch, "lag.clock-before-end", note_end_before_clock),
     "close or not against the lag": change(Evaluate, "isr.pseudo.by-lag", confuse_pseudo),
@@ -874,11 +868,7 @@ def test_defined_set_is_held_against_its_definition() -> None:
         lines["broker-0"][at] = line._replace(what=line.what._replace(isr=isr))
         mixed = Telling(lines=lines).shuffle(Random(seed))
         broken = find_broken(judge(mixed, readings))
-        number = next(
-            n
-            for n, x in enumerate(mixed, 1)
-            if x.writer == line.writer and x.sequence == line.sequence
-        )
+        number = find_line(mixed, line.writer, line.sequence)
         clauses = {clause for clause, where in broken if where == number}
         assert clauses
         told[len(isr) - 1] |= clauses

@@ -4,6 +4,7 @@ from itertools import product
 from typing import Any
 
 import pytest
+from history_steps import win
 
 from reassure_judge import history
 from reassure_judge.judge import Judge
@@ -35,24 +36,8 @@ PLACES = (
     "/elsewhere/{}/{}",
 )
 STRANGE = (
-    "²",
-    "٣",
-    "-1",
-    "+1",
-    " 1",
-    "1 ",
-    "01",
-    "1\n",
-    "1_0",
-    "0x1",
-    "1e3",
-    "2147483648",
-    "9" * 5000,
-    "x",
-    "\x00",
-    "\x85",
-    "\ud800",
-    "None",
+    *("²", "٣", "-1", "+1", " 1", "1 ", "01", "1\n", "1_0", "0x1", "1e3", "2147483648", "9" * 5000),
+    *("x", "\x00", "\x85", "\ud800", "None"),
 )
 """Names that are no id and no partition, though Python would read some of them as a number."""
 NUMBERED = (
@@ -106,8 +91,7 @@ def test_foreign_tree_is_no_cluster(tail: str) -> None:
 
 ELECTIONS = (
     Create(znodes.CONTROLLER_EPOCH, b"0"),
-    Create(znodes.CONTROLLER, znodes.encode_controller(1, 0), ephemeral=True),
-    SetData(znodes.CONTROLLER_EPOCH, b"1", 0),
+    *win(1, 1, 0),
     SetData(znodes.CONTROLLER_EPOCH, b"3", 1),
 )
 

@@ -31,7 +31,10 @@ def test_profile_finds_the_rules_that_name_it(profile: str) -> None:
     [("kip-236", "kip_236"), ("kip-236-amended", "kip_236"), ("kafka-4485", "kafka_4485")],
 )
 def test_profile_loads_the_rules_of_nobody_else(profile: str, alone: str) -> None:
-    """One profile is judged without the rules of others, logs without the judge of lines."""
+    """One profile is judged without the rules of others, logs without the judge of lines.
+
+    And who judges logs alone loads no monitor.
+    """
     ran = subprocess.run(
         [sys.executable, "-c", ASK, profile], check=True, capture_output=True, text=True
     )
@@ -39,6 +42,7 @@ def test_profile_loads_the_rules_of_nobody_else(profile: str, alone: str) -> Non
     package = "reassure_judge.protocols."
     protocols = (name.removeprefix(package) for name in loaded if name.startswith(package))
     assert {name.partition(".")[0] for name in protocols} == {alone}
+    assert not [name for name in loaded if name.startswith(package) and name.endswith(".monitor")]
     assert ("reassure_judge.observed.judge" in loaded) is (profile == "kafka-4485")
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from history_steps import Act, ask, die, perform, run, write
 
 from reassure_model.partition import Reassignment
 from reassure_model.writes import (
@@ -14,6 +15,8 @@ from reassure_model.writes import (
 from reassure_spec import znodes
 from reassure_zookeeper.transactions import Create
 
+EVERYBODY = (1, 2, 3, 4, 5)
+
 
 def only(simulation: Any) -> Any:
     """Return the one violation."""
@@ -21,25 +24,20 @@ def only(simulation: Any) -> Any:
     return violation
 
 
-@pytest.mark.parametrize("target", [(), (2, 2), (2, -1), (2, 9), (2, 3), (1, 2)])
-def test_queue_that_nobody_looks_at_is_no_matter_of_content(
-    simulation: Any, target: tuple[int, ...]
-) -> None:
+TARGETS = ((), (2, 2), (2, -1), (2, 9), (2, 3), (1, 2))
+NO_REQUESTS = [
+    Create(f"{znodes.REASSIGNMENT_REQUESTS}/{name}", data)
+    for name, data in (("request_0000000009", b"{"), ("notes", b""))
+]
+
+
+@pytest.mark.parametrize("put", [*(ask(*target) for target in TARGETS), *map(write, NO_REQUESTS)])
+def test_queue_that_nobody_looks_at_is_no_matter_of_content(simulation: Any, put: Act) -> None:
     """Where nothing was taken since a request came, it is not its content that is to blame."""
-    simulation.submit(*target)
+    put(simulation)
     simulation.judge.quiesce("")
     assert only(simulation).clause == "request.consumed"
     assert "nothing was taken from the queue since" in only(simulation).reason
-
-
-@pytest.mark.parametrize(("name", "data"), [("request_0000000009", b"{"), ("notes", b"")])
-def test_queue_that_nobody_looks_at_is_no_matter_of_format(
-    simulation: Any, name: str, data: bytes
-) -> None:
-    """The same holds of what is no request at all."""
-    simulation.write(Create(f"{znodes.REASSIGNMENT_REQUESTS}/{name}", data), session=50)
-    simulation.judge.quiesce("")
-    assert only(simulation).clause == "request.consumed"
 
 
 def test_write_of_a_superseded_controller_is_not_blamed_on_its_stamp(simulation: Any) -> None:
@@ -77,32 +75,27 @@ def test_debt_is_named(simulation: Any) -> None:
     assert '"isr":[1]' in only(simulation).reason
 
 
-def test_drop_that_has_to_wait_is_told_to_wait(simulation: Any) -> None:
-    """Without a leader in sync nothing is to be dropped yet, and no list of drops is given."""
-    simulation.submit(3, 4)
-    simulation.run()
-    simulation.die(1)
-    simulation.die(2)
-    simulation.run()
-    simulation.submit(3, 2)
-    simulation.perform(UpdateReassignment(Reassignment((3, 2), 2)))
-    simulation.perform(WriteAssigned((2, 3, 4)))
-    assert only(simulation).reason == "dropped [1]; the drop waits until a leader is in sync"
-
-
-@pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
-def test_drop_that_would_be_empty_waits_like_any_other(make_simulation: Any, profile: str) -> None:
-    """Without a leader in sync nobody may look at a drop that is due, and so nothing is added."""
+@pytest.mark.parametrize(
+    ("profile", "target", "assigned", "reason"),
+    [
+        ("kip-236", (3, 2), (2, 3, 4), "dropped [1]; the drop waits until a leader is in sync"),
+        ("kip-236", EVERYBODY, EVERYBODY, "the drop waits for a leader in sync"),
+        ("kip-236-amended", EVERYBODY, EVERYBODY, "the drop waits for a leader in sync"),
+    ],
+)
+def test_drop_that_has_to_wait_is_told_to_wait(
+    make_simulation: Any,
+    profile: str,
+    target: tuple[int, ...],
+    assigned: tuple[int, ...],
+    reason: str,
+) -> None:
+    """Without a leader in sync nobody may look at a drop, so nothing is added and no list given."""
     simulation = make_simulation(profile)
     simulation.start(brokers=5)
-    simulation.submit(3, 4)
-    simulation.run()
-    simulation.die(1)
-    simulation.die(2)
-    simulation.run()
-    target = (1, 2, 3, 4, 5)
+    perform(simulation, (ask(3, 4), run, die(1), die(2), run))
     sequence = simulation.submit(*target)
     simulation.perform(UpdateReassignment(Reassignment(target, 2)))
     simulation.perform(DeleteRequest(sequence))
-    simulation.perform(WriteAssigned(target))
-    assert only(simulation).reason == "the drop waits for a leader in sync"
+    simulation.perform(WriteAssigned(assigned))
+    assert only(simulation).reason == reason

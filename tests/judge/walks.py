@@ -96,21 +96,17 @@ class Walk(ABC, Generic[State]):
 
         Raises NotPossible for one that has nothing to act upon, or that the rules reject.
         """
+        self._step(action)
         match action:
             case Die(broker):
-                self._step(action)
                 self.cluster.kill(broker)
             case Return(broker):
-                self._step(action)
                 self.cluster.register(broker)
             case Failover():
-                self._step(action)
                 self._elect()
             case On(key, Join() | Leave()):
-                self._step(action)
                 self._write_isr(key)
             case _:
-                self._step(action)
                 self._write_action(action)
         return self.cluster.zxid
 
@@ -163,6 +159,12 @@ class Walk(ABC, Generic[State]):
     @abstractmethod
     def _carry_out(self, step: object) -> None:
         """Carry out a step of the controller in the model."""
+
+    def _accept(self, what: object, outcome: Any) -> None:
+        """Go on in what something comes to. Raises NotPossible where the rules reject it."""
+        if isinstance(outcome, Rejected):
+            raise NotPossible(f"{what}: {outcome}")
+        self.state = outcome.state
 
     @abstractmethod
     def _write_action(self, action: object) -> None:
@@ -250,16 +252,12 @@ class LegacyWalk(Walk[Legacy]):
         return remove_completed(self.state, due.key, due.owed) or due
 
     def _step(self, action: object) -> None:
-        outcome = kip_236_legacy.step(self.state, action, self.readings)  # type: ignore[arg-type]
-        if isinstance(outcome, Rejected):
-            raise NotPossible(f"{action}: {outcome}")
-        self.state = outcome.state
+        given: Any = action
+        self._accept(action, kip_236_legacy.step(self.state, given, self.readings))
 
     def _carry_out(self, step: object) -> None:
-        outcome = kip_236_legacy.apply_effect(self.state, step, self.readings)  # type: ignore[arg-type]
-        if isinstance(outcome, Rejected):
-            raise NotPossible(f"{step}: {outcome}")
-        self.state = outcome.state
+        given: Any = step
+        self._accept(step, kip_236_legacy.apply_effect(self.state, given, self.readings))
 
     def _write_action(self, action: object) -> None:
         path, cluster = znodes.REASSIGN_PARTITIONS, self.cluster
@@ -309,16 +307,13 @@ class HealingWalk(Walk[Healed]):
         return due or healed.next_step(self.state, self.config, self.readings)
 
     def _step(self, action: object) -> None:
-        outcome = healed.step(self.state, action, self.config, self.readings)  # type: ignore[arg-type]
-        if isinstance(outcome, Rejected):
-            raise NotPossible(f"{action}: {outcome}")
-        self.state = outcome.state
+        given: Any = action
+        self._accept(action, healed.step(self.state, given, self.config, self.readings))
 
     def _carry_out(self, step: object) -> None:
-        outcome = healed.carry_out(self.state, step, self.readings)  # type: ignore[arg-type]
-        if isinstance(outcome, Rejected):
-            raise NotPossible(f"{step}: {outcome}")
-        before, self.state = self.state, outcome.state
+        given: Any = step
+        before = self.state
+        self._accept(step, healed.carry_out(before, given, self.readings))
         if isinstance(step, StartTask):
             self._started = find_left(healed.as_cluster(before), before.tasks[0])
 

@@ -105,7 +105,7 @@ def in_sync(nodes: Nodes, count: int) -> bool:
 def scrape(member: ClusterMember) -> dict[str, float]:
     """Return what a member answers Prometheus: values by name and labels."""
     assert member.metrics is not None
-    with urlopen("http://{}:{}/metrics".format(*member.metrics), 20) as answer:
+    with urlopen("http://{}:{}/metrics".format(*member.metrics), timeout=20) as answer:
         families = list(text_string_to_metric_families(answer.read().decode()))
     return {
         " ".join((sample.name, *(value for _, value in sorted(sample.labels.items())))): (

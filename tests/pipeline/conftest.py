@@ -2,6 +2,7 @@
 
 import json
 import struct
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
@@ -10,7 +11,13 @@ from zlib import adler32
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
+
+from pipeline_steps import SIZE
+
 from reassure_lab.archives.sample import SampleCluster
+from reassure_lab.protocols.kip_236.synthetic import write_archive
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_local
 from reassure_spec import znodes
@@ -34,6 +41,13 @@ def server(tmp_path: Path) -> Callable[..., Path]:
         return folder.parent
 
     return make
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Path:
+    """Make an archive of several files."""
+    write_archive(tmp_path / "made", SIZE, per_file=700)
+    return tmp_path / "made"
 
 
 @pytest.fixture

@@ -1,25 +1,20 @@
 """Where histories begin and end: files, snapshots, torn tails, damage and holes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pipeline_steps import Audit, Server, Snapshot, flip
 
 from reassure_lab.archives.planted import NEW, OLD, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.archives.archive import find_archives
-from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_spec.znodes import BROKER_IDS
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
 from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
-Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 
 def _two_brokers_in_flight() -> SampleCluster:
@@ -77,12 +72,6 @@ def test_torn_tail_is_reported_not_judged(server: Server, audit: Audit) -> None:
     assert report.as_json_dict()["counts"]["damaged"] == 0
 
 
-def _flip(log: Path, at: int) -> None:
-    content = bytearray(log.read_bytes())
-    content[at] ^= 0xFF
-    log.write_bytes(content)
-
-
 def test_damage_is_contained(server: Server, audit: Audit) -> None:
     """What stands before a flipped byte is judged, what stands behind it is, and is not certain."""
     cluster = _two_brokers_in_flight()
@@ -93,7 +82,7 @@ def test_damage_is_contained(server: Server, audit: Audit) -> None:
     folder = server("one", cluster.transactions)
     (log,) = log_files(folder)
     (damaged,) = (r for s in survey_log(log).ranges for r in list_records(s) if r.zxid == lost)
-    _flip(log, damaged.stop - 2)
+    flip(log, damaged.stop - 2)
     report = audit(folder)
     body = report.as_json_dict()
     assert [v.zxid for v in report.violations] == [before]
@@ -120,7 +109,7 @@ def test_damage_alone_makes_the_verdict_unknown(server: Server, audit: Audit) ->
     folder = server("one", write_sample(topics=1, partitions=2))
     (log,) = log_files(folder)
     assert audit(folder).verdict == "holds"
-    _flip(log, log.stat().st_size // 2)
+    flip(log)
     report = audit(folder)
     assert (report.verdict, report.violations) == ("unknown", ())
     (need,) = report.needs

@@ -1,15 +1,11 @@
 """Audits of the profiles that keep a book: the old znode, and healing, from disk to verdict."""
 
 import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
-
+from pipeline_steps import Server, Snapshot, show
 from walks import HealingWalk, LegacyWalk, Walk
 
 from reassure_conformance.cli import run_command
@@ -21,10 +17,7 @@ from reassure_pipeline.spark.spark_audit import audit_spark
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry
-from reassure_zookeeper.transactions import Transaction
 
-Server = Callable[..., Path]
-Snapshot = Callable[[Path, list[Transaction], int], Path]
 MINUTE_MS = 60_000
 
 
@@ -67,10 +60,7 @@ def walk_healing() -> HealingWalk:
     return walk
 
 
-WALKS: dict[str, Callable[[], Walk[Any]]] = {
-    "kip-236-legacy": walk_legacy,
-    "kip-46": walk_healing,
-}
+WALKS: dict[str, Callable[[], Walk[Any]]] = {"kip-236-legacy": walk_legacy, "kip-46": walk_healing}
 OWN = {"kip-236-legacy": "legacy.", "kip-46": "heal."}
 
 
@@ -141,7 +131,7 @@ def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
     readings = get_profile(profile)
     local = audit_local([folder], profile, readings, at_rest=True)
     spark = audit_spark([folder], profile, readings, at_rest=True)
-    assert json.dumps(local.as_json_dict()) == json.dumps(spark.as_json_dict())
+    assert show(local) == show(spark)
 
 
 @pytest.mark.parametrize("profile", WALKS)

@@ -3,26 +3,23 @@
 import json
 import random
 import re
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pipeline_steps import Server, Snapshot
 
-from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.fleet.aggregates import EDGES_MS, MOST_BINS, Durations, First, TimeBins
 from reassure_pipeline.fleet.totals import LISTED
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.transactions import Create, Delete, SetData, Transaction
+from reassure_zookeeper.transactions import Create, Delete, SetData
 from reassure_zookeeper.txnlog import log_files, read_logs
-
-Server = Callable[..., Path]
-Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 
 def tell(*paths: Path, profile: str = "kip-236", **options: Any) -> dict[str, Any]:
@@ -258,17 +255,6 @@ def test_what_lasts_since_before_the_history_counts_from_its_beginning(
 
 
 # Whatever made it ---------------------------------------------------------------------------------
-
-
-def test_facts_are_the_same_however_many_processes(tmp_path: Path, server: Server) -> None:
-    """Shares come to the same facts, and without facts asked for there are none."""
-    write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
-    paths = [tmp_path / "made", server("other", write_sample(topics=3, chroot="/kafka"))]
-    alone = tell(*paths)
-    assert alone["reassignments"]["completed"] > 50
-    assert tell(*paths, jobs=3) == alone
-    report = audit_local(paths, "kip-236", get_profile("kip-236"))
-    assert "facts" not in report.as_json_dict()
 
 
 def test_counts_stay_whole_where_lists_end(server: Server) -> None:

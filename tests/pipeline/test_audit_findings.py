@@ -2,20 +2,15 @@
 
 import random
 from collections import Counter
-from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pipeline_steps import Audit, Server
 
 from reassure_judge.verdicts import Violation
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.listed_findings import LISTED_FINDINGS, Findings
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
 
 UNFENCED = "controller.write.epoch-checked"
 MANY = LISTED_FINDINGS + 50

@@ -3,22 +3,16 @@
 import json
 import random
 import struct
-from collections.abc import Callable
 from pathlib import Path
 from zlib import adler32
 
 import pytest
+from pipeline_steps import Audit, Server, Snapshot
 
 from reassure_lab.archives.planted import OLD
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing, ReplayError
-from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, FRAME
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
-Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 EDGES = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\x80\0\0\0", b"\0\0\0\0", b"\0\0\0\x01")
 """Lengths, counts and numbers at the edges of what they can be."""

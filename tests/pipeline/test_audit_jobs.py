@@ -1,61 +1,22 @@
 """An audit by several processes: the same report as by one."""
 
 import time
-from collections.abc import Callable
 from multiprocessing import active_children
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from pipeline_steps import Audit, flip
 
 from reassure_judge.protocols import make_rules
-from reassure_lab.archives.planted import plant_all
-from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_lab.archives.sample import write_sample
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import BEGINNING
-from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.jobs import start_processes
-from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Judging, Routing, Share
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("jobs", [2, 3])
-@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-zk"])
-def test_shares_come_to_the_same_report(
-    tmp_path: Path, server: Server, profile: str, jobs: int
-) -> None:
-    """Whatever the protocol keeps of a cluster as a whole, each share adds its part of the sums."""
-    write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
-    cluster = SampleCluster(chroot="/kafka")
-    plant_all(cluster)
-    cluster.kill(3)
-    paths = [tmp_path / "made", server("one", cluster.transactions)]
-    readings = get_profile(profile)
-    alone = audit_local(paths, profile, readings, at_rest=True).as_json_dict()
-    assert alone["counts"]["violations"] > 20
-    shared = audit_local(paths, profile, readings, at_rest=True, jobs=jobs).as_json_dict()
-    assert shared == alone
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_requests_are_judged_by_whom_they_concern(
-    audit: Audit, server: Server, draw_requests: Callable[..., list[Transaction]], seed: int
-) -> None:
-    """However a request is written, changed or lost, whoever judges what it names sees it."""
-    history = draw_requests(seed)
-    holes = server("holes", history[:90], history[100:])
-    paths = [server("whole", history), server("late", history[60:]), holes]
-    alone = audit(*paths, at_rest=True).as_json_dict()
-    assert alone["counts"]["violations"] > 5
-    assert audit(*paths, at_rest=True, jobs=2 + seed % 2).as_json_dict() == alone
 
 
 def test_each_topic_is_judged_in_one_share() -> None:
@@ -82,14 +43,12 @@ def test_damage_is_told_as_by_one_process(tmp_path: Path, audit: Audit) -> None:
     """Around damage shares come to the same report, and to the same error where nothing is left."""
     write_archive(tmp_path / "made", Size(1_500, 10, 10))
     (log,) = log_files(tmp_path / "made")
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2] ^= 1
-    log.write_bytes(content)
+    flip(log)
     alone = audit(tmp_path / "made").as_json_dict()
     assert alone["counts"]["damaged"] == 1
     assert alone["unsettled"]
     assert audit(tmp_path / "made", jobs=2).as_json_dict() == alone
-    log.write_bytes(content[:20])
+    log.write_bytes(log.read_bytes()[:20])
     with pytest.raises((DamagedLog, LogsMissing)) as one:
         audit(tmp_path / "made")
     with pytest.raises((DamagedLog, LogsMissing)) as two:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pipeline_steps import Audit, Server
 
 from reassure_judge.protocols import NoRules, find_protocols
 from reassure_judge.trees import KAFKAS_OWN, TREES
@@ -19,9 +20,6 @@ from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
 from reassure_zookeeper.errors import LogsMissing
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import log_files
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
 
 
 def _foreign(*paths: str) -> list[Transaction]:

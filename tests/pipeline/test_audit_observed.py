@@ -1,16 +1,12 @@
 """Observations in an audit: files, rotation, torn and bad lines, and the join with the log."""
 
 import json
-import sys
 from itertools import pairwise
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "judge"))
-
 from observed_walks import Telling, tell_walk
 
 from reassure_conformance.cli import run_command

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_steps import Server
 
 from reassure_conformance.cli import run_command
 from reassure_judge.recognise import Gatherer, Recognised, recognise
@@ -31,7 +32,6 @@ EXPECTED = {
     "old_080": ("kafka-42", 1),
 }
 SOUND = {"runA", "old_01022"}
-Server = Callable[..., Path]
 
 
 def unpack(name: str, scratch: Path) -> Path:

@@ -1,18 +1,15 @@
 """Audits that end early, go on where they were, and begin amid a history."""
 
 import gzip
-import json
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_steps import SIZE, flip, show
 
 from reassure_judge.verdicts import BY_CONTENT
-from reassure_lab.archives.planted import plant_all
-from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.archives.archive import Since
 from reassure_pipeline.audit import local as engine
 from reassure_pipeline.audit.audit_report import AuditReport
@@ -25,24 +22,11 @@ from reassure_zookeeper.txnlog import log_files, read_logs
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
-SIZE = Size(4_000, 40, 20, 1)
 Counted = Callable[[], int]
-Server = Callable[..., Path]
 
 
 def _audit(*paths: Path, **options: Any) -> AuditReport:
     return audit_local(paths, PROFILE, READINGS, facts=True, **options)
-
-
-def _show(report: AuditReport) -> str:
-    return json.dumps(report.as_json_dict())
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
-    """Make an archive of several files."""
-    write_archive(tmp_path / "made", SIZE, per_file=700)
-    return tmp_path / "made"
 
 
 @pytest.fixture
@@ -81,14 +65,14 @@ def test_budgets_add_up_to_the_whole(made: Path, tmp_path: Path, jobs: int) -> N
         assert found == {v.zxid for v in whole.violations if v.zxid <= archive.judged_to}
     assert shown == [1_150, 2_300, 3_450]
     last = _audit(made, jobs=jobs, budget=budget, resume=tmp_path / "kept")
-    assert _show(last) == _show(whole)
+    assert show(last) == show(whole)
 
 
 def test_budget_that_is_spent_at_once_judges_nothing(made: Path) -> None:
     """Where time is up before the beginning, the verdict is unknown, not vacuous."""
     report = _audit(made, jobs=2, budget=AuditBudget(seconds=0))
     assert (report.archives[0].transactions, report.verdict) == (0, "unknown")
-    _show(report)
+    show(report)
 
 
 def test_interrupted_audit_goes_on(
@@ -110,7 +94,7 @@ def test_interrupted_audit_goes_on(
     with pytest.raises(KeyboardInterrupt):
         _audit(made, resume=tmp_path / "kept", progress=interrupt)
     assert judged() == 4 * 700
-    assert _show(_audit(made, resume=tmp_path / "kept")) == _show(whole)
+    assert show(_audit(made, resume=tmp_path / "kept")) == show(whole)
     assert judged() == SIZE.transactions - 3 * 700
 
 
@@ -132,8 +116,8 @@ def test_only_what_was_added_is_judged(made: Path, tmp_path: Path, judged: Count
     said: list[str] = []
     report = _audit(made, resume=tmp_path / "kept", say=said.append)
     assert (said, judged()) == ([], SIZE.transactions - first.transactions)
-    assert _show(report) == _show(whole)
-    assert _show(_audit(made, resume=tmp_path / "kept")) == _show(whole)
+    assert show(report) == show(whole)
+    assert show(_audit(made, resume=tmp_path / "kept")) == show(whole)
     assert judged() == 0
 
 
@@ -141,10 +125,10 @@ def test_other_number_of_processes_begins_anew(made: Path, tmp_path: Path) -> No
     """What one process kept of all topics is of no use to two: it is said, and redone."""
     whole = _audit(made, resume=tmp_path / "kept")
     said: list[str] = []
-    assert _show(_audit(made, jobs=2, resume=tmp_path / "kept", say=said.append)) == _show(whole)
+    assert show(_audit(made, jobs=2, resume=tmp_path / "kept", say=said.append)) == show(whole)
     assert said == ["all is judged again: the checkpoint is of 1 processes, not of 2"]
     said.clear()
-    assert _show(_audit(made, jobs=None, resume=tmp_path / "kept", say=said.append)) == _show(whole)
+    assert show(_audit(made, jobs=None, resume=tmp_path / "kept", say=said.append)) == show(whole)
     assert said == []
 
 
@@ -173,23 +157,23 @@ def test_what_is_not_the_same_is_judged_anew(
     report = _audit(made, resume=tmp_path / "kept", say=said.append, **options)
     assert said
     assert f"{made} is judged again: " in said[0]
-    assert _show(report) == _show(_audit(made, **options))
+    assert show(report) == show(_audit(made, **options))
 
 
 def test_damage_that_comes_later_is_contained(made: Path, tmp_path: Path, judged: Counted) -> None:
     """Damage in a new file makes one audit begin anew; the next one goes on around it."""
     files = log_files(made)
-    content = bytearray(files[-1].read_bytes())
+    content = files[-1].read_bytes()
     files[-1].unlink()
     _audit(made, resume=tmp_path / "kept")
-    content[len(content) // 2] ^= 1
     files[-1].write_bytes(content)
+    flip(files[-1])
     report = _audit(made, resume=tmp_path / "kept")
     assert len(report.archives[0].archive.damages) == 1
     judged()
-    assert _show(_audit(made, resume=tmp_path / "kept")) == _show(report)
+    assert show(_audit(made, resume=tmp_path / "kept")) == show(report)
     assert judged() == 0
-    assert _show(_audit(made)) == _show(report)
+    assert show(_audit(made)) == show(report)
 
 
 def test_directory_of_others_is_refused(tmp_path: Path, made: Path) -> None:
@@ -253,20 +237,3 @@ def test_hole_before_a_later_start_settles_nothing(made: Path) -> None:
     assert [(hole.after, hole.before) for hole in archive.holes] == [(700, 1_401)]
     assert (archive.archive.begins, archive.violations) == ("snapshot", ())
     assert (report.verdict, archive.partial) == ("unknown", True)
-
-
-def test_shares_of_a_later_start_come_to_the_same_report(
-    server: Server, snapshot: Callable[..., Path]
-) -> None:
-    """However many processes, and whatever is beside the logs, a later start comes to the same."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
-    folder = server("one", history[:150], history[150:300], history[300:])
-    snapshot(folder, history[:200], 200)
-    options: dict[str, Any] = {"since": Since(zxid=320), "at_rest": True}
-    alone = _audit(folder, **options)
-    assert alone.archives[0].unsettled
-    assert alone.archives[0].archive.snapshot is not None
-    assert alone.archives[0].transactions == len(history) - 319
-    assert _show(_audit(folder, jobs=2, **options)) == _show(alone)

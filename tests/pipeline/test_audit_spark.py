@@ -16,6 +16,7 @@ from zlib import adler32
 
 import pyarrow.parquet
 import pytest
+from pipeline_steps import Server, Snapshot, flip, plant, show
 
 from reassure_judge.history import SeenWrite
 from reassure_judge.protocols import make_rules
@@ -65,8 +66,6 @@ from reassure_zookeeper.txnlog import FILE_HEADER, FRAME
 PROFILE = "kip-236"
 ROOT = Path(__file__).parents[2]
 READINGS = get_profile(PROFILE)
-Server = Callable[..., Path]
-Snapshot = Callable[[Path, list[Transaction], int], Path]
 
 
 def _make_plan(
@@ -109,15 +108,17 @@ def _audit_apart(plan: SparkPlan, profile: str) -> AuditReport:
 def _check_same(
     folders: Sequence[Path], shares: int, profile: str = PROFILE, **options: Any
 ) -> AuditReport:
-    """Hold what Spark would do against the local engine; return what that reports."""
+    """Hold what Spark would do, and several processes, against one; return what that reports."""
     given = {"at_rest": False, **options}
     local = audit_local(folders, profile, get_profile(profile), facts=True, **given)
     apart = _audit_apart(_make_plan(folders, profile, shares, **given), profile)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    jobs = audit_local(folders, profile, get_profile(profile), facts=True, jobs=2, **given)
+    for other in (apart, jobs):
+        assert show(other) == show(local)
     return local
 
 
-@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
+@pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kip-46", "kafka-zk"])
 @pytest.mark.parametrize(
     ("shares", "members", "part"), [(1, APART, None), (3, APART, 5_000), (3, RECOGNISED, 9_000)]
 )
@@ -205,9 +206,7 @@ def test_requests_go_to_whom_they_concern(
 
 
 def test_requests_of_which_numbers_come_again_are_judged_as_locally(
-    server: Server,
-    draw_requests: Callable[..., list[Transaction]],
-    monkeypatch: pytest.MonkeyPatch,
+    server: Server, draw_requests: Callable[..., list[Transaction]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Where it matters that a number came again all is done anew, and comes to the same report."""
     monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
@@ -218,6 +217,8 @@ def test_requests_of_which_numbers_come_again_are_judged_as_locally(
         plan = _make_plan([folder], PROFILE, 5, at_rest=False)
         differed += not _is_as_if_sent_all(plan)[0]
         _check_same([folder], 5)
+        others = [server(f"whole-{seed}", history), server(f"late-{seed}", history[60:])]
+        assert len(_check_same([*others, folder], 3, at_rest=True).violations) > 5
     assert differed > 0
 
 
@@ -235,11 +236,7 @@ def _list_requests(sequences: Sequence[int], topic: str, first_zxid: int) -> lis
     [((), (3, 4), True), ((2,), (3,), True), ((3,), (3,), False), ((), (4, 3), False)],
 )
 def test_numbers_that_come_again_are_noticed(
-    server: Server,
-    snapshot: Snapshot,
-    there: Sequence[int],
-    made: Sequence[int],
-    is_new: bool,
+    server: Server, snapshot: Snapshot, there: Sequence[int], made: Sequence[int], is_new: bool
 ) -> None:
     """A number may have been used in a snapshot, or in the same part of a log."""
     shown = _list_requests(there, "a", 1)
@@ -394,9 +391,7 @@ def test_later_start_is_judged_as_locally(
     server: Server, snapshot: Snapshot, zxid: int, has_snapshot: bool
 ) -> None:
     """What stands there by then is the same, with a hole before it, amid and behind a snapshot."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
+    history = plant()
     folder = server("one", history[:150], history[155:300], history[300:])
     snapshot(folder, history[:200], 200 if has_snapshot else 1)
     folders, since = [folder, server("two", history[20:])], Since(zxid=zxid)
@@ -407,17 +402,11 @@ def test_later_start_is_judged_as_locally(
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-legacy", "kafka-zk"])
 @pytest.mark.parametrize("damaged", [True, False])
 def test_chapters_are_judged_as_locally(
-    server: Server,
-    snapshot: Snapshot,
-    monkeypatch: pytest.MonkeyPatch,
-    profile: str,
-    damaged: bool,
+    server: Server, snapshot: Snapshot, monkeypatch: pytest.MonkeyPatch, profile: str, damaged: bool
 ) -> None:
     """Behind holes, known before or met, judging begins anew from the same snapshots."""
     monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (4_000, 4_000))
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
+    history = plant()
     cuts = [0, 60, 130, 200, 300, len(history)]
     files = [history[one + 7 * (one > 0) : two] for one, two in pairwise(cuts)]
     folder = server("holed", *files)
@@ -425,9 +414,7 @@ def test_chapters_are_judged_as_locally(
         snapshot(folder, history[: zxid + 3], zxid)
     if damaged:
         log = folder / "version-2" / "log.8a"
-        content = bytearray(log.read_bytes())
-        content[len(content) // 3] ^= 0xFF
-        log.write_bytes(content)
+        flip(log, log.stat().st_size // 3)
     local = audit_local([folder], profile, get_profile(profile), at_rest=True, facts=True)
     assert len(local.archives[0].beginnings) == 4
     plan = _make_plan([folder], profile, 3, at_rest=True, damaged=damaged)
@@ -438,7 +425,7 @@ def test_chapters_are_judged_as_locally(
         return _judge(_route(plan, whole), plan)
 
     apart = judge_until_it_fits(plan, profile, judge)
-    assert json.dumps(apart.as_json_dict()) == json.dumps(local.as_json_dict())
+    assert show(apart) == show(local)
     assert len(planned) == (1 if damaged else 2)
     assert find_better_plan(planned[-1], apart) is None
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
+from pipeline_steps import flip, show
 
 from reassure_conformance.cli.audit import audit as verb
 from reassure_judge.protocols import make_rules
@@ -34,16 +35,8 @@ from reassure_spec.readings import get_profile
 
 PROFILE = "kip-236"
 READINGS = get_profile(PROFILE)
-SIZE = Size(4_000, 40, 20, 1)
 CORES = 2
 ANEW = "all is judged again"
-
-
-@pytest.fixture
-def made(tmp_path: Path) -> Path:
-    """Make an archive of several files."""
-    write_archive(tmp_path / "made", SIZE, per_file=700)
-    return tmp_path / "made"
 
 
 class Interrupted:
@@ -63,22 +56,18 @@ class Interrupted:
                 raise KeyboardInterrupt
 
 
-def _show(report: AuditReport) -> str:
-    return json.dumps(report.as_json_dict())
-
-
 @pytest.mark.slow
 @pytest.mark.spark
 def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path) -> None:
     """After an interrupt the others are, after the end none is, and after a change all are."""
-    whole = _show(audit_local([made], PROFILE, READINGS, facts=True))
+    whole = show(audit_local([made], PROFILE, READINGS, facts=True))
     said: list[str] = []
     kept = tmp_path / "kept"
 
     def audit(progress: Interrupted) -> str:
         options: dict[str, Any] = {"facts": True, "resume": kept, "say": said.append}
         master = f"local[{CORES}]"
-        return _show(audit_spark([made], PROFILE, READINGS, master, progress=progress, **options))
+        return show(audit_spark([made], PROFILE, READINGS, master, progress=progress, **options))
 
     first = Interrupted(2 * CORES)
     with pytest.raises(KeyboardInterrupt):
@@ -98,7 +87,7 @@ def test_shares_that_were_judged_are_not_judged_again(made: Path, tmp_path: Path
     *_, last = sorted((made / "version-2").iterdir())
     last.unlink()
     changed = Interrupted()
-    assert audit(changed) == _show(audit_local([made], PROFILE, READINGS, facts=True))
+    assert audit(changed) == show(audit_local([made], PROFILE, READINGS, facts=True))
     assert changed.judged == [0, CORES, 2 * CORES, 3 * CORES]
     assert [line[: len(ANEW)] for line in said] == [ANEW]
     assert not there.keys() & set(kept.glob("*.share"))
@@ -124,9 +113,9 @@ def test_a_budget_ends_between_shares_and_is_gone_on_from(made: Path, tmp_path: 
         found = {(v.clause, v.zxid) for v in part.violations}
     assert found < {(v.clause, v.zxid) for v in whole.violations}
     rest = audit(turn := Interrupted(), budget=AuditBudget(seconds=3600), resume=kept)
-    assert (_show(rest), turn.judged) == (_show(whole), [2 * CORES, 3 * CORES])
+    assert (show(rest), turn.judged) == (show(whole), [2 * CORES, 3 * CORES])
     alone = audit(Interrupted(), budget=AuditBudget(seconds=3600))
-    assert _show(alone) == _show(whole)
+    assert show(alone) == show(whole)
 
 
 def test_a_part_is_no_verdict_on_the_whole(made: Path) -> None:
@@ -226,7 +215,7 @@ def test_a_part_that_a_share_was_not_given_is_told(made: Path) -> None:
     whole = [_judge(each, plan) for each in shares]
     assert [*map(is_for_good, whole)] == [True, True]
     report = audit_local([made], PROFILE, READINGS)
-    assert _show(sum_up(PROFILE, plan, _list_outcomes(whole))) == _show(report)
+    assert show(sum_up(PROFILE, plan, _list_outcomes(whole))) == show(report)
 
     lost: Any = OSError("no answer from the server")
     for each in shares:
@@ -253,15 +242,13 @@ def _list_outcomes(shares: Sequence[Kept]) -> list[Any]:
 def test_damage_is_surveyed_once(made: Path, tmp_path: Path) -> None:
     """Logs that are damaged are surveyed at once when the audit goes on, and shares are kept."""
     file = sorted((made / "version-2").iterdir())[2]
-    content = bytearray(file.read_bytes())
-    content[2_000] ^= 0xFF
-    file.write_bytes(content)
-    whole = _show(audit_local([made], PROFILE, READINGS))
+    flip(file, 2_000)
+    whole = show(audit_local([made], PROFILE, READINGS))
     judged: list[list[int]] = []
     for _ in range(2):
         progress = Interrupted()
         kept: Any = {"progress": progress, "resume": tmp_path / "kept"}
-        assert _show(audit_spark([made], PROFILE, READINGS, f"local[{CORES}]", **kept)) == whole
+        assert show(audit_spark([made], PROFILE, READINGS, f"local[{CORES}]", **kept)) == whole
         judged.append(progress.judged)
     every = [0, CORES, 2 * CORES, 3 * CORES]
     assert judged == [every + every, []]

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from pipeline_steps import Audit, Server, plant
 
-from reassure_lab.archives.planted import plant_all
-from reassure_lab.archives.sample import SampleCluster, write_sample
+from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.archives.archive import find_archives, read_archive
 from reassure_pipeline.archives.restored_logs import BadTable, list_logs
 from reassure_pipeline.audit.audit_report import AuditReport
@@ -28,9 +28,6 @@ from reassure_zookeeper.transactions import (
     committed,
     multi,
 )
-
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
 
 
 @pytest.fixture
@@ -62,9 +59,7 @@ def test_table_is_judged_as_its_logs_are(
     server: Server, audit: Audit, decode: Callable[..., Path]
 ) -> None:
     """Two servers' logs, with a fault of each kind in one: the reports say the same."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
+    history = plant()
     cut = len(history) // 2
     servers = [server("one", history[:cut], history[cut:]), server("two", write_sample(topics=2))]
     tables = decode(*servers)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
+from pipeline_steps import flip
 
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.errors import DamagedLog
@@ -55,9 +56,7 @@ def test_the_rest_of_a_record_is_waited_for(tmp_path: Path) -> None:
 def test_damage_is_told_at_every_call(tmp_path: Path) -> None:
     """A damaged record with whole ones behind it, and a torn end where records are missing."""
     log = write_log(tmp_path, HISTORY[:4])
-    content = bytearray(log.read_bytes())
-    content[60] ^= 4
-    log.write_bytes(content)
+    flip(log, 60)
     follower = LogFollower(tmp_path)
     for _ in range(2):
         with pytest.raises(DamagedLog, match="intact records follow"):

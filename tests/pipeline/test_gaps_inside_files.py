@@ -1,39 +1,26 @@
 """A zxid that is left out inside a file is a gap, as one between two files is."""
 
-import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pipeline_steps import Audit, Server, plant, watch
 
-from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.spark import spark_audit as spark
 from reassure_pipeline.spark.log_parts import PartOfLog
-from reassure_pipeline.watch.loop import Ending
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import LogFile, log_files
 
-Server = Callable[..., Path]
-Audit = Callable[..., AuditReport]
 PROFILE = "kip-236"
 
 
 def _leave_out(history: list[Transaction], *zxids: int) -> list[Transaction]:
     return [each for each in history if each.zxid not in zxids]
-
-
-def _watch(path: Path) -> tuple[dict[str, object], list[str]]:
-    """Return the document of a watch that has caught up, and the kinds of its alerts."""
-    kinds: list[str] = []
-    outlet = Outlet(lambda alert, _: kinds.append(alert.kind), lambda _: None)
-    ending = Ending(threading.Event(), when_caught_up=True)
-    return watch_document(WatchRequest((path,), ending, PROFILE), outlet).as_dict(), kinds
 
 
 def test_record_left_out_is_never_held_against_anybody(server: Server, audit: Audit) -> None:
@@ -51,7 +38,8 @@ def test_watch_meets_the_same_gaps(server: Server) -> None:
     """A watch tells each gap inside a file as it comes, and finds nothing certain behind it."""
     history = write_sample(topics=1, partitions=2)
     for gone in range(2, len(history), 7):
-        document, kinds = _watch(server(f"without-{gone}", _leave_out(history, gone)))
+        told, document = watch(server(f"without-{gone}", _leave_out(history, gone)))
+        kinds = [alert.kind for alert in told.alerts]
         assert (document["verdict"], kinds.count("hole"), kinds.count("violation")) == (
             "unknown",
             1,
@@ -76,9 +64,7 @@ def test_violation_before_a_gap_stays_certain(server: Server, audit: Audit) -> N
 
 def test_gaps_inside_files_and_between_them_are_alike(server: Server, audit: Audit) -> None:
     """Every process of an audit judges one file with gaps as it judges a file for each stretch."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
+    history = plant()
     cuts = [history[:30], history[31:60], history[62:]]
     one = audit(server("one", [each for cut in cuts for each in cut])).as_json_dict()
     assert one["archives"][0]["holes"]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from pipeline_steps import flip
 
 from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.spark.log_parts import PartOfLog
@@ -67,11 +68,9 @@ def test_what_looks_like_a_record_does_not_fit(tmp_path: Path) -> None:
 def test_damage_amid_a_part_is_judged_as_when_all_is_read(tmp_path: Path) -> None:
     """A part that meets what is not intact, with intact records behind it, raises what all does."""
     log = write_log(tmp_path, write_sample(topics=1, partitions=4))
-    content = bytearray(log.read_bytes())
-    content[len(content) // 3] ^= 0xFF
-    log.write_bytes(content)
+    flip(log, log.stat().st_size // 3)
     told = []
-    for read in (lambda: list(LogFile(log)), lambda: _read(_cut(log, len(content) // 2)[0])):
+    for read in (lambda: list(LogFile(log)), lambda: _read(_cut(log, log.stat().st_size // 2)[0])):
         with pytest.raises(Exception, match="yet intact records follow") as caught:
             read()
         told.append((type(caught.value), str(caught.value)))

@@ -1,6 +1,5 @@
 """What runs on a real cluster: a master and workers in processes of their own, on loopback."""
 
-import json
 import os
 import re
 import signal
@@ -14,6 +13,7 @@ from pathlib import Path
 
 import pyspark
 import pytest
+from pipeline_steps import show
 
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit.local import audit_local
@@ -163,7 +163,7 @@ def test_a_worker_that_dies_amid_an_audit_changes_nothing(
     assert cluster.workers[0].process.wait(LIMIT_S) == -signal.SIGKILL
     local = audit_local([tmp_path / "made"], PROFILE, READINGS)
     assert len(local.violations) == 20
-    assert json.dumps(spark.as_json_dict()) == json.dumps(local.as_json_dict())
+    assert show(spark) == show(local)
     assert sys.path == path_before
 
 

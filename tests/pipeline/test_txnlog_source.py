@@ -1,12 +1,13 @@
 """The transaction log as a data source of Spark: its rows, damage in it, and following it."""
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_steps import Server, flip
 
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.spark.gateway import open_spark
@@ -14,7 +15,6 @@ from reassure_pipeline.txnlog_source import NAME, TransactionLogFollower, Transa
 from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, committed
 from reassure_zookeeper.txnlog import LogFile, log_files
 
-Server = Callable[..., Path]
 Rows = list[dict[str, Any]]
 
 
@@ -67,14 +67,12 @@ def test_damage_is_a_row_and_other_files_are_read(server: Server) -> None:
     history = write_sample(topics=1)
     folder = server("one", history[:50], history[50:100], history[100:])
     _, second, third = log_files(folder)
-    content = bytearray(second.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    second.write_bytes(content)
+    flip(second)
     third.write_bytes(third.read_bytes()[:-5])
     rows = _read(folder)
     told = [row for row in rows if row["damage"] is not None]
     assert [row["file"] for row in told] == [str(second), str(third)]
-    assert 0 < told[0]["offset"] < len(content)
+    assert 0 < told[0]["offset"] < second.stat().st_size
     assert told[1]["damage"].startswith("torn: ")
     read = [row["zxid"] for row in rows if row["op"] == 0]
     (lost,) = {t.zxid for t in history[:-1]} - set(read)

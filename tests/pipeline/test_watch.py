@@ -4,17 +4,16 @@ import json
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_steps import Told, flip, plant, synthesise, watch
 
-from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
+from reassure_conformance.answers.watching import WatchRequest, watch_document
 from reassure_judge.protocols import make_rules
-from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
@@ -30,48 +29,11 @@ from reassure_pipeline.watch.watch_checkpoint import (
 )
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.errors import LogsMissing
-from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import log_files
 from reassure_zookeeper.txnlog_writer import GrowingLog, frame
 
 PROFILE = "kip-236"
 LIMIT_S = 30.0
-
-
-def make_history(
-    transactions: int = 1_500, faults: int = 8
-) -> tuple[list[Transaction], list[Faulty]]:
-    """Return a cluster at work, and the faults that were planted in it."""
-    made = SyntheticHistory(Size(transactions, 20, faults, 5))
-    return [each for some in made.steps() for each in some], made.planted
-
-
-class Told:
-    """Who is told, and remembers."""
-
-    def __init__(self) -> None:
-        self.alerts: list[Alert] = []
-        self.repeated: list[Alert] = []
-        self.said: list[str] = []
-        self.outlet = Outlet(self._tell, self.said.append)
-
-    def _tell(self, alert: Alert, repeated: bool) -> None:
-        (self.repeated if repeated else self.alerts).append(alert)
-
-    def list_broken(self) -> list[tuple[str, str, int, int]]:
-        """Return the clauses that were told as violated, and where."""
-        return sorted(
-            (b["clause"], b["topic"], b["partition"], b["zxid"])
-            for b in (alert.body for alert in self.alerts if alert.kind == VIOLATION)
-        )
-
-
-def watch(path: Path, *, profile: str = PROFILE, **asked: Any) -> tuple[Told, dict[str, Any]]:
-    """LogWatch a path until all is judged; return who was told, and the document."""
-    told = Told()
-    ending = Ending(threading.Event(), when_caught_up=True)
-    document = watch_document(WatchRequest((path,), ending, profile, **asked), told.outlet)
-    return told, document.as_dict()
 
 
 @pytest.fixture
@@ -100,33 +62,48 @@ def list_zxids(alerts: list[Alert], kind: str = VIOLATION) -> list[int]:
     return [alert.body["zxid"] for alert in alerts if alert.kind == kind]
 
 
+@contextmanager
+def watching(path: Path, **asked: Any) -> Iterator[Told]:
+    """Watch a path meanwhile, and tell who is told."""
+    told, stop = Told(), threading.Event()
+    ending = Ending(stop, time.monotonic() + LIMIT_S)
+    given = WatchRequest((path,), ending, PROFILE, **asked), told.outlet
+    thread = threading.Thread(target=watch_document, args=given)
+    thread.start()
+    try:
+        yield told
+    finally:
+        stop.set()
+        thread.join()
+
+
+def await_broken(told: Told, number: int) -> None:
+    """Wait until so many violations were told."""
+    until = time.monotonic() + LIMIT_S
+    while len(told.list_broken()) < number and time.monotonic() < until:
+        time.sleep(0.01)
+    assert len(told.list_broken()) == number
+
+
 # What is told ---------------------------------------------------------------------------------
 
 
 def test_planted_faults_are_told_while_the_log_grows(folder: Path) -> None:
     """Whoever is told knows of each planted fault before the server writes the next one."""
-    history, planted = make_history()
-    told, stop = Told(), threading.Event()
-    asked = WatchRequest((folder.parent,), Ending(stop, time.monotonic() + LIMIT_S), PROFILE)
-    watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
-    watching.start()
+    history, planted = synthesise(1_500, 20, 8, 5)
     log, written = GrowingLog(folder), 0
-    for number, fault in enumerate(planted):
-        end = next(n for n, each in enumerate(history) if each.zxid == fault.zxid) + 1
-        log.append(*history[written:end])
-        written = end
-        until = time.monotonic() + LIMIT_S
-        while len(told.list_broken()) <= number and time.monotonic() < until:
-            time.sleep(0.01)
-        assert len(told.list_broken()) == number + 1
-    stop.set()
-    watching.join()
+    with watching(folder.parent) as told:
+        for number, fault in enumerate(planted):
+            end = next(n for n, each in enumerate(history) if each.zxid == fault.zxid) + 1
+            log.append(*history[written:end])
+            written = end
+            await_broken(told, number + 1)
     assert told.list_broken() == sorted(tuple(fault) for fault in planted)
 
 
 def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
     """However often a watch ended and went on; and nobody has facts who did not ask for them."""
-    history, _ = make_history()
+    history, _ = synthesise(1_500, 20, 8, 5)
     log, third = GrowingLog(folder), len(history) // 3
     for start in range(0, len(history), third):
         log.append(*history[start : start + third])
@@ -152,9 +129,8 @@ def test_a_watch_comes_to_what_an_audit_does(
 
     So where files are missing, and snapshots lie behind.
     """
-    cluster = SampleCluster(chroot="/kafka")
-    plant_all(cluster)
-    history = cluster.transactions[0 if whole else 60 :]
+    made = plant("/kafka")
+    history = made[0 if whole else 60 :]
     log = GrowingLog(folder)
     for start in range(0, len(history), 100):
         log.append(*history[start : start + 100])
@@ -163,7 +139,7 @@ def test_a_watch_comes_to_what_an_audit_does(
         for number in (3, 1):
             log_files(folder)[number].unlink()
         for zxid in (260, 300, 470) if whole else (50, 310, 510):
-            snapshot(folder.parent, cluster.transactions[: zxid + 3], zxid)
+            snapshot(folder.parent, made[: zxid + 3], zxid)
     report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
     told, document = watch(folder.parent, profile=profile)
     names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
@@ -233,7 +209,7 @@ def test_certainty_comes_back_once_a_snapshot_is_whole(
 )
 def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: int) -> None:
     """Whatever two logs have in common when they begin, before anything is told twice."""
-    history, _ = make_history()
+    history, _ = synthesise(1_500, 20, 8, 5)
     ends, logs = [100, end], [GrowingLog(make_folder(tmp_path / name)) for name in ("one", "two")]
     logs[0].append(*history[:100])
     logs[1].append(*history[begun:end])
@@ -260,16 +236,10 @@ def test_members_of_one_ensemble_are_refused(tmp_path: Path, begun: int, end: in
 
 def test_clusters_beside_each_other_are_watched_apart(tmp_path: Path) -> None:
     """Where the zxids are the same and the transactions are not."""
-    archives = []
-    for name, seed in (("one", 1), ("two", 2)):
-        made = SyntheticHistory(Size(1_500, 20, 4, seed))
-        log = GrowingLog(make_folder(tmp_path / name))
-        log.append(*(each for some in made.steps() for each in some))
-        archives.append(tmp_path / name)
-    told = Told()
-    ending = Ending(threading.Event(), when_caught_up=True)
-    watch_document(WatchRequest(tuple(archives), ending, PROFILE), told.outlet)
-    assert len(told.list_broken()) == 8
+    archives = [make_folder(tmp_path / name) for name in ("one", "two")]
+    for seed, archive in enumerate(archives, 1):
+        GrowingLog(archive).append(*synthesise(1_500, 20, 4, seed)[0])
+    assert len(watch(*archives)[0].list_broken()) == 8
 
 
 def make_folder(path: Path) -> Path:
@@ -280,9 +250,7 @@ def make_folder(path: Path) -> Path:
 
 def test_what_was_of_an_earlier_version_is_known_later(folder: Path) -> None:
     """What an audit calls unsettled for what came after was told as a violation before."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    GrowingLog(folder).append(*cluster.transactions)
+    GrowingLog(folder).append(*plant())
     report = audit_local([folder.parent], "kafka-zk", get_profile("kafka-zk")).as_json_dict()
     told, document = watch(folder.parent, profile="kafka-zk")
     listed = [*report["violations"], *report["unsettled"]]
@@ -299,9 +267,7 @@ def test_strict_lets_advice_bind(folder: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(
         "reassure_pipeline.watch.watched_archive.binds", lambda name: "isr" not in name
     )
-    cluster = SampleCluster()
-    plant_all(cluster)
-    GrowingLog(folder).append(*cluster.transactions)
+    GrowingLog(folder).append(*plant())
     lax, strict = (
         watch(folder.parent, options=Options(strict=strict))[1]["counts"]
         for strict in (False, True)
@@ -319,7 +285,7 @@ def test_a_record_half_written_is_not_damage(
     folder: Path, follow: Callable[[], list[Alert]], block: int
 ) -> None:
     """At the end of the newest file it is looked at again until it is whole, wherever it is cut."""
-    history, planted = make_history(faults=1)
+    history, planted = synthesise(1_500, 20, 1, 5)
     log, (fault,) = GrowingLog(folder, block=block), planted
     at = next(n for n, each in enumerate(history) if each.zxid == fault.zxid)
     log.append(*history[:at])
@@ -335,7 +301,7 @@ def test_a_record_half_written_is_not_damage(
 
 def test_rotation_loses_nothing(folder: Path, follow: Callable[[], list[Alert]]) -> None:
     """The end of a file is judged before what the next begins with, and then it may go."""
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     log, told = GrowingLog(folder), []
     for start in range(0, len(history), 70):
         log.append(*history[start : start + 70])
@@ -354,7 +320,7 @@ def test_a_torn_record_of_a_killed_server_is_nothing(
     folder: Path, follow: Callable[[], list[Alert]]
 ) -> None:
     """It never counted where the next file goes on in its place; else transactions are missing."""
-    history, _ = make_history(faults=0)
+    history, _ = synthesise(1_500, 20, 0, 5)
     log = GrowingLog(folder)
     log.append(*history[:200])
     log.write(frame(history[200])[:-9])
@@ -374,7 +340,7 @@ def test_a_torn_end_is_not_searched_again_and_again(
 ) -> None:
     """Zeros in advance may be many, so they are read once while nothing is written."""
     monkeypatch.setattr("reassure_pipeline.watch.follower._STILL_S", -1.0)
-    history, _ = make_history(faults=0)
+    history, _ = synthesise(1_500, 20, 0, 5)
     log = GrowingLog(folder)
     log.append(*history[:200])
     log.write(frame(history[200])[:-9])
@@ -393,16 +359,14 @@ def test_damage_is_told_and_what_follows_is_judged(
     folder: Path, follow: Callable[[], list[Alert]]
 ) -> None:
     """A file is left where it cannot be read; after the hole only what stands there is certain."""
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     third = len(history) // 3
     log = GrowingLog(folder, block=0)
     for start in (0, third, 2 * third):
         log.append(*history[start : start + third])
         log.rotate()
     second = log_files(folder)[1]
-    content = bytearray(second.read_bytes())
-    content[len(content) // 2] ^= 0xFF
-    second.write_bytes(content)
+    flip(second)
     told = follow()
     assert [alert.kind for alert in told if "clause" not in alert.body] == [DAMAGE, HOLE]
     hole = next(alert for alert in told if alert.kind == HOLE)
@@ -418,7 +382,7 @@ def test_damage_is_told_and_what_follows_is_judged(
 
 def test_a_history_taken_back_is_not_followed(folder: Path, follow: Any) -> None:
     """A log cut back under its reader, or one that begins anew, is another history."""
-    history, _ = make_history(faults=0)
+    history, _ = synthesise(1_500, 20, 0, 5)
     log = GrowingLog(folder, block=1 << 16)
     log.append(*history[:200])
     follow()
@@ -434,21 +398,14 @@ def test_a_history_taken_back_is_not_followed(folder: Path, follow: Any) -> None
 
 def test_a_directory_may_come_later(tmp_path: Path) -> None:
     """What is not there yet is waited for, and said; so is the sign of a protocol."""
-    history, planted = make_history()
-    told, stop = Told(), threading.Event()
+    history, planted = synthesise(1_500, 20, 8, 5)
     data = tmp_path / "later"
-    ending = Ending(stop, time.monotonic() + LIMIT_S)
-    asked = WatchRequest((data,), ending, PROFILE, named=False)
-    watching = threading.Thread(target=watch_document, args=(asked, told.outlet))
-    watching.start()
-    time.sleep(0.1)
-    (data / "version-2").mkdir(parents=True)
-    time.sleep(0.1)
-    GrowingLog(data / "version-2").append(*history)
-    while len(told.alerts) < len(planted) and not ending.is_over():
-        time.sleep(0.01)
-    stop.set()
-    watching.join()
+    with watching(data, named=False) as told:
+        time.sleep(0.1)
+        (data / "version-2").mkdir(parents=True)
+        time.sleep(0.1)
+        GrowingLog(data / "version-2").append(*history)
+        await_broken(told, len(planted))
     assert told.list_broken() == sorted(tuple(fault) for fault in planted)
     assert told.said[0].startswith(f"waiting for {data} to appear")
     assert told.said[1].startswith("profile kip-236: ")
@@ -464,7 +421,7 @@ def test_packed_files_are_read_on(folder: Path, follow: Callable[[], list[Alert]
     """A file that was packed after a part of it was read goes on where it was."""
     import gzip
 
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     log = GrowingLog(folder, block=0)
     log.append(*history[:700])
     told = follow()
@@ -483,7 +440,7 @@ def test_packed_files_are_read_on(folder: Path, follow: Callable[[], list[Alert]
 
 def test_a_watch_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
     """After an end in order nothing is told again, and the verdict is on the whole."""
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     log, told = GrowingLog(folder), []
     for part in (history[:500], history[500:1100], history[1100:]):
         log.append(*part)
@@ -502,7 +459,7 @@ def test_a_watch_goes_on_where_it_was(folder: Path, tmp_path: Path) -> None:
 
 def test_what_was_told_after_the_state_was_kept_is_said_to_be(folder: Path, tmp_path: Path) -> None:
     """A watch that was killed finds it again; the journal has it once."""
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     log, kept = GrowingLog(folder), tmp_path / "kept"
     log.append(*history[:100])
     watch(folder.parent, checkpoint=kept)
@@ -522,7 +479,7 @@ def test_what_was_told_after_the_state_was_kept_is_said_to_be(folder: Path, tmp_
 @pytest.fixture
 def kept(folder: Path, tmp_path: Path) -> Iterator[Path]:
     """Return the checkpoint of a watch over the folder."""
-    GrowingLog(folder).append(*make_history(faults=1)[0])
+    GrowingLog(folder).append(*synthesise(1_500, 20, 1, 5)[0])
     watch(folder.parent, checkpoint=tmp_path / "kept")
     return tmp_path / "kept"
 
@@ -531,7 +488,7 @@ def test_alert_that_could_not_be_written_is_told_by_the_next_watch(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was judged and is in no journal is judged again: a watch is not kept where it broke."""
-    history, planted = make_history()
+    history, planted = synthesise(1_500, 20, 8, 5)
     GrowingLog(folder).append(*history)
     kept = tmp_path / "kept"
 
@@ -592,7 +549,7 @@ def test_a_checkpoint_is_of_one_watch_and_its_owner(folder: Path, kept: Path) ->
 
 def test_the_profile_that_was_recognised_stays(folder: Path, tmp_path: Path) -> None:
     """A watch that goes on asks the logs no more what they are of."""
-    history, _ = make_history(faults=0)
+    history, _ = synthesise(1_500, 20, 0, 5)
     log = GrowingLog(folder)
     log.append(*history[:1000])
     _, first = watch(folder.parent, checkpoint=tmp_path / "kept", named=False)

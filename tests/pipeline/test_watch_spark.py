@@ -1,24 +1,23 @@
 """The watch on Spark: the same alerts as the plain one's, whatever the batches are."""
 
 import pickle
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pipeline_steps import plant, synthesise, watch
 
 from reassure_conformance.answers import watching
-from reassure_conformance.answers.watching import Outlet, WatchRequest, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
-from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory, write_archive
+from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.watch import on_spark as watch_spark
 from reassure_pipeline.watch.alerts import Alert
-from reassure_pipeline.watch.loop import ArchiveWatch, Ending, Status
+from reassure_pipeline.watch.loop import ArchiveWatch, Status
 from reassure_pipeline.watch.on_spark import Answer, ShareWork, judge_share
 from reassure_pipeline.watch.watch_checkpoint import JOURNAL
 from reassure_pipeline.watch.watched_archive import report_watch
@@ -30,21 +29,6 @@ PROFILE = "kip-236"
 FACTS = Options(facts=True)
 
 
-def watch(
-    *paths: Path, show: Callable[[Status], None] | None = None, **asked: Any
-) -> tuple[list[Alert], dict[str, Any]]:
-    """Watch paths until all is judged; return what was told, and the document."""
-    told: list[Alert] = []
-
-    def tell(alert: Alert, again: bool) -> None:
-        if not again:
-            told.append(alert)
-
-    outlet = Outlet(tell, lambda _: None, show)
-    ending = Ending(threading.Event(), when_caught_up=True)
-    return told, watch_document(WatchRequest(paths, ending, PROFILE, **asked), outlet).as_dict()
-
-
 def describe_status(status: Status) -> tuple[Any, ...]:
     """Return what a status says that does not depend on time, nor on where batches end."""
     archives = [each._replace(state="", behind_s=0.0, present=None) for each in status.archives]
@@ -52,7 +36,7 @@ def describe_status(status: Status) -> tuple[Any, ...]:
     return archives, present, status.found, status.exercised
 
 
-def list_ids(alerts: list[Alert]) -> list[tuple[str, str]]:
+def list_ids(alerts: Iterable[Alert]) -> list[tuple[str, str]]:
     """Return what alerts are, in an order that is the same however they came."""
     return sorted((alert.kind, alert.id) for alert in alerts)
 
@@ -72,9 +56,7 @@ def write(folder: Path, history: list[Transaction]) -> Path:
 @pytest.fixture
 def places(tmp_path: Path, snapshot: Callable[..., Path]) -> list[Path]:
     """Return three archives: with damage, a cluster at work, and holes with snapshots behind."""
-    cluster = SampleCluster()
-    plant_all(cluster)
-    history = cluster.transactions
+    history = plant()
     (tmp_path / "made").mkdir()
     write_archive(tmp_path / "made", Size(2_000, 20, 10, 1))
     holed, another = tmp_path / "holed", SampleCluster(time_ms=10**12 + 7)
@@ -116,8 +98,8 @@ def test_shares_and_batches_tell_what_one_process_does(
     plain, document = watch(*places, options=FACTS, show=shown.append)
     last = describe_status(shown[-1])
     told, there = watch(*places, options=FACTS, show=shown.append, spark=f"local[{shares}]")
-    assert len(plain) > 20
-    assert list_ids(told) == list_ids(plain)
+    assert len(plain.alerts) > 20
+    assert list_ids(told.alerts) == list_ids(plain.alerts)
     assert {name: there[name] for name in NAMES} == {name: document[name] for name in NAMES}
     assert describe_status(shown[-1]) == last
     assert shown[-1].exercised > 20 < sum(shown[-1].found.values())
@@ -131,7 +113,7 @@ def test_what_was_read_and_not_judged_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A watch that is broken off before a batch is judged goes on with that, and tells it once."""
-    history = [each for some in SyntheticHistory(Size(2_500, 20, 20, 2)).steps() for each in some]
+    history, _ = synthesise(2_500, 20, 20, 2)
     (tmp_path / "made").mkdir()
     GrowingLog(tmp_path / "made").append(*history)
     plain, document = watch(tmp_path / "made", options=FACTS)
@@ -142,7 +124,7 @@ def test_what_was_read_and_not_judged_is_kept(
     told = [alert for some in archive.judge() for alert in some]
     found = archive.report()
     assert found is not None
-    assert list_ids(told) == list_ids(plain)
+    assert list_ids(told) == list_ids(plain.alerts)
     report = report_watch(PROFILE, [found], strict=False)
     assert [clause.as_dict() for clause in report.clauses] == document["clauses"]
 
@@ -156,10 +138,10 @@ def test_spark_tells_what_one_process_does(places: list[Path], tmp_path: Path) -
     kept = tmp_path / "kept"
     asked: dict[str, Any] = {"spark": "local[2]", "checkpoint": kept, "options": FACTS}
     told, there = watch(*places, show=shown.append, **asked)
-    assert list_ids(told) == list_ids(plain)
+    assert list_ids(told.alerts) == list_ids(plain.alerts)
     assert describe_status(shown[-1]) == last
     assert {name: there[name] for name in NAMES} == {name: document[name] for name in NAMES}
     again, once_more = watch(*places, **asked)
-    assert again == []
+    assert again.alerts == []
     assert {name: once_more[name] for name in NAMES} == {name: document[name] for name in NAMES}
-    assert len((kept / JOURNAL).read_bytes().splitlines()) == len(plain)
+    assert len((kept / JOURNAL).read_bytes().splitlines()) == len(plain.alerts)

@@ -120,11 +120,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
     ],
 )
 def test_mistakes_are_told(
-    tmp_path: Path,
-    arguments: list[str],
-    code: int,
-    words: str,
-    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path, arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Whatever is wrong is said, with what to do, and the document says so as well."""
     (tmp_path / "one").mkdir()

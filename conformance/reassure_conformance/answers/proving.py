@@ -67,7 +67,7 @@ def _group_lines(group: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     profile, readings = _spell(first)
     yield from _wrap(f"{first['about']} ({first['subject']}), {profile}", "")
     tried = sum(each["tried"] for each in first["certificate"])
-    cost = f"{first['paths']} paths, {tried} plain inputs tried, {first['seconds']:.1f} s"
+    cost = f"{first['paths']} paths, tried on {tried} plain inputs, {first['seconds']:.1f} s"
     if first["cached"]:
         cost = f"{cost} when it was proved (cached)"
     yield from _wrap(f"{first['bound']}; {cost}", "  ")
