@@ -7,6 +7,7 @@ import pytest
 from history_steps import Act, control, judge_alike, perform, write
 
 from reassure_judge import transaction_reader
+from reassure_judge.history import AssignedWritten
 from reassure_judge.judge import Judge
 from reassure_judge.live_events import Ended, Rested, ShutdownAsked, TimePassed
 from reassure_judge.messages import Heard, Told
@@ -14,13 +15,15 @@ from reassure_judge.monitors import Driven, Monitor
 from reassure_judge.protocols import NoRules, check_driven, get_observing, get_rules, make_rules
 from reassure_judge.protocols.kafka_zk.partition import DropEntry, Logged
 from reassure_judge.protocols.kafka_zk.router import EntryWritten, ListsWritten
+from reassure_judge.protocols.kip_236.router import ReassignmentWritten
 from reassure_judge.recognise import Gatherer, recognise
 from reassure_judge.rules import Possible, Rules
 from reassure_judge.transaction_reader import written_paths
 from reassure_judge.verdicts import HOLDS, VIOLATED, ClauseVerdict, Tally, merge_verdicts
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
-from reassure_model.writes import WriteState
+from reassure_model.protocols.kafka_zk import Assignment
+from reassure_model.writes import DeleteRequest, WriteState
 from reassure_spec import znodes
 from reassure_spec.observations import (
     KINDS,
@@ -35,16 +38,30 @@ from reassure_spec.observations import (
     Produce,
     Replica,
     Restored,
+    Stored,
     What,
     Writer,
 )
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import StateZnode, TaskZnode
-from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, committed
+from reassure_zookeeper.transactions import (
+    Check,
+    CloseSession,
+    Create,
+    Delete,
+    SetData,
+    committed,
+    multi,
+)
 
 KEY = ("orders", 0)
 TOPIC = znodes.topic_path("orders")
 SETTINGS = znodes.topic_config_path("orders")
+THERE = (
+    (znodes.broker_path(1), znodes.encode_broker("h", 1, 0), 1),
+    (TOPIC, znodes.encode_topic({0: (1, 2)}), 0),
+)
+"""A broker and a topic, as a snapshot holds them."""
 
 
 # Clusters -----------------------------------------------------------------------------------------
@@ -181,14 +198,39 @@ def test_healing_goes_on_from_a_snapshot() -> None:
     task = znodes.encode_task(TaskZnode({KEY: (1, 3)}, automatic=True))
     judge.load(
         [
-            (znodes.broker_path(1), znodes.encode_broker("h", 1, 0), 1),
-            (TOPIC, znodes.encode_topic({0: (1, 2)}), 0),
+            *THERE,
             (znodes.failed_broker_path(2), znodes.encode_failed_broker(0), 0),
             (znodes.task_path(0), task, 0),
         ]
     )
     judge.feed(committed(Delete(znodes.failed_broker_path(7)), zxid=9))
     assert "heal.record.first-failure" not in judge.exercised
+
+
+def test_office_that_was_won_before_a_history_begins_is_in_doubt() -> None:
+    """Who removes a record under a fence may be the controller, and nobody can say."""
+    judge = Judge("kip-46", get_profile("kip-46"))
+    judge.router = judge.rules.make_router(whole=False)
+    judge.load([*THERE, (znodes.failed_broker_path(2), znodes.encode_failed_broker(0), 0)])
+    fence = Check(znodes.CONTROLLER_EPOCH, 1)
+    judge.feed(multi(fence, Delete(znodes.failed_broker_path(2)), zxid=10, session_id=5))
+    assert judge.undecided["controller.write.by-controller"] == 1
+
+
+def test_request_of_a_snapshot_is_nobodys() -> None:
+    """Whether a client or a controller made it is not asked."""
+    judge = Judge("kip-236-legacy", get_profile("kip-236-legacy"))
+    data = znodes.encode_request(znodes.RequestZnode({KEY: (1, 2)}, legacy=True))
+    judge.load([*THERE, (znodes.request_path(0), data, 0)])
+    assert (judge.violations, judge.exercised["client.request.unmarked"]) == ([], 0)
+
+
+def test_request_that_was_refused_does_not_go_for_the_next(simulation: Any) -> None:
+    """Whoever has decided the lowest request removes that one first."""
+    simulation.submit(9)
+    second = simulation.submit(2, 3)
+    zxid = simulation.perform(DeleteRequest(second))
+    assert simulation.broken() == [("request.order.sequence", zxid)]
 
 
 # Those who drive ----------------------------------------------------------------------------------
@@ -395,6 +437,14 @@ def test_what_facts_ask_of_the_rules() -> None:
     assert lists.find_assigned(ListsWritten(None)) is None
     shown = lists.show(Logged((1, 2), entry=(3, 4)))
     assert shown is not None and shown.reassignment == Reassignment((3, 4), 2, legacy=True)
+    requests = make_rules("kip-236", get_profile("kip-236"))
+    record = ReassignmentWritten(Reassignment((3, 4), 2, legacy=True))
+    assert requests.find_assigned(AssignedWritten((1, 2))) == (1, 2)
+    assert [requests.tells_flight(each) for each in (record, None)] == [True, None]
+    assert requests.find_target(ReassignmentWritten(None)) is None
+    assert (requests.find_route(record), requests.find_route(None)) == ("legacy record", "record")
+    moving = ListsWritten(Assignment((1, 3), (3,), (1,)))
+    assert (lists.find_target(moving), lists.find_target(None)) == ((3,), None)
     plain: Any = Rules
     assert (plain.notice(lists, None, None, {}), plain.list_kept(lists, None)) == ((), ())
     assert (plain.find_target(lists, None), plain.find_route(lists, None)) == (None, "")
@@ -440,6 +490,13 @@ def test_broker_that_ended_has_to_be_told_again(drive: Any) -> None:
     cluster.hand_over(Ended(2))
     cluster.look()
     assert cluster.found == ["message.replica-told"]
+
+
+def test_cluster_speaks_requests_by_a_sign_of_them(simulation: Any) -> None:
+    """A request that waits is one; Kafka's own clusters have none."""
+    assert not simulation.judge.router.get_cluster("").speaks_requests()
+    simulation.submit(2, 3)
+    assert simulation.judge.router.get_cluster("").speaks_requests()
 
 
 # Lines of brokers ---------------------------------------------------------------------------------
@@ -507,3 +564,22 @@ def test_leader_that_was_leading_before_is_judged_by_what_it_says() -> None:
     """A write of the in-sync set is judged though nobody saw its author begin to lead."""
     tally = say((1, IsrWrite((1,), 3, 4)))
     assert [v.clause for v in tally.violations] == ["isr.change.leader-kept"]
+
+
+def test_mark_beyond_the_end_is_told_once() -> None:
+    """A leader that begins with such a mark is judged on as if it were at its end."""
+    tally = say((1, Restored(0, 0)), (1, Lead(0, 5, (2,), (2,))))
+    assert [v.clause for v in tally.violations] == ["hw.at-most-leader-end"]
+    place = tally.violations[0].as_dict()
+    assert (place["file"], place["line"]) == ("told", 2)
+
+
+def test_what_zookeeper_says_stands_beside_the_lines() -> None:
+    """A stored state is judged with the lines, and a line that is torn is counted as missing."""
+    judging = get_observing().make_judge(get_profile("kip-236-amended"))
+    lead = Observation("b", 1, 0, "", "t", 0, 2, 1, 3, Lead(0, 0, (2, 1), (2, 1), 4))
+    judging.feed(lead, "told", 1)
+    judging.tear("b")
+    judging.join(lead._replace(broker=NOBODY, what=Stored(2, (2, 1), 4)), "log", 9)
+    assert judging.count_gaps() == {"b": 1}
+    assert judging.finish(is_over=True).violations == []

@@ -506,6 +506,14 @@ def test_task_may_be_made_from_what_an_operator_took_back() -> None:
     assert judged.broken() == []
 
 
+def test_task_for_a_partition_that_is_not_there_replaces_nobody() -> None:
+    """An operator may name such a partition; who generates a task for it has made it up."""
+    judged = generating()
+    judged.client(judged.task(5, {("gone", 0): (4, 2)}, automatic=False))
+    zxid = judged.control(judged.task(6, {("gone", 0): (1, 4)}))
+    assert judged.broken() == [("heal.generate.replaces-failed", zxid)]
+
+
 def test_generate_writes_nothing() -> None:
     """What a controller has in memory only shows nowhere."""
     judged = away()

@@ -11,11 +11,12 @@ import machine_steps as steps
 import pytest
 
 from reassure_explorer.scopes.machine import search
-from reassure_model.environment import Die, Failover, Join, NotPossible, On
+from reassure_model.environment import Controller, Die, Failover, Join, NotPossible, On
 from reassure_model.outcome import Accepted
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236.system import is_stopped
 from reassure_model.protocols.kip_236_legacy import (
+    PROMISES,
     Action,
     Ask,
     DeleteLegacy,
@@ -153,6 +154,17 @@ def test_target_that_is_dead_waits() -> None:
     legacy = run(take(online(), Die(3), WriteLegacy((MOVE,))))[0]
     assert legacy.entries == (MOVE,)
     assert legacy.get(T0).reassignment is not None
+
+
+def test_refused_entry_is_told_where_the_other_route_is_in_the_way() -> None:
+    """What is refused for another reason is cleaned up, and that is no finding."""
+    moving = run(take(online(), Ask(((T0, (1, 4)),))))[0]
+    for entry, told in ((MOVE, True), (SECOND, False)):
+        legacy = take(moving, WriteLegacy((entry,)))
+        while not isinstance(next_effect(legacy, WRITTEN), RewriteZnode):
+            legacy = take(legacy, Controller())
+        found = PROMISES["legacy.entry.refused-removed"](legacy, WRITTEN)
+        assert (found is not None) is told
 
 
 def test_broken_invariant_names_its_partition() -> None:

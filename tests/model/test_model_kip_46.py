@@ -12,11 +12,12 @@ import machine_steps as steps
 import pytest
 
 from reassure_explorer.scopes.machine import search as search_machine
-from reassure_model.environment import Controller, Die, Failover
+from reassure_model.environment import Controller, Die, Failover, NotPossible
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Partition
 from reassure_model.protocols.kip_46 import (
     Assignments,
+    CatchUp,
     Cluster,
     CreateTask,
     DeleteRecord,
@@ -26,6 +27,7 @@ from reassure_model.protocols.kip_46 import (
     RecordFailure,
     RemoveTask,
     StartTask,
+    Submit,
     Task,
     Tick,
     apply_effect,
@@ -195,6 +197,61 @@ def test_task_that_nobody_can_carry_out_is_only_removed(assignments: Assignments
         assert found.clause == "heal.task.refuse-duplicate"
     removed = judge_task_removal(cluster, task, WRITTEN)
     assert removed == ("heal.task.refuse-duplicate",)
+
+
+def test_rest_of_a_task_may_be_started_while_it_runs() -> None:
+    """A task may be asked for in parts, and none of the rules on its start is asked twice."""
+    task = Task(0, ((T0, (1, 3)), (T1, (2, 1))))
+    cluster = replace(small(), tasks=(task,))
+    first, *others = cluster.partitions
+    running = replace(cluster, partitions=(replace(first, target=(1, 3)), *others))
+    judged = judge_start(running, {T1: (2, 1)}, WRITTEN)
+    assert judged == ("heal.task.in-order", "heal.task.as-reassignment", "heal.task.started")
+
+
+@pytest.mark.parametrize("action", [Finish(T0), Finish(T1), CatchUp(T1)])
+def test_what_is_not_moved_or_not_there_cannot_be_reached(action: object) -> None:
+    """Nothing reaches its target that has none, and nobody catches up with what does not exist."""
+    with pytest.raises(NotPossible):
+        take(small(), action)
+
+
+def test_move_to_a_dead_broker_does_not_finish() -> None:
+    """A partition waits for every replica of its target."""
+    (hosted,) = small().partitions
+    moving = replace(small(), partitions=(replace(hosted, target=(1, 3)),))
+    assert take(moving, Finish(T0)).partitions[0].assigned == (1, 3)
+    with pytest.raises(NotPossible):
+        take(moving, Die(3), Finish(T0))
+
+
+@pytest.mark.parametrize(
+    ("target", "isr", "clause", "reason"),
+    [
+        ((1,), (1, 2), "heal.generate.replaces-failed", "t-0 from [1, 2] to [1]"),
+        (
+            (1, 3),
+            (1,),
+            "heal.cancel.enough-replicas",
+            "the task is dropped with assigned [1, 2] and in sync [1]",
+        ),
+    ],
+)
+def test_what_a_reader_takes_for_granted_is_found_broken(
+    target: tuple[int, ...], isr: tuple[int, ...], clause: str, reason: str
+) -> None:
+    """A task with fewer replicas, and one that is pointless by one meaning alone, are told."""
+    (hosted,) = small().partitions
+    tasks = (Task(0, ((T0, target),)),)
+    cluster = replace(small(), partitions=(replace(hosted, isr=isr),), tasks=tasks)
+    found = {each.clause: each.find(cluster, WRITTEN) for each in MACHINE.properties}
+    assert found[clause] == reason
+
+
+def test_operators_task_is_told_as_a_command() -> None:
+    """The story of a search can be read as a scenario."""
+    act = MACHINE.find_act(Submit(((T0, (1, 3)),)))
+    assert act.say(((T0, (1, 3)),)) == "submit partition=t-0 target=1,3"
 
 
 @pytest.mark.parametrize("movers", [1, 3, 50])

@@ -9,7 +9,7 @@ import pytest
 from reassure_model import protocols
 from reassure_model.machine import find_machines
 from reassure_spec.profiles import PROTOCOLS, list_profiles, reads
-from reassure_spec.readings import PROFILES, UnknownReading
+from reassure_spec.readings import PROFILES, Readings, UnknownReading, override_readings
 from reassure_spec.rooms import (
     ROOMS,
     RefusedReading,
@@ -18,6 +18,7 @@ from reassure_spec.rooms import (
     explorer_of,
     gate_of,
     judge_of,
+    refuse_readings,
 )
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 
@@ -68,3 +69,14 @@ def test_reading_that_a_room_does_not_ask_about_cannot_be_changed_there() -> Non
     with pytest.raises(RefusedReading, match=f"drop.slice=exclusive .*{room.name}: .*leave it"):
         choose_readings(room.name, "kip-236", {"drop.slice": "exclusive"})
     assert choose_readings(room.name, "kip-236", {"drop.slice": "inclusive"})
+
+
+@pytest.mark.parametrize(
+    ("room", "reading", "value"),
+    [(room.name, *each) for room in ROOMS.values() for each in room.refuses],
+)
+def test_room_refuses_what_it_does_not_carry_out(room: str, reading: str, value: str) -> None:
+    """Whoever has chosen the value, the room says that it does not go by it."""
+    readings = override_readings(Readings(), {reading: value})
+    with pytest.raises(RefusedReading, match=f"is not carried out by the {room}"):
+        refuse_readings(room, readings)
