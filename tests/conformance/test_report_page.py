@@ -227,7 +227,7 @@ def test_known_failures_and_advice_have_their_diagrams(ask: Ask) -> None:
     result = make_result(1, violated=False)
     advice = {**RECORD, "clause": "isr.pseudo.close-follower", "zxid": 4}
     known = {**RECORD, "clause": "request.consumed", "zxid": 8}
-    result["not_followed"] = [advice, {**advice, "zxid": 99}]
+    result["not_followed"] = [{**advice, "zxid": 99}, advice]
     result["asides"] = [
         {"known": is_known, "violation": record, "story": [], "timeline": timeline}
         for is_known, record, timeline in (
@@ -245,7 +245,7 @@ def test_known_failures_and_advice_have_their_diagrams(ask: Ask) -> None:
     }
     said.push(document.getElementById("story") === null);
     """
-    said = ["advice", "0x4", "advice", "", "known", "0x8", "true"]
+    said = ["warning", "0x4", "known", "0x8", "true"]
     assert ask(result, script) == said
 
 

@@ -14,6 +14,7 @@ from reassure_conformance.report.cases import (
     list_records,
 )
 from reassure_conformance.report.display import show_zxid
+from reassure_conformance.report.document import HOLDS
 from reassure_conformance.report.fleet import draw_fleet, embed, load_template
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
@@ -85,6 +86,8 @@ def render_page(result: Result) -> str:
         films=embed(films),
         violations=embed(violations),
         beyond=sorted(beyond.items()),
+        only_warnings=report.verdict == HOLDS
+        and {each["kind"] for each in violations} <= {_WARNING},
     )
 
 
@@ -97,7 +100,8 @@ def _list_films(result: Result) -> list[Any]:
     ]
 
 
-_LISTED: Final = {"violations": "violated", "unsettled": "not settled", "not_followed": "advice"}
+_WARNING: Final = "warning"
+_LISTED: Final = {"violations": "violated", "unsettled": "not settled", "not_followed": _WARNING}
 """What is listed one by one, and what it is called."""
 
 
@@ -105,7 +109,8 @@ def _list_violations(result: Result) -> tuple[list[Any], Counter[str]]:
     """Return what was broken, left open or not followed: records, or stories of states.
 
     Each says what kind it is and, where what happened was kept, by which film that is told. Of each
-    clause there are the first; how many more there are is counted by clause.
+    clause there are the first; how many more there are is counted by clause. Of the warnings of a
+    clause there is one, that with a diagram if there is such.
     """
     asides = result.get("asides", ())
     every = [(each, kind) for name, kind in _LISTED.items() for each in list_records(result, name)]
@@ -118,6 +123,8 @@ def _list_violations(result: Result) -> tuple[list[Any], Counter[str]]:
         beyond.update(counts)
     kinds = {(each["clause"], kind) for each, kind in every}
     room = Counter(dict.fromkeys(kinds, max(_LEAST_RECORDS, _MOST_RECORDS // max(1, len(kinds)))))
+    room.update({each: 1 - room[each] for each in kinds if each[1] == _WARNING})
+    every.sort(key=lambda each: each[1] == _WARNING and _place(each[0]) not in films)
     shown = []
     for each, kind in every:
         room[each["clause"], kind] -= 1
@@ -135,7 +142,7 @@ def _describe(
     if "zxid" not in record:
         return {**record, "kind": kind}
     of_story = 0 if kind == "violated" and record["zxid"] in told else None
-    film = films.get(_place(record)) if kind in ("advice", "known") else of_story
+    film = films.get(_place(record)) if kind in (_WARNING, "known") else of_story
     short = {name: _shorten(value) for name, value in record.items()}
     return {**short, "kind": kind, "film": film, "zxid": show_zxid(record["zxid"])}
 
