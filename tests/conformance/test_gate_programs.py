@@ -146,6 +146,7 @@ def test_faults_are_not_planted_in_programs() -> None:
         open_adapter("exec:cat", profile="kip-236", readings={}, faults=("leader-dropped",))
 
 
+@pytest.mark.slow
 def test_program_has_the_verdicts_of_the_adapter_that_it_serves(tmp_path: Path) -> None:
     """The bundled controller behind a pipe is judged as it is in this process."""
     found = {}

@@ -314,7 +314,10 @@ def test_implementation_that_never_rests_is_taught(
     assert (tmp_path / "run" / "unsettled-1.txt").exists()
 
 
-@pytest.mark.parametrize(("how", "number"), [("hang", signal.SIGINT), ("deaf", signal.SIGTERM)])
+@pytest.mark.parametrize(
+    ("how", "number"),
+    [("hang", signal.SIGINT), pytest.param("deaf", signal.SIGTERM, marks=pytest.mark.slow)],
+)
 def test_interrupt_is_an_interrupt(
     start: Callable[..., subprocess.Popen[str]], how: str, number: signal.Signals
 ) -> None:

@@ -129,6 +129,7 @@ def test_what_was_read_and_not_judged_is_kept(
     assert [clause.as_dict() for clause in report.clauses] == document["clauses"]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_tells_what_one_process_does(places: list[Path], tmp_path: Path) -> None:
     """On Spark too; and it goes on where it was, and tells nothing twice."""

@@ -202,6 +202,7 @@ def plain_arguments(counterexample: Any) -> dict[str, Any]:
     }
 
 
+@pytest.mark.slow
 def test_no_made_up_rule_is_proved_falsely(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
