@@ -42,6 +42,7 @@ def test_example_has_the_counts_that_tlc_has(explore: Any) -> None:
 
 def test_example_has_as_many_states_of_six_as_its_author_counted() -> None:
     """Of six resource managers there are 50,816 states, as TwoPhase.tla says at its end."""
+    load_model(EXAMPLE)  # which leaves its module there
     assert explore_derived(sys.modules["explored_two_phase"].two_phase(6)).distinct == 50_816
 
 
