@@ -34,11 +34,6 @@ class Replay:
     """Why no controller can show it."""
 
 
-def can_be_shown(theorem: Theorem) -> bool:
-    """Whether it is of a kind that a controller can show the counterexamples to."""
-    return theorem.expected == "proved" and callable(theorem.subject.shown)
-
-
 def find_shown(theorem: Theorem, arguments: Mapping[str, Any]) -> tuple[Any, Any]:
     """Return a state in which the model's controller shows a counterexample, and where it rests.
 
