@@ -23,18 +23,15 @@ class Recorder:
         """Since something happened to a partition that was no write of its controller."""
 
     def note(self, kind: str, place: Place, states: tuple[Any, ...], around: Environment) -> None:
-        """Take note of a moment.
-
-        Where the history leaves several states possible nobody can say what would be seen.
-        """
+        """Take note of a moment."""
         around = replace(around, controller_epoch=1)
         waiting = self._open.setdefault(place, [])
         changed = bool(waiting) and waiting[0].around != around
         if changed or kind in (DISTURBED, SUCCEEDS):
             self._close(waiting, rested=False)
-        if kind == DISTURBED or len(states) > 1 or any(states[0][1:]):
+        if kind == DISTURBED:
             return
-        waiting.append(Situation(kind, normalise(states[0].partition), around))
+        waiting.append(Situation(kind, tuple(map(normalise, states)), around))
         if kind == RESTS:
             self._close(waiting, rested=True)
 

@@ -10,10 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
-from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment
-from reassure_mutation.kills import Situation, normalise
+from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
 
 FAILOVER: Final = ("kill controller", "elect")
@@ -44,16 +43,19 @@ class World:
     """By name of what is counted; what is not named happens without end."""
     targets: tuple[tuple[int, ...], ...] = ()
     """What clients may ask for."""
+    calm: bool = False
+    """Whether it is looked at only while everything waits for the controller."""
 
 
 Moves = Callable[[Any, Environment, World, Readings], Iterator[Move]]
+"""From a partition, its surroundings, its world and the readings to what may happen."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Node:
     """A state, with the moves that are left."""
 
-    partition: Any
+    state: Any
     around: Environment
     left: tuple[int, ...]
 
@@ -108,38 +110,39 @@ class Found:
         return steps
 
 
-def explore(
-    world: World, judgement: Judgement[Any, Any], moves: Moves, readings: Readings, *, calm: bool
-) -> Iterator[Found]:
-    """Yield every state that a right controller reaches in a world, the nearest first.
+def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> Iterator[Found]:
+    """Yield every moment that a right controller comes to in a world, the nearest first.
 
     With `calm` everything else waits until the controller has nothing to do.
     """
-    names = tuple(world.limits)
-    begin = _Node(normalise(world.partition), world.around, tuple(world.limits.values()))
+    names, rules = tuple(world.limits), reference.rules
+    first = normalise(rules.begin()._replace(partition=world.partition))
+    begin = _Node(first, world.around, tuple(world.limits.values()))
     ways: dict[_Node, _Way] = {begin: _Way(None, world.begin)}
     queue = [begin]
     for node in queue:  # it grows
-        due = judgement.owed(node.partition, node.around, readings)
+        partition = node.state.partition
+        due = rules.find_owed(partition, node.around)
         way = _list_ways(node, ways)
-        kind = RESTS if due is None else ACTS
-        yield Found(Situation(kind, node.partition, node.around), way)
-        yield Found(Situation(SUCCEEDS, node.partition, node.around), way)
+        states = reference.expand((node.state,), node.around)
+        yield Found(Situation(RESTS if due is None else ACTS, states, node.around), way)
+        yield Found(Situation(SUCCEEDS, states, node.around), way)
         found: list[tuple[_Node, tuple[str, ...]]] = []
         if due is not None:
-            outcome = judgement.accept(node.partition, due.write, node.around, readings)
+            outcome = rules.accept(node.state, due.write, node.around)
             if isinstance(outcome, Accepted):
-                found.append((replace(node, partition=normalise(outcome.state)), ()))
+                after = rules.follow(node.state, outcome.state, due.write)
+                found.append((replace(node, state=normalise(after)), ()))
         if due is None or not calm:
-            for move in moves(node.partition, node.around, world, readings):
+            for move in moves(partition, node.around, world, rules.readings):
                 left = _spend(node.left, names, move.counted)
                 if left is not None:
-                    after = _Node(normalise(move.partition), move.around, left)
-                    found.append((after, move.lines))
-        for after, lines in found:
-            if after not in ways:
-                ways[after] = _Way(node, lines, due is None)
-                queue.append(after)
+                    after = normalise(node.state._replace(partition=move.partition))
+                    found.append((_Node(after, move.around, left), move.lines))
+        for reached, lines in found:
+            if reached not in ways:
+                ways[reached] = _Way(node, lines, due is None)
+                queue.append(reached)
 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:
