@@ -192,9 +192,10 @@ class Reference:
     ) -> list[tuple[Any, Any]] | None:
         """Return what the true rules say in each state; None of what nobody could write."""
         try:
-            return [(state, self.rules.accept(state, write, around)) for state in states]
+            outcomes = [(state, self.rules.accept(state, write, around)) for state in states]
         except (AssertionError, AttributeError, IndexError, TypeError):
             return None
+        return None if any(outcome is None for _, outcome in outcomes) else outcomes
 
     def _follow_right(self, mind: Any, write: Any, around: Environment) -> Any:
         """Return what a right controller has in mind after a write."""
