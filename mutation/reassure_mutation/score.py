@@ -30,13 +30,17 @@ class Scorer:
         self.killable: Final[dict[str, Killable]] = {}
         """By the name of the mutant: what kills it."""
         self._left: list[tuple[Reference, dict[str, Mutant]]] = []
-        for module in find_worlds(profile) if readings == get_profile(profile) else ():
+        usual = readings == get_profile(profile)
+        for module in find_worlds(profile) if usual else ():
             table = load_table(module, profile)
             if table is not None:
                 reference = make_reference(module, profile)
                 mutants = {each.name: each for each in reference.list_mutants()}
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
                 self.killable.update(table.killable)
+        why = f"no table for {profile}" if usual else "readings differ from the profile's"
+        self.not_scored: Final = "" if self._left else why
+        """Why nothing is asked, "" where it is."""
         self._seen: set[Situation] = set()
 
     def update(self, situations: Iterable[Situation]) -> None:

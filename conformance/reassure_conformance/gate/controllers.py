@@ -12,6 +12,7 @@ from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.base_runner import Runner, open_server
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
@@ -24,6 +25,7 @@ from reassure_conformance.gate.requirements import (
     join_needs,
     merge_needs,
 )
+from reassure_conformance.gate.rests import RestsFile
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
@@ -32,14 +34,12 @@ from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
-from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.score import Scorer
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
 ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
-SURVIVORS: Final = "survivors"
-"""The folder of a run's directory with a test case for each mutant that survives."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -104,10 +104,8 @@ class ControllersResult(RunOutcome):
     """How often each known failure came up."""
     refused: int = 0
     skipped: int = 0
-    killable: Mapping[str, int] = field(default_factory=dict)
-    """By clause: how many mutants of the rules are killed by it, in some state."""
-    survivors: tuple[Survivor, ...] = ()
-    """Those of them that no state of the run kills."""
+    score: Score = field(default_factory=Score)
+    """Which mutants of the rules the states of the run kill."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -138,20 +136,8 @@ class ControllersResult(RunOutcome):
 
         One that was exercised only where right and wrong look alike was not.
         """
-        alike = self.not_discriminated()
+        alike = self.score.not_discriminated()
         return tuple(c.id for c in self.required() if not c.exercised or c.id in alike)
-
-    def not_discriminated(self) -> frozenset[str]:
-        """Return the clauses of which every mutant survives, though it could have been killed."""
-        alive = Counter(each.kill.clause for each in self.survivors)
-        able = {each.kill.clause for each in self.survivors if not self.find_lacking(each)}
-        return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
-
-    def find_lacking(self, survivor: Survivor) -> tuple[str, ...]:
-        """Return what the implementation does not declare and it takes to kill a mutant."""
-        steps = map(s.parse_step, survivor.kill.steps)
-        needs = {s.NEEDS.get(type(step)) for step in steps} - {None, *self.capabilities}
-        return tuple(sorted(need for need in needs if need is not None))
 
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
@@ -162,8 +148,7 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.counts(self),
             "clauses_exercised": len(self.required()) - len(self.missing()),
-            "mutants_killed": sum(self.killable.values()) - len(self.survivors),
-            "mutants": sum(self.killable.values()),
+            **self.score.counts(),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -183,8 +168,7 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
-            "mutants": dict(self.killable),
-            "survivors": [self._describe_survivor(each) for each in self.survivors],
+            **self.score.as_body(self.directory),
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -196,15 +180,6 @@ class ControllersResult(RunOutcome):
     def _make_timeline(self, failure: StoryFailure, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what happened in a failing story."""
         return make_timeline(self.profile, self.readings, record, failure.example.transactions)
-
-    def _describe_survivor(self, survivor: Survivor) -> dict[str, Any]:
-        return {
-            "name": survivor.name,
-            "sentence": survivor.sentence,
-            "clause": survivor.kill.clause,
-            "needs": list(self.find_lacking(survivor)),
-            "steps": list(survivor.kill.steps),
-        }
 
     def _describe_aside(self, aside: StoryFailure) -> dict[str, Any]:
         """Return a violation that counts for no verdict, with what happened."""
@@ -244,16 +219,20 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             ) as h,
         ):
             self.harness, self.driver = h, h.driver
-            self.scorer = Scorer(h.description.profile, h.readings)
+            profile, able = h.description.profile, h.abilities
+            self.scorer = Scorer(profile, h.readings)
+            if log_dir is not None and log_dir.is_relative_to(self.directory):
+                h.judge.file = RestsFile(self.directory, profile, h.readings, able)
             self.result = ControllersResult(
                 settings,
                 h.description.as_dict(),
-                h.description.profile,
+                profile,
                 h.readings.as_dict(),
-                h.abilities,
+                able,
                 directory=self.directory,
             )
             yield
+        self.result.score.write_cases(self.directory)
         if h.died is not None and not self.result.died:
             self.bury(h.died)
 
@@ -343,16 +322,6 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             violation = next(v for v in example.violations if v.clause == clause)
             yield StoryFailure(story, example, violation, repeats=True)
 
-    def _write_survivors(self) -> None:
-        """Write a test case for each mutant that survives: what would kill it."""
-        for number, survivor in enumerate(self.result.survivors, start=1):
-            why = (survivor.name, f"{survivor.kill.clause} kills it.")
-            steps = tuple(map(s.parse_step, survivor.kill.steps))
-            story = Story(f"{number}", steps, why=why)
-            folder = self.directory / SURVIVORS
-            folder.mkdir(exist_ok=True)
-            write_text(folder / f"{number}{SUFFIX}", format_story(story))
-
     def keep(self, found: StoryFailure) -> StoryFailure:
         """Write what a person and a replay need, in place of a longer telling of the same."""
         story = replace(found.story, name="failure", violates=found.violation.clause)
@@ -389,9 +358,9 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             strict=settings.strict,
         )
         if result.failure is None:
-            self.scorer.update(h.recorder.list_situations())
-            result.killable = self.scorer.count_killable()
-            result.survivors = self.scorer.list_survivors()
+            situations = h.recorder.list_situations()
+            result.score = Score.of(self.scorer, situations, result.capabilities)
+            result.clauses = result.score.mark(result.clauses)
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
@@ -402,4 +371,3 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             path = self.directory / f"unsettled-{number}{SUFFIX}"
             write_text(path, format_story(story))
         result.transactions = h.judge.transactions
-        self._write_survivors()

@@ -41,10 +41,10 @@ from reassure_conformance.gate.events import Took
 from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.moment import ClusterMoment, why_not
+from reassure_conformance.gate.rests import NotingJudge
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
-from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
@@ -108,7 +108,7 @@ class Harness:
         """How long a cluster may take to come to rest."""
         self.recorder: Final = Recorder()
         """Keeps in which states the implementation acted, rested and took over."""
-        self.judge = Judge(profile, self.readings, witness=self.recorder)
+        self.judge = NotingJudge(profile, self.readings, witness=self.recorder)
         self.current: Example | None = None
         """The example that was begun last."""
         self.steps = 0
