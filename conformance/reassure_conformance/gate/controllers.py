@@ -17,6 +17,7 @@ from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
+from reassure_conformance.gate.meetings import Kind, list_kinds
 from reassure_conformance.gate.requirements import (
     ALL_ABILITIES,
     find_lacking,
@@ -33,6 +34,7 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
@@ -108,6 +110,10 @@ class ControllersResult(RunOutcome):
     """By clause: how many mutants of the rules are killed by it, in some state."""
     survivors: tuple[Survivor, ...] = ()
     """Those of them that no state of the run kills."""
+    meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
+    """What can happen between a controller's decision to write and the write."""
+    met: Mapping[Kind, int] = field(default_factory=dict)
+    """How often that came up."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -164,6 +170,8 @@ class ControllersResult(RunOutcome):
             "clauses_exercised": len(self.required()) - len(self.missing()),
             "mutants_killed": sum(self.killable.values()) - len(self.survivors),
             "mutants": sum(self.killable.values()),
+            "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
+            "meetings": len(self.meetings),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -185,6 +193,10 @@ class ControllersResult(RunOutcome):
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
             "mutants": dict(self.killable),
             "survivors": [self._describe_survivor(each) for each in self.survivors],
+            "meetings": [
+                {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
+                for effect, event in sorted(self.meetings)
+            ],
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -392,6 +404,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             self.scorer.update(h.recorder.list_situations())
             result.killable = self.scorer.count_killable()
             result.survivors = self.scorer.list_survivors()
+        result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
