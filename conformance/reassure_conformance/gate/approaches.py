@@ -6,6 +6,8 @@ effects. What it leaves open is filled by the guide after it has ended.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.moment import ClusterMoment
@@ -15,6 +17,8 @@ Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
 Approach = Callable[[ClusterMoment, Draw], Iterator[s.ClusterStep]]
 
+MORE_EFFECTS: Final = 4
+"""How many effects beyond those of the reference controller are drawn at least."""
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
@@ -79,3 +83,19 @@ def fail_over(draw: Draw) -> Iterator[s.ClusterStep]:
     if draw(2):
         yield s.Hold(draw(4))
     yield s.Elect()
+
+
+def follow(steps: tuple[s.ClusterStep, ...]) -> Approach:
+    """Return the approach that takes these steps as they stand, each where it is possible.
+
+    Only where the controller is held is drawn: an implementation may have more effects between two
+    writes than the reference controller, its messages for one, and never has fewer.
+    """
+
+    def approach(_: ClusterMoment, draw: Draw) -> Iterator[s.ClusterStep]:
+        for step in steps:
+            if isinstance(step, s.Hold):
+                step = replace(step, effects=step.effects + draw(step.effects + MORE_EFFECTS))
+            yield step
+
+    return approach
