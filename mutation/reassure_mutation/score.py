@@ -41,15 +41,13 @@ class Scorer:
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
                 self.killable.update(table.killable)
                 self.meetings += table.meetings
-        self._seen: set[Situation] = set()
 
     def update(self, situations: Iterable[Situation]) -> None:
-        """Ask those of the situations that are new."""
-        fresh = [each for each in situations if each not in self._seen]
-        self._seen.update(fresh)
+        """Ask the situations of the mutants that survive so far."""
+        situations = tuple(situations)
         for reference, left in self._left:
             kind = type(reference.judgement.begin)
-            own = [each for each in fresh if type(each.states[0].partition) is kind]
+            own = [each for each in situations if type(each.states[0].partition) is kind]
             for name, (_, number) in find_kills(reference, list(left.values()), own).items():
                 if number is not None:
                     del left[name]
