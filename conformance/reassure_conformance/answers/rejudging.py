@@ -56,7 +56,7 @@ def judge_again(
     score = Score()
     if not counts["violations"]:
         scorer = Scorer(document.profile, readings)
-        score = Score.of(scorer, recorder.list_situations(), rests.capabilities)
+        score = Score.of(scorer, recorder.take_situations(), rests.capabilities)
     directory = rests.path.parent
     body |= score.as_body(directory if (directory / SURVIVORS).is_dir() else None)
     body["clauses"] = [each.as_dict() for each in score.mark(clauses)]

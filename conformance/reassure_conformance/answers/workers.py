@@ -193,6 +193,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             "not_followed": [record for each in results for record in each["not_followed"]],
             **_merge_asides(results),
             **_merge_score(results),
+            "meetings": _merge_meetings(results),
             "unsettled": sum(each["unsettled"] for each in results),
             "stale": stale,
             "situations": [
@@ -227,13 +228,21 @@ def _merge_asides(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"asides": list(asides.values())} if asides else {}
 
 
+def _merge_meetings(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what met, and how often in all workers."""
+    every = zip(*(each.get("meetings", ()) for each in results), strict=True)
+    return [{**same[0], "reached": sum(each["reached"] for each in same)} for same in every]
+
+
 def _merge_score(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the mutants that survive the states of every worker, if all of them were scored."""
-    scored = all(each.get("mutants") for each in results)
-    if not scored:
-        return {"mutants": {}, "survivors": []} if "mutants" in results[0] else {}
+    if not all(each["mutants"] for each in results):
+        return {"mutants": {}, "survivors": []}
     alive = set(_in_all([[mutant["name"] for mutant in each["survivors"]] for each in results]))
-    return {"survivors": [each for each in results[0]["survivors"] if each["name"] in alive]}
+    return {
+        "mutants": results[0]["mutants"],
+        "survivors": [each for each in results[0]["survivors"] if each["name"] in alive],
+    }
 
 
 _OPEN: Final = frozenset({UNKNOWN, NOT_EXERCISED, NOT_DISCRIMINATED})
@@ -262,9 +271,10 @@ def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[st
     counts["clauses_required"] = max(each["clauses_required"] for each in every)
     counts["clauses_exercised"] = counts["clauses_required"] - missing
     if "mutants" in counts:
-        score = {**results[0], **_merge_score(results)}
+        score = _merge_score(results)
         counts["mutants"] = sum(score["mutants"].values())
         counts["mutants_killed"] = counts["mutants"] - len(score["survivors"])
+        counts["meetings_reached"] = sum(1 for m in _merge_meetings(results) if m["reached"])
     reached = zip(*(each["situations"] for each in results), strict=True)
     counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)
     return counts

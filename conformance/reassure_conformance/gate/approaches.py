@@ -6,6 +6,8 @@ effects. What it leaves open is filled by the guide after it has ended.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.moment import ClusterMoment
@@ -15,6 +17,10 @@ Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
 Approach = Callable[[ClusterMoment, Draw], Iterator[s.ClusterStep]]
 
+MORE_EFFECTS: Final = 4
+"""How many effects beyond those of the reference controller are drawn at least."""
+MORE_WRITES: Final = 2
+"""How many writes beyond those of the reference controller are drawn, and one less."""
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
@@ -79,3 +85,21 @@ def fail_over(draw: Draw) -> Iterator[s.ClusterStep]:
     if draw(2):
         yield s.Hold(draw(4))
     yield s.Elect()
+
+
+def follow(steps: tuple[s.ClusterStep, ...]) -> Approach:
+    """Return the approach that takes these steps as they stand, each where it is possible.
+
+    Only where the controller is held, or loses a write, is drawn: an implementation may have more
+    effects between two writes than the reference controller, its messages for one, and never fewer.
+    """
+
+    def approach(_: ClusterMoment, draw: Draw) -> Iterator[s.ClusterStep]:
+        for step in steps:
+            if isinstance(step, s.Hold):
+                step = replace(step, effects=step.effects + draw(step.effects + MORE_EFFECTS))
+            elif isinstance(step, s.Lose):
+                step = replace(step, writes=step.writes + draw(MORE_WRITES))
+            yield step
+
+    return approach

@@ -11,6 +11,7 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import Approach, follow
 from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.events import CoverageGoal
@@ -18,6 +19,7 @@ from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
+from reassure_conformance.gate.meetings import Kind, list_kinds
 from reassure_conformance.gate.requirements import (
     ALL_ABILITIES,
     find_lacking,
@@ -34,12 +36,15 @@ from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
-from reassure_mutation.score import Scorer
+from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
 ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
+PATIENCE: Final = 5
+"""After so many batches in a row that kill no mutant generation has had its time for them."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -106,6 +111,10 @@ class ControllersResult(RunOutcome):
     skipped: int = 0
     score: Score = field(default_factory=Score)
     """Which mutants of the rules the states of the run kill."""
+    meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
+    """What can happen between a controller's decision to write and the write."""
+    met: Mapping[Kind, int] = field(default_factory=dict)
+    """How often that came up."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -149,6 +158,8 @@ class ControllersResult(RunOutcome):
             **RunOutcome.counts(self),
             "clauses_exercised": len(self.required()) - len(self.missing()),
             **self.score.counts(),
+            "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
+            "meetings": len(self.meetings),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -169,6 +180,10 @@ class ControllersResult(RunOutcome):
             **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
             **self.score.as_body(self.directory),
+            "meetings": [
+                {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
+                for effect, event in sorted(self.meetings)
+            ],
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -198,6 +213,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     result: ControllersResult
     harness: Harness
     scorer: Scorer
+    alive = 0
+    """How many mutants survived the last batch that could be killed."""
+    in_vain = 0
+    """How many batches in a row killed none of them."""
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -229,6 +248,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 profile,
                 h.readings.as_dict(),
                 able,
+                score=Score(capabilities=able),
                 directory=self.directory,
             )
             yield
@@ -294,23 +314,54 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             self.progress("examples", h.driver.made - begin, told)
 
         clauses = clauses_of_profile(h.description.profile)
-        possible = possible_with(h.description.capabilities, h.description.profile)
 
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        def get_aims() -> tuple[CoverageGoal, ...]:
-            """Return the situations that never came up, then those of clauses still wanted."""
-            unreached = tuple(one for one in possible if not h.reached[one.name])
-            wanted = get_wanted()
-            return (
-                unreached or tuple(one for one in possible if wanted & set(one.clauses)) or possible
-            )
+        def get_aims() -> tuple[Approach, ...]:
+            return self._list_aims(get_wanted())
 
         failed = generate(
             h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
         )
         return None if failed is None else StoryFailure(*failed)
+
+    def _list_aims(self, wanted: frozenset[str]) -> tuple[Approach, ...]:
+        """Return how to kill the mutants that survive, and to get where nothing was yet.
+
+        Where nothing of that is left: into the situations of the clauses that are wanted.
+        """
+        h = self.harness
+        cases = dict.fromkeys(each.kill.steps for each in self._list_survivors())
+        cases |= dict.fromkeys(each.steps for each in self._list_unmet())
+        aims = tuple(follow(tuple(map(s.parse_step, case))) for case in cases)
+        possible = possible_with(h.description.capabilities, h.description.profile)
+        unreached = tuple(one.approach for one in possible if not h.reached[one.name])
+        near = tuple(one.approach for one in possible if wanted & set(one.clauses))
+        return aims + unreached or near or tuple(one.approach for one in possible)
+
+    def _list_survivors(self) -> tuple[Survivor, ...]:
+        """Return the mutants that survive by now, and that the implementation could kill."""
+        self.scorer.update(self.harness.recorder.take_situations())
+        return tuple(filter(self.result.score.is_able, self.scorer.list_survivors()))
+
+    def _list_unmet(self) -> Iterator[Meeting]:
+        """Yield what did not meet so far, and can."""
+        for kind, meeting in list_kinds(self.scorer.meetings).items():
+            lacking = self.result.score.find_lacking(meeting.steps)
+            if not lacking and kind not in self.harness.meetings.met:
+                yield meeting
+
+    def list_wanted(self) -> Sequence[str]:
+        """Return the clauses that are missing, and the mutants that could be killed and survive.
+
+        The mutants are given up once so many batches in a row killed none.
+        """
+        score = self.result.score
+        alive = tuple(each.name for each in filter(score.is_able, score.survivors))
+        self.in_vain = self.in_vain + 1 if len(alive) == self.alive else 0
+        self.alive = len(alive)
+        return (*self.result.missing(), *(alive if self.in_vain < PATIENCE else ()))
 
     def shorten(self, found: StoryFailure) -> Iterator[StoryFailure]:
         """Yield the failure with the shortest story, where it repeats."""
@@ -358,9 +409,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             strict=settings.strict,
         )
         if result.failure is None:
-            situations = h.recorder.list_situations()
+            situations = h.recorder.take_situations()
             result.score = Score.of(self.scorer, situations, result.capabilities)
             result.clauses = result.score.mark(result.clauses)
+        result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps

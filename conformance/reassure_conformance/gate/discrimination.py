@@ -48,7 +48,7 @@ class Score:
     def not_discriminated(self) -> frozenset[str]:
         """Return the clauses of which every mutant survives, though it could have been killed."""
         alive = Counter(each.kill.clause for each in self.survivors)
-        able = {each.kill.clause for each in self.survivors if not self._find_lacking(each)}
+        able = {each.kill.clause for each in self.survivors if self.is_able(each)}
         return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
 
     def mark(self, clauses: Iterable[ClauseVerdict]) -> tuple[ClauseVerdict, ...]:
@@ -59,11 +59,14 @@ class Score:
             for c in clauses
         )
 
-    def _find_lacking(self, survivor: Survivor) -> tuple[str, ...]:
-        """Return what the implementation does not declare and it takes to kill a mutant."""
-        steps = map(s.parse_step, survivor.kill.steps)
-        needs = {s.NEEDS.get(type(step)) for step in steps} - self.capabilities
+    def find_lacking(self, steps: Iterable[str]) -> tuple[str, ...]:
+        """Return what the implementation does not declare and a test case takes."""
+        needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps} - self.capabilities
         return tuple(sorted(need for need in needs if need is not None))
+
+    def is_able(self, survivor: Survivor) -> bool:
+        """Whether the implementation declares all that it takes to kill a mutant."""
+        return not self.find_lacking(survivor.kill.steps)
 
     def as_body(self, directory: Path | None) -> dict[str, Any]:
         """Return what the document of a run in this directory says of it."""
@@ -74,7 +77,7 @@ class Score:
                     "name": survivor.name,
                     "sentence": survivor.sentence,
                     "clause": survivor.kill.clause,
-                    "needs": list(self._find_lacking(survivor)),
+                    "needs": list(self.find_lacking(survivor.kill.steps)),
                     "steps": list(survivor.kill.steps),
                     "case": None if directory is None else str(_find_case(directory, number)),
                 }
