@@ -93,7 +93,10 @@ def load_table(module: ModuleType, profile: str) -> Table | None:
         name: Killable(each["clause"], tuple(each["steps"]), each["interrupts"])
         for name, each in said["killable"].items()
     }
-    meetings = (Meeting(*each.values()) for each in said.get("meetings", ()))
+    meetings = (
+        Meeting(each["effect"], each["event"], tuple(each["steps"]))
+        for each in said.get("meetings", ())
+    )
     return Table(said["digest"], killable, said["survivors"], tuple(meetings))
 
 

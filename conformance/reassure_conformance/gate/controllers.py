@@ -372,9 +372,9 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def _list_unmet(self) -> Iterator[Meeting]:
         """Yield what did not meet so far, and can."""
         for kind, meeting in list_kinds(self.scorer.meetings).items():
-            if kind not in self.harness.meetings.met:
-                if not self.result.find_lacking(meeting.steps):
-                    yield meeting
+            able = not self.result.find_lacking(meeting.steps)
+            if able and kind not in self.harness.meetings.met:
+                yield meeting
 
     def list_wanted(self) -> Sequence[str]:
         """Return the clauses that are missing, and the mutants that could be killed and survive.
