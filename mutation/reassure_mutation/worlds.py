@@ -114,7 +114,8 @@ class Found:
             if lines == FAILOVER:
                 steps += (lines[0], *hold, lines[1])
             elif held:
-                steps += (*lines, *hold, "resume")
+                # Who is held and is to be held goes on for so many effects.
+                steps += (*lines, *(hold or ("resume",)))
             else:
                 steps += (*hold, *lines)
             held = interrupted
