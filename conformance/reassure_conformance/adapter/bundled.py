@@ -307,12 +307,15 @@ class Bundled:
         return max(seen, default=0)
 
     def hold(self, effects: int) -> Reply:
-        """Give the acting controller a budget of effects, or the next one where none acts."""
+        """Give the acting controller a budget of effects, or the next one where none acts.
+
+        One that is asleep goes on with it.
+        """
         process = self._acting()
         if process is None:
             self._next_budget = effects
         else:
-            process.budget = effects
+            process.budget, process.asleep = effects, False
         return Reply.OK
 
     def resume(self) -> Reply:
