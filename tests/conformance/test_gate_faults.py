@@ -92,6 +92,7 @@ healing-back-in-time: record-kept-on-return
 healing-back-while-tasks-wait: needless-task-started
 healing-by-an-operator: operator-task-cancelled senseless-task-kept
 healing-by-the-next: record-refreshed
+healing-operator-answer-lost: task-started-twice
 healing-nobody-left: replacement-twice
 healing-two-at-once: replacement-dead
 first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
