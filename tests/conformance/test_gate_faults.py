@@ -42,8 +42,8 @@ bad-targets: unknown-partition-kept duplicate-target-accepted empty-target-accep
     negative-target-accepted unknown-broker-accepted
 topic-deleted: deletion-ignored deletion-not-sent deletion-ended-first deletion-leaves-settings
     unknown-deletion-kept
-topic-deleted-while-moving: deletion-under-a-move deleted-topic-moved
-topic-deleted-with-a-broker-down: deletion-without-a-broker
+topic-deleted-while-moving: deletion-under-a-move deletion-begun-under-a-move deleted-topic-moved
+topic-deleted-with-a-broker-down: deletion-without-a-broker deletion-begun-without-a-broker
 topic-deletion-taken-over: deletion-resumed
 topic-deletion-under-deaths: deleted-topic-led
 preferred-leaders: preferred-ignored preferred-kept preferred-out-of-sync
