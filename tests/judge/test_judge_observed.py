@@ -207,6 +207,7 @@ def test_sound_histories_put_every_judged_clause_to_the_test() -> None:
         told = tell_term(Random(seed), TIMED, 3, 120)
         exercised |= set(judge(told.shuffle(Random(seed)), TIMED).exercised)
     exercised |= set(judge(stopped(*RETURNS), AMENDED).exercised)
+    exercised |= set(judge(begun_again(1), AMENDED).exercised)
     assert exercised == set(NEEDS)
 
 
@@ -725,6 +726,42 @@ def test_replica_that_goes_on_or_has_records_is_named(clause: str, lines: Lines)
     assert (clause, len(lines)) in find_broken(judge(lines, AMENDED))
 
 
+RESTORED = "hw.restored-not-raised"
+
+
+def begun_again(mark: int, *, deleted: bool = False) -> Lines:
+    """Return what a follower says that had a mark of 1, ended, and begins with this one."""
+    return stopped((1, 4, Restored(mark if deleted else 2, mark)), deleted=deleted, run=8)
+
+
+@pytest.mark.clause(RESTORED)
+@pytest.mark.parametrize(
+    ("lines", "broken"),
+    [
+        (begun_again(0), []),
+        (begun_again(1), []),
+        (begun_again(2), [RESTORED]),
+        (begun_again(1, deleted=True), [RESTORED]),
+    ],
+)
+def test_mark_is_not_raised_between_two_lives(lines: Lines, broken: list[str]) -> None:
+    """A replica begins with a mark that it had before, or a lower one: 0 where it was empty."""
+    tally = judge(lines, AMENDED)
+    found = [clause for each in tally.violations for clause in (each.clause, *each.besides)]
+    assert [clause for clause in found if clause == RESTORED] == broken
+    assert bool(tally.exercised[RESTORED]) is not bool(broken)
+
+
+@pytest.mark.clause(RESTORED)
+def test_mark_is_not_judged_where_lines_are_missing() -> None:
+    """Who may have had a higher mark, or does not tell all marks, is not blamed for one."""
+    lines = begun_again(2)
+    assert RESTORED not in judge([*lines[:2], *lines[3:]], AMENDED).exercised
+    assert find_broken(judge([*lines[:2], *lines[3:]], AMENDED)) == []
+    head = lines[0]._replace(what=Writer(("restored", "follow", "stopped")))
+    assert find_broken(judge([head, *lines[1:]], AMENDED)) == []
+
+
 @pytest.mark.clause("epoch.replica.never-back")
 def test_replica_that_is_made_anew_knows_what_it_has_obeyed() -> None:
     """An order from before the deletion is one from before, though nothing is left of the log."""
@@ -877,8 +914,8 @@ def test_defined_set_is_held_against_its_definition() -> None:
 
 
 def test_every_clause_that_binds_has_a_planted_fault() -> None:
-    """No clause that is judged is judged without a fault that it names; two have tests above."""
-    named = {"replica.stopped.silent", "replica.deleted.empty"}
+    """No clause that is judged is judged without a fault that it names; some have tests above."""
+    named = {"replica.stopped.silent", "replica.deleted.empty", RESTORED}
     for plants, tell in ((FAULTS, lambda seed: walk(seed).telling), (CLOCK, tell_clock)):
         for plant in plants.values():
             seeds = (plant(copy_lines(tell(seed)), Random(seed)) for seed in range(100))

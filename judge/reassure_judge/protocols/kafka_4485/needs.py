@@ -33,6 +33,7 @@ NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "hw.stall-bounded": f"{_TIMED}; a limit passed",
         "hw.acks-all.answered": f"{_LEADER_AND_MARK}, produce and answer",
         "hw.follower.from-leader": "replica of followers, and the leader's lead",
+        "hw.restored-not-raised": "restored, replica, follow, lead and evaluate",
         "hw.served-from-end-at-election": "lead and serve",
         "hw.served-below": f"{_LEADER_AND_MARK}, serve",
         "hw.consumer.monotone": "serve",
