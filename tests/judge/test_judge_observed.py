@@ -303,6 +303,15 @@ def drop(kind: type, clause: str, blames: Callable[..., int | None], /, **how: A
     return plant_at(kind, clause, edit)
 
 
+def shows_end(lines: Lines, at: int) -> int | None:
+    """Return where it follows who turned a producer away, if it does not lead again before."""
+    rest = range(at + 1, len(lines))
+    next_role = next((n for n in rest if isinstance(lines[n].what, Lead | Follow)), None)
+    if next_role is None or lines[at].what.error is None:
+        return None
+    return next_role if isinstance(lines[next_role].what, Follow) else None
+
+
 def lower_mark(lines: Lines, at: int) -> object:
     """Let a leader's mark go back."""
     last, said = before(lines, at, Evaluate), lines[at].what
@@ -594,6 +603,7 @@ FAULTS: Mapping[str, Plant] = {
     "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
     "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda *_: Answer(10**6)),
     "not answered": drop(Answer, "hw.acks-all.answered", after, kind=Evaluate),
+    "left waiting": drop(Answer, "hw.acks-all.answered-at-end", shows_end),
     "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
     "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
     "not truncated": drop(Follow, "follower.truncates-first", shows_growth),

@@ -32,6 +32,7 @@ NEEDS: Final[Mapping[str, str]] = MappingProxyType(
         "hw.over-stored-isr": "lead, fetch, evaluate and isr_write",
         "hw.stall-bounded": f"{_TIMED}; a limit passed",
         "hw.acks-all.answered": f"{_LEADER_AND_MARK}, produce and answer",
+        "hw.acks-all.answered-at-end": "lead, produce and answer, and follow or stopped",
         "hw.follower.from-leader": "replica of followers, and the leader's lead",
         "hw.restored-not-raised": "restored, replica, follow, lead and evaluate",
         "hw.served-from-end-at-election": "lead and serve",

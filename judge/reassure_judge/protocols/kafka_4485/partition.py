@@ -63,7 +63,7 @@ class ReplicaHistory:
     def feed(self, line: Line, tells: frozenset[str]) -> None:
         """Judge one line; those of one broker must come in order."""
         said = line.said
-        is_restored = isinstance(said.what, Restored)
+        is_restored, leading = isinstance(said.what, Restored), self._leading
         if said.run != self._run >= 0 and not is_restored:
             self.tear()
         if self._is_torn:
@@ -72,6 +72,8 @@ class ReplicaHistory:
         if not is_restored and not self._take_order(line):
             return
         self._check_silent(line)
+        if leading is not None and isinstance(said.what, Follow | Stopped):
+            leading.finish(line)
         before, self._run = self._run, said.run
         match said.what:
             case Restored():
