@@ -42,8 +42,8 @@ bad-targets: unknown-partition-kept duplicate-target-accepted empty-target-accep
     negative-target-accepted unknown-broker-accepted
 topic-deleted: deletion-ignored deletion-not-sent deletion-ended-first deletion-leaves-settings
     unknown-deletion-kept
-topic-deleted-while-moving: deletion-under-a-move deleted-topic-moved
-topic-deleted-with-a-broker-down: deletion-without-a-broker
+topic-deleted-while-moving: deletion-under-a-move deletion-begun-under-a-move deleted-topic-moved
+topic-deleted-with-a-broker-down: deletion-without-a-broker deletion-begun-without-a-broker
 topic-deletion-taken-over: deletion-resumed
 topic-deletion-under-deaths: deleted-topic-led
 preferred-leaders: preferred-ignored preferred-kept preferred-out-of-sync
@@ -82,6 +82,7 @@ old-znode-a-move: old-znode-read-once entry-kept-when-done
 old-znode-entries-of-all-kinds: old-znode-ignored first-entry-translated translated-unmarked
     entry-removed-early entry-removed-after-record refused-entry-kept old-znode-left-empty
     malformed-old-znode-kept
+old-znode-answer-lost: translated-twice
 old-znode-overwritten: added-entries-ignored newer-entry-removed
 old-znode-found: old-znode-before-queue
 old-znode-deleted: old-znode-gone-cancels
@@ -92,6 +93,7 @@ healing-back-in-time: record-kept-on-return
 healing-back-while-tasks-wait: needless-task-started
 healing-by-an-operator: operator-task-cancelled senseless-task-kept
 healing-by-the-next: record-refreshed
+healing-operator-answer-lost: task-started-twice
 healing-nobody-left: replacement-twice
 healing-two-at-once: replacement-dead
 first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
