@@ -3,7 +3,7 @@
 The controller knows nothing of them. A mutant is a few patches: a module of `reassure_controller`,
 a text that stands there exactly once, and what stands there instead; or definitions that the module
 gets in addition. The catalogue, the TOML files beside this one, has the sentence of each, and the
-clauses that are made for it.
+clauses that are made for it; those of the fields of messages are derived (`fields`).
 
 `planted` has mutants in this process for a while; `python -m reassure_conformance.mutants` starts a
 program that has them from its beginning.
@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from reassure_conformance.mutants.exchange import Patch, exchanged
+from reassure_conformance.mutants.fields import derive as derive_fields
 from reassure_spec.errors import BadUsage
 from reassure_spec.protocols import list_folders
 
@@ -63,8 +64,14 @@ def _read(name: str, entry: Mapping[str, Any]) -> Mutant:
 
 @cache
 def load_mutants() -> Mapping[str, Mutant]:
-    """Return the catalogue by name. Raises ValueError for a name that stands there twice."""
-    found: dict[str, Mutant] = {}
+    """Return the catalogue by name, and what is derived.
+
+    Raises ValueError for a name that stands there twice.
+    """
+    found = {
+        name: Mutant(name, sentence, clauses, patches=(patch,))
+        for name, sentence, clauses, patch in derive_fields()
+    }
     folder = resources.files(__name__) / "catalogue"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):
         if not file.name.endswith(".toml"):
