@@ -304,7 +304,7 @@ class Context:
             return
         content = self.partitions[step.key]
         isr = step.state.isr if isinstance(step, CreatePartitionState) else ()
-        added = set(step.assigned if isinstance(step, WriteAssigned) else ()) - {*content.assigned}
+        added = set(step.assigned if isinstance(step, WriteAssigned) else ()) - {*content.hosts}
         begun = self.brokers.keys() & {*isr, *added}
         self.put(step.key, replace(content, unstarted=content.unstarted | begun))
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from reassure_judge.live_events import Wrote
 from reassure_judge.messages import Told
 from reassure_model.messages import (
-    Started,
+    ToldReplica,
     are_assigned,
     is_life,
     is_rightly_new,
@@ -137,19 +137,19 @@ class FieldJudge:
             reason = f"it says {list(told.replicas)}, assigned are {list(past[-1].assigned or ())}"
             yield _decide(told, "message.replicas-assigned", kept, reason)
         if told.is_new is not None:
-            replica = self._find_started(told, state, seen)
+            replica = self._find_replica(told, state, seen)
             reason = f"it says that the replica is {'' if told.is_new else 'not '}new: {replica}"
             kept = is_rightly_new(replica, is_new=told.is_new)
             yield _decide(told, "message.is-new", kept, reason)
 
-    def _find_started(self, told: Told, state: LeaderAndIsr, seen: int) -> Started:
+    def _find_replica(self, told: Told, state: LeaderAndIsr, seen: int) -> ToldReplica:
         at = ((told.topic, told.partition), told.broker)
         before = self._told.get(at)
         zxid, epoch = self._added.get(at, (seen + 1, 0))
         life = max(
             (life for life in self._lives.get(told.broker, ()) if life <= seen), default=seen
         )
-        return Started(
+        return ToldReplica(
             told=before is not None,
             told_in_term=before == told.controller_epoch,
             added_in_term=zxid <= seen

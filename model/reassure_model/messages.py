@@ -102,7 +102,7 @@ def list_messages(before: Partition, write: Write, after: Partition) -> tuple[Me
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class ToldReplica:
     """What there is to know of a replica when a controller tells its broker of it."""
 
     told: bool
@@ -150,7 +150,7 @@ def are_assigned(replicas: ReplicaList, partition: Partition) -> bool:
 
 
 @clause("message.is-new")
-def is_rightly_new(replica: Started, *, is_new: bool) -> bool:
+def is_rightly_new(replica: ToldReplica, *, is_new: bool) -> bool:
     """Whether a replica may be told to be new, or not to be."""
     if replica.told_in_term or (replica.told and replica.in_sync):
         return not is_new

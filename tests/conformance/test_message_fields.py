@@ -8,13 +8,12 @@ import pytest
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import shipped_stories
-from reassure_conformance.mutants import fields as derived
-from reassure_conformance.mutants import load_mutants
+from reassure_conformance.mutants import load_mutants, message_mutants
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 
 STORY = "a-move-of-everything"
 """A story in which every message is sent."""
-NAMES = [name for name, *_ in derived.derive()]
+NAMES = [name for name, *_ in message_mutants.derive()]
 
 
 def test_every_field_has_mutants() -> None:
@@ -26,7 +25,6 @@ def test_every_field_has_mutants() -> None:
     assert places == every
 
 
-@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", NAMES)
 def test_wrong_field_is_told(name: str, make_harness: Callable[..., Harness]) -> None:
     """One short story is red with a clause that is about the field, and with that first."""

@@ -3,7 +3,7 @@
 The controller knows nothing of them. A mutant is a few patches: a module of `reassure_controller`,
 a text that stands there exactly once, and what stands there instead; or definitions that the module
 gets in addition. The catalogue, the TOML files beside this one, has the sentence of each, and the
-clauses that are made for it; those of the fields of messages are derived (`fields`).
+clauses that are made for it; those of the fields of messages are derived (`message_mutants`).
 
 `planted` has mutants in this process for a while; `python -m reassure_conformance.mutants` starts a
 program that has them from its beginning.
@@ -20,7 +20,7 @@ from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from reassure_conformance.mutants.exchange import Patch, exchanged
-from reassure_conformance.mutants.fields import derive as derive_fields
+from reassure_conformance.mutants.message_mutants import derive
 from reassure_spec.errors import BadUsage
 from reassure_spec.protocols import list_folders
 
@@ -70,7 +70,7 @@ def load_mutants() -> Mapping[str, Mutant]:
     """
     found = {
         name: Mutant(name, sentence, clauses, patches=(patch,))
-        for name, sentence, clauses, patch in derive_fields()
+        for name, sentence, clauses, patch in derive()
     }
     folder = resources.files(__name__) / "catalogue"
     for file in sorted(folder.iterdir(), key=lambda file: file.name):

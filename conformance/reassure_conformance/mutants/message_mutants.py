@@ -5,19 +5,20 @@ values it can have instead. They are wrong where the controller hands its reques
 carries them, so that brokers, and whoever listens there, receive them so.
 """
 
+import ast
 from collections.abc import Iterator, Mapping
-from dataclasses import fields
-from typing import Any, Final, get_type_hints
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
 
-from reassure_conformance.mutants.exchange import Patch
-from reassure_controller.messages import LeaderAndIsr, StopReplica
-from reassure_spec.znodes import ReplicaList
+from reassure_conformance.mutants.exchange import PACKAGE, Patch
 
-OPERATORS: Final[Mapping[Any, Mapping[str, str]]] = {
-    int: {"one-more": "{} + 1", "one-less": "{} - 1", "unknown": "-1"},
-    bool: {"flipped": "not {}", "always": "True", "never": "False"},
-    str: {"other": '{} + "x"'},
-    ReplicaList: {"empty": "()", "without-first": "{}[1:]", "reversed": "{}[::-1]"},
+KINDS: Final = ("LeaderAndIsr", "StopReplica")
+OPERATORS: Final[Mapping[str, Mapping[str, str]]] = {
+    "int": {"one-more": "{} + 1", "one-less": "{} - 1", "unknown": "-1"},
+    "bool": {"flipped": "not {}", "always": "True", "never": "False"},
+    "str": {"other": '{} + "x"'},
+    "ReplicaList": {"empty": "()", "without-first": "{}[1:]", "reversed": "{}[::-1]"},
 }
 """By type of a field, each way of having it wrong, and how that follows from the right value."""
 
@@ -55,19 +56,31 @@ _WRONG: Final = """
 """
 
 
+def list_fields() -> Iterator[tuple[str, str, str]]:
+    """Yield kind, name and type of every field of a request, as the controller's text has them.
+
+    Whoever asks for the catalogue does not load the controller by that.
+    """
+    found = find_spec(PACKAGE)
+    assert found is not None and found.submodule_search_locations is not None
+    text = Path(found.submodule_search_locations[0], "messages.py").read_text(encoding="utf-8")
+    for kind in ast.parse(text).body:
+        if isinstance(kind, ast.ClassDef) and kind.name in KINDS:
+            for each in kind.body:
+                if isinstance(each, ast.AnnAssign):
+                    yield kind.name, ast.unparse(each.target), ast.unparse(each.annotation)
+
+
 def derive() -> Iterator[tuple[str, str, tuple[str, ...], Patch]]:
     """Yield name, sentence, clauses and patch of every mutant of a field that can be told."""
-    for kind in (LeaderAndIsr, StopReplica):
-        hints = get_type_hints(kind)
-        for each in fields(kind):
-            place = f"{kind.__name__}.{each.name}"
-            clauses = CLAUSES[place if place in CLAUSES else each.name]
-            for operator, value in OPERATORS[hints[each.name]].items():
-                name = f"{place}.{operator}"
-                if name in UNTOLD:
-                    continue
-                said = f"{kind.__name__} has a wrong {each.name}: {operator.replace('-', ' ')}."
-                yield name, said, clauses, make_patch(kind.__name__, each.name, value)
+    for kind, field, of in list_fields():
+        place = f"{kind}.{field}"
+        clauses = CLAUSES[place if place in CLAUSES else field]
+        for operator, value in OPERATORS[of].items():
+            name = f"{place}.{operator}"
+            if name not in UNTOLD:
+                said = f"{kind} has a wrong {field}: {operator.replace('-', ' ')}."
+                yield name, said, clauses, make_patch(kind, field, value)
 
 
 def make_patch(kind: str, field: str, value: str) -> Patch:
