@@ -133,7 +133,9 @@ class FieldJudge:
             reason = f"it says version {told.state_version} of {state}"
             yield _decide(told, "message.state-version", kept, reason)
         if past:
-            kept = any(are_assigned(told.replicas, each) for each in past)
+            # Its sender may not know yet which reassignment is in flight.
+            same = (each for each in past if each.assigned == past[-1].assigned)
+            kept = any(are_assigned(told.replicas, each) for each in same)
             reason = f"it says {list(told.replicas)}, assigned are {list(past[-1].assigned or ())}"
             yield _decide(told, "message.replicas-assigned", kept, reason)
         if told.is_new is not None:

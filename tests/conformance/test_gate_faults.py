@@ -29,8 +29,8 @@ a-move-of-everything: stop-before-in-sync leader-outside-target delete-request-b
     expansion-unannounced completion-needs-equality child-deleted-first parent-left-empty
     topic-id-lost topic-id-changed elected-in-two-steps elected-without-znode
     controller-znode-stays writes-as-a-client writes-as-a-broker start-not-sent
-    start-sent-elsewhere start-sent-stale start-with-old-assignment completion-not-sent
-    election-not-sent told-before-written deleted-before-cut stop-not-sent stop-sent-to-all
+    start-sent-elsewhere start-with-old-assignment completion-not-sent
+    election-not-sent told-before-written stop-not-sent stop-sent-to-all
     deaf-to-stop registration-stays stranger-taken-in
 requests-in-order: requests-unsorted rest-of-queue-dropped
 earlier-controller-again: top-recomputed-on-failover resume-skipped elected-epoch-skips
