@@ -18,6 +18,7 @@ from reassure_model.messages import (
     is_sender,
     is_stop_epoch,
     is_version,
+    list_kept,
 )
 from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, Partition, from_znode
@@ -75,12 +76,22 @@ class FieldJudge:
             if before == partition:
                 continue
             self._past.setdefault(key, []).append((zxid, partition))
+            self._forget_removed(key, before, partition)
             started: Iterable[int] = partition.assigned or ()
             if before is not None and before.state is not None:
                 started = set(started).difference(before.assigned or ())
             elif partition.state is not None:
                 started = partition.state.isr
             self._added |= {(key, broker): (zxid, epoch) for broker in started}
+
+    def _forget_removed(
+        self, key: PartitionKey, before: Partition | None, after: Partition
+    ) -> None:
+        """Forget who is taken away: it may have its replica still, but not for its controller."""
+        gone = set() if before is None else _list_replicas(before) - _list_replicas(after)
+        for broker in gone:
+            self._told.pop((key, broker), None)
+            self._added.pop((key, broker), None)
 
     def note_rest(self) -> None:
         """Note that the cluster rests, so that the controller has seen all that is there."""
@@ -166,6 +177,11 @@ class FieldJudge:
             self._told[at] = told.controller_epoch
         elif told.delete:
             self._told.pop(at, None)
+
+
+def _list_replicas(partition: Partition) -> set[int]:
+    """Return who has a replica, or gets one by the reassignment in flight."""
+    return {*(partition.assigned or ()), *list_kept(partition)}
 
 
 def _decide(told: Told, clause_id: str, kept: bool, reason: str) -> str | Rejected:

@@ -7,11 +7,9 @@ carries them, so that brokers, and whoever listens there, receive them so.
 
 import ast
 from collections.abc import Iterator, Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Final
 
-from reassure_conformance.mutants.exchange import PACKAGE, Patch
+from reassure_conformance.mutants.exchange import Patch, read_source
 
 KINDS: Final = ("LeaderAndIsr", "StopReplica")
 OPERATORS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -61,10 +59,7 @@ def list_fields() -> Iterator[tuple[str, str, str]]:
 
     Whoever asks for the catalogue does not load the controller by that.
     """
-    found = find_spec(PACKAGE)
-    assert found is not None and found.submodule_search_locations is not None
-    text = Path(found.submodule_search_locations[0], "messages.py").read_text(encoding="utf-8")
-    for kind in ast.parse(text).body:
+    for kind in ast.parse(read_source("messages")).body:
         if isinstance(kind, ast.ClassDef) and kind.name in KINDS:
             for each in kind.body:
                 if isinstance(each, ast.AnnAssign):
