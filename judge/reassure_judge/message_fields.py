@@ -79,7 +79,7 @@ class FieldJudge:
             self._forget_removed(key, before, partition)
             started: Iterable[int] = partition.assigned or ()
             if before is not None and before.state is not None:
-                started = set(started).difference(before.assigned or ())
+                started = set(started).difference(before.assigned or (), before.state.isr)
             elif partition.state is not None:
                 started = partition.state.isr
             self._added |= {(key, broker): (zxid, epoch) for broker in started}
