@@ -66,8 +66,8 @@ def list_fields() -> Iterator[tuple[str, str, str]]:
                     yield kind.name, ast.unparse(each.target), ast.unparse(each.annotation)
 
 
-def derive() -> Iterator[tuple[str, str, tuple[str, ...], Patch]]:
-    """Yield name, sentence, clauses and patch of every mutant of a field that can be told."""
+def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]]]:
+    """Yield name, sentence, profile, clauses and patches of every mutant that can be told."""
     for kind, field, of in list_fields():
         place = f"{kind}.{field}"
         clauses = CLAUSES[place if place in CLAUSES else field]
@@ -75,7 +75,7 @@ def derive() -> Iterator[tuple[str, str, tuple[str, ...], Patch]]:
             name = f"{place}.{operator}"
             if name not in UNTOLD:
                 said = f"{kind} has a wrong {field}: {operator.replace('-', ' ')}."
-                yield name, said, clauses, make_patch(kind, field, value)
+                yield name, said, "", clauses, (make_patch(kind, field, value),)
 
 
 def make_patch(kind: str, field: str, value: str) -> Patch:
