@@ -64,12 +64,13 @@ def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]
             if operator == ANY_VERSION:
                 sentence = f"{kind} is written whatever version it meets."
                 clauses = tuple(held["clauses"][kind])
-            profile = held["profiles"].get(kind, "")
+            name, profiles = f"{kind}.{operator}", held["profiles"]
+            profile = profiles.get(name, profiles.get(kind, ""))
             patches = (Patch("engine", _SEAM, _SEAM + wrong), _HELPER)
-            yield f"{kind}.{operator}", sentence, profile, clauses, patches
+            yield name, sentence, profile, clauses, patches
 
 
 def read_held() -> Mapping[str, Mapping[str, Any]]:
-    """Return clauses, profiles, and why versions matter to nobody, each by kind of write."""
+    """Return the clauses, the profiles, and why a version matters to nobody, by kind of write."""
     file = resources.files("reassure_conformance.mutants") / "write_mutants.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
