@@ -273,7 +273,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 h.description.as_dict(),
                 h.description.profile,
                 h.readings.as_dict(),
-                h.abilities,
+                frozenset(h.abilities),
                 directory=self.directory,
             )
             yield
@@ -419,6 +419,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def sum_up(self) -> None:
         """Put into the result what is known by now of every clause and situation."""
         h, result, settings = self.harness, self.result, self.settings
+        result.capabilities = frozenset(h.abilities)
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
         result.asides = tuple(
