@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from math import inf
 
 from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.history import Event
@@ -210,12 +211,22 @@ class HealingTracker(CrossPartitionTracker):
                 self._planned.note(key, plan[key], time_ms)
 
     def _note_placed(self, cluster: Cluster, task: Task) -> None:
-        """Note whom a generated task replaces in which partitions."""
+        """Note whom a generated task replaces in which partitions.
+
+        Who would come only with a task that waits, and is not in what this one was made from, is
+        not replaced by it.
+        """
         plan = compute_plan(cluster)
         for key, target in task.assignments:
-            hosted = self._hosted.get(key)
-            before = {*plan.get(key, ()), *(() if hosted is None else hosted.assigned)}
-            for broker in (before - set(target)) & self._placed.keys():
+            bases, _ = self._list_bases(cluster, key, -inf)
+            found = find_replaced(target, bases, self.failed.keys())
+            if found is None:
+                hosted = self._hosted.get(key)
+                before = {*plan.get(key, ()), *(() if hosted is None else hosted.assigned)}
+                replaced = before - set(target)
+            else:
+                replaced = {found[0][place] for place in found[1]}
+            for broker in replaced & self._placed.keys():
                 self._placed[broker].add(key)
 
     def _judge_removal(self, task: Task) -> None:
