@@ -1,12 +1,15 @@
 """Small clusters, explored to find what can be killed at all, each state with its shortest way.
 
-A world is one partition and what may happen around it. First everything waits while the controller
-has something to do, so that what is found there needs nobody who holds a controller; then anything
-may happen between two writes as well.
+A world is one partition and what may happen around it. Those of a protocol stand in its
+`worlds.toml`. First everything waits while the controller has something to do, so that what is
+found there needs nobody who holds a controller; then anything may happen between two writes as
+well.
 """
 
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import Any, Final
 
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
@@ -14,7 +17,12 @@ from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment
 from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
+from reassure_spec.words import spell_replicas
+from reassure_spec.znodes import ReplicaList
 
+TOPIC: Final = "orders"
+NAME: Final = f"{TOPIC}-0"
+"""The partition that a world is about."""
 FAILOVER: Final = ("kill controller", "elect")
 
 
@@ -40,11 +48,36 @@ class World:
     partition: Any
     around: Environment
     limits: Mapping[str, int] = field(default_factory=dict)
-    """By name of what is counted; what is not named happens without end."""
-    targets: tuple[tuple[int, ...], ...] = ()
+    """By name of what is counted; what is not named does not happen."""
+    targets: tuple[ReplicaList, ...] = ()
     """What clients may ask for."""
     calm: bool = False
     """Whether it is looked at only while everything waits for the controller."""
+
+
+def load_worlds(package: str, make: Callable[[ReplicaList | None], Any]) -> tuple[World, ...]:
+    """Return the worlds of a protocol; `make` makes a partition that is not online yet.
+
+    Without replicas there is none.
+    """
+    worlds = []
+    said = tomllib.loads((files(package) / "worlds.toml").read_text(encoding="utf-8"))
+    for name, each in said.items():
+        members, least = frozenset(range(1, each["brokers"] + 1)), each.get("min-isr", 1)
+        assigned = tuple(each["assigned"]) if "assigned" in each else None
+        begin: tuple[str, ...] = ()
+        if assigned is not None:
+            more = f" min isr {least}" if least > 1 else ""
+            begin = (f"create {TOPIC} with {spell_replicas(assigned)}{more}",)
+        around, targets = Environment(members, members, least), tuple(map(tuple, each["targets"]))
+        calm, limits = each.get("calm", False), each["limits"]
+        worlds.append(World(name, begin, make(assigned), around, limits, targets, calm))
+    return tuple(worlds)
+
+
+def spell_target(target: ReplicaList) -> str:
+    """Return what a client asks for, as a step of a test case has it."""
+    return spell_replicas(target) or "none"
 
 
 Moves = Callable[[Any, Environment, World, Readings], Iterator[Move]]
@@ -147,8 +180,10 @@ def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:
     """Return what is left after a move, None where nothing was."""
-    if counted not in names:
+    if not counted:
         return left
+    if counted not in names:
+        return None
     at = names.index(counted)
     return (*left[:at], left[at] - 1, *left[at + 1 :]) if left[at] > 0 else None
 
