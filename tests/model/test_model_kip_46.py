@@ -102,6 +102,17 @@ def test_invariants_hold_everywhere(readings: Readings) -> None:
     assert story is None
 
 
+@pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
+def test_rules_accept_what_the_controller_does(readings: Readings) -> None:
+    """Within the same bounds the rules on writes reject no effect that is due."""
+
+    def is_rejected(cluster: Cluster) -> bool:
+        effect = next_effect(cluster, CONFIG, readings)
+        return effect is not None and isinstance(carry_out(cluster, effect, readings), Rejected)
+
+    assert look_for(small(), is_rejected, readings, deaths=2, returns=1, failovers=1) is None
+
+
 def test_live_replica_with_stale_tasks_skipped_stays() -> None:
     """With stale tasks skipped no story within the same bounds takes a live replica out."""
     assert search(small(), "live-removed", REPAIRED, deaths=2, returns=1, failovers=1) is None
