@@ -49,30 +49,37 @@ class World:
     around: Environment
     limits: Mapping[str, int] = field(default_factory=dict)
     """By name of what is counted; what is not named does not happen."""
-    targets: tuple[ReplicaList, ...] = ()
+    targets: tuple[Any, ...] = ()
     """What clients may ask for."""
     calm: bool = False
     """Whether it is looked at only while everything waits for the controller."""
 
 
-def load_worlds(package: str, make: Callable[[ReplicaList | None], Any]) -> tuple[World, ...]:
-    """Return the worlds of a protocol; `make` makes a partition that is not online yet.
+def load_worlds(package: str, make: Callable[[Any, frozenset[int]], Any]) -> tuple[World, ...]:
+    """Return the worlds of a protocol.
 
-    Without replicas there is none.
+    `make` makes of what is assigned, and of the brokers, what is there before anything is written.
+    Where nothing is assigned there is no partition; a list of lists is several partitions.
     """
     worlds = []
     said = tomllib.loads((files(package) / "worlds.toml").read_text(encoding="utf-8"))
     for name, each in said.items():
         members, least = frozenset(range(1, each["brokers"] + 1)), each.get("min-isr", 1)
-        assigned = tuple(each["assigned"]) if "assigned" in each else None
+        assigned = _freeze(each.get("assigned"))
         begin: tuple[str, ...] = ()
         if assigned is not None:
+            lists = assigned if isinstance(assigned[0], tuple) else (assigned,)
             more = f" min isr {least}" if least > 1 else ""
-            begin = (f"create {TOPIC} with {spell_replicas(assigned)}{more}",)
-        around, targets = Environment(members, members, least), tuple(map(tuple, each["targets"]))
-        calm, limits = each.get("calm", False), each["limits"]
-        worlds.append(World(name, begin, make(assigned), around, limits, targets, calm))
+            begin = (f"create {TOPIC} with {' and '.join(map(spell_replicas, lists))}{more}",)
+        partition, around = make(assigned, members), Environment(members, members, least)
+        calm, targets = each.get("calm", False), _freeze(each["targets"])
+        worlds.append(World(name, begin, partition, around, each["limits"], targets, calm))
     return tuple(worlds)
+
+
+def _freeze(value: Any) -> Any:
+    """Return a value of a table with tuples for its lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
 
 
 def spell_target(target: ReplicaList) -> str:

@@ -118,7 +118,7 @@ def test_takeover_kills_who_does_not_see_what_another_left_unfinished(
         assert reference.find_kill(situate(reference, ACTS, DROPS)) == SAME
 
 
-@pytest.mark.parametrize("profile", ["kip-236", "kafka-42"])
+@pytest.mark.parametrize("profile", ["kip-46", "kafka-42"])
 def test_reference_controller_itself_is_killed_nowhere(profile: str) -> None:
     """What it does is right by its own judge, in every state of a small world."""
     for module in find_worlds(profile):

@@ -7,7 +7,7 @@ import pytest
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
 from reassure_model.partition import Environment, Partition
 from reassure_mutation.kills import Mutant, Reference, find_kills
-from reassure_mutation.linked import parse
+from reassure_mutation.linked import parse, spell
 from reassure_mutation.operators import iterate_mutations
 from reassure_mutation.protocols.kip_236 import worlds
 from reassure_mutation.table import find_worlds, make_reference
@@ -36,24 +36,43 @@ def look(reference: Reference, world: World, *, calm: bool) -> list[Found]:
     return list(explore(world, reference, worlds.list_moves, calm=calm))
 
 
-def test_shortest_test_case_of_a_mutant(reference: Reference) -> None:
-    """A leader that is ranked last takes a death to tell: the one before it led until then."""
-    (world,) = (each for each in worlds.WORLDS if each.name == "one replica")
-    found = look(reference, world, calm=True)
-    (function,) = (f for f in reference.functions if f.__name__ == "compute_existing")
-    mutations = iterate_mutations(parse(function))
-    (last,) = (Mutant(function, m) for m in mutations if m.name == "element: without leader")
-    ((clause, number),) = find_kills(reference, [last], [f.situation for f in found]).values()
-    assert clause == "drop.leader-kept"
+LAST: Final = (
+    "drop.leader-kept",
+    "create orders with 1",
+    "request orders-0 to 2,3,4",
+    "3 joins orders-0",
+    "2 joins orders-0",
+    "broker 1 dies",
+    "request orders-0 to 3,4",
+)
+"""A leader that is ranked last takes a death to tell: the one before it led until then."""
+PART: Final = (
+    "heal.cancel.automatic-only",
+    "create orders with 1,2 and 2,3",
+    "task orders-0 to 1,2 and orders-1 to 2,1",
+)
+"""Whoever takes a part of a task for the whole removes it where one partition is there already."""
+SHORTEST: Final = (
+    ("kip-236", "one replica", "kip_236.compute_existing: element: without leader", LAST),
+    ("kip-46", "two partitions", "kip_46.is_satisfied: quantifier: all -> any", PART),
+)
+
+
+@pytest.mark.parametrize(("profile", "world", "name", "said"), SHORTEST)
+def test_shortest_test_case_of_a_mutant(
+    profile: str, world: str, name: str, said: tuple[str, ...]
+) -> None:
+    """The first state that kills a mutant comes with the fewest steps that lead there."""
+    module = find_worlds(profile)[-1]
+    right = make_reference(module, profile)
+    (begin,) = (each for each in module.WORLDS if each.name == world)
+    found = list(explore(begin, right, module.list_moves, calm=True))
+    (function,) = (each for each in right.functions if name.startswith(f"{spell(each)}: "))
+    mutants = [Mutant(function, each) for each in iterate_mutations(parse(function))]
+    (mutant,) = (each for each in mutants if each.name == name)
+    clause, number = find_kills(right, [mutant], [f.situation for f in found])[name]
     assert number is not None
-    assert found[number].list_steps() == (
-        "create orders with 1",
-        "request orders-0 to 2,3,4",
-        "3 joins orders-0",
-        "2 joins orders-0",
-        "broker 1 dies",
-        "request orders-0 to 3,4",
-    )
+    assert (clause, *found[number].list_steps()) == said
 
 
 def test_calm_world_waits_for_the_controller(reference: Reference) -> None:

@@ -12,7 +12,7 @@ from reassure_model.writes import ChangeIsr
 from reassure_mutation.worlds import FAILOVER, NAME, TOPIC, Move, World, load_worlds, spell_target
 from reassure_spec.readings import Readings
 
-WORLDS: Final = load_worlds(__package__, lambda assigned: Logged(assigned, told=assigned or ()))
+WORLDS: Final = load_worlds(__package__, lambda assigned, _: Logged(assigned, told=assigned or ()))
 
 
 def list_moves(

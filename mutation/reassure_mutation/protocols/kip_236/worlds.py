@@ -11,7 +11,7 @@ from reassure_model.protocols.kip_236.system import Submit, System, enabled, ste
 from reassure_mutation.worlds import FAILOVER, NAME, TOPIC, Move, World, load_worlds, spell_target
 from reassure_spec.readings import Readings
 
-WORLDS: Final = load_worlds(__package__, Partition)
+WORLDS: Final = load_worlds(__package__, lambda assigned, _: Partition(assigned))
 
 
 def list_moves(
