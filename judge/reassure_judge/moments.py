@@ -39,6 +39,9 @@ class Kept(Mapping[Key, Value_co]):
     def __hash__(self) -> int:
         return self._hash
 
+    def __repr__(self) -> str:
+        return repr(self._items)
+
 
 class Witness(Protocol):
     """Who wants to know of such moments."""
