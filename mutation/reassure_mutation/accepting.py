@@ -25,6 +25,7 @@ from reassure_mutation.operators import iterate_mutations
 UNASKED: Final = "no question comes to it"
 SAME: Final = "every question gets the same answer"
 WORDS: Final = "only the reason that it gives is another"
+COUNTS: Final = "counts other clauses"
 OPEN: Final = "open"
 """Nothing that is recorded kills it, and a question that nobody puts does."""
 
@@ -74,7 +75,7 @@ def compare(right: Any, said: Any) -> str:
     if isinstance(right, Accepted) and isinstance(said, Accepted):
         if (said.state, said.effects) != (right.state, right.effects):
             return "leads elsewhere"
-        return "" if Counter(said.clauses) == Counter(right.clauses) else "counts other clauses"
+        return "" if Counter(said.clauses) == Counter(right.clauses) else COUNTS
     if isinstance(right, Rejected) and isinstance(said, Rejected):
         if said.clause != right.clause:
             return f"names {said.clause} for {right.clause}"
@@ -150,16 +151,22 @@ class Accepting:
             sys.setprofile(None)
         return frozenset(called)
 
-    def find_kills(
-        self, mutants: Iterable[Mutant], asked: Sequence[Known]
-    ) -> dict[str, Kill | str]:
-        """Return by the name of each mutant what kills it first, or why it survives."""
+    def prepare(self, asked: Sequence[Known]) -> tuple[list[Any], dict[str, list[int]]]:
+        """Return the right answers, and by the file of a copy the numbers of what runs it."""
         where: dict[str, list[int]] = {}
-        right: list[Any] = []
         for number, each in enumerate(asked):
-            right.append(_ask(each.question.function, each.question.arguments))
             for name in self.find_called(each.question):
                 where.setdefault(name, []).append(number)
+        return [_ask(each.question.function, each.question.arguments) for each in asked], where
+
+    def find_kills(
+        self,
+        mutants: Iterable[Mutant],
+        asked: Sequence[Known],
+        prepared: tuple[list[Any], dict[str, list[int]]],
+    ) -> dict[str, Kill | str]:
+        """Return by the name of each mutant what kills it first, or why it survives."""
+        right, where = prepared
         found: dict[str, Kill | str] = {}
         for mutant in mutants:
             name, said = mutant.name, UNASKED
@@ -169,7 +176,7 @@ class Accepting:
                     known = asked[number]
                     copy = self._copies[known.question.function]
                     how = compare(right[number], _ask(copy, known.question.arguments))
-                    if how and (known.worded or how not in (WORDS, "counts other clauses")):
+                    if how and (known.worded or how not in (WORDS, COUNTS)):
                         found[name] = Kill(known.by, known.where, how)
                         break
                     said = WORDS if how or said == WORDS else SAME
@@ -214,14 +221,14 @@ def make_strange(
 ) -> Iterator[Question]:
     """Yield questions like those that are put, of which the rules still make something.
 
-    One or two things about each differ; `values` are those of each reading, by its field.
+    One thing about each differs or a few do; `values` are those of each reading, by its field.
     """
     draw = random.Random(0)
     seen = set(asked)
-    for _ in range(number):
+    for _ in range(number if asked else 0):
         question = draw.choice(asked)
         arguments = list(question.arguments)
-        for _ in range(draw.choice((1, 1, 2))):
+        for _ in range(draw.choice((1, 1, 2, 3))):
             place = draw.randrange(len(arguments))
             value = arguments[place]
             name = draw.choice(sorted(values))
@@ -230,7 +237,6 @@ def make_strange(
             else:
                 arguments[place] = disturb(value, draw)
         strange = Question(question.function, tuple(arguments))
-        answered = strange not in seen and _ask(strange.function, strange.arguments)
-        if answered is not False and answered is not _Failure:
+        if strange not in seen and _ask(strange.function, strange.arguments) is not _Failure:
             seen.add(strange)
             yield strange

@@ -13,11 +13,13 @@ import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from reassure_judge.protocols import make_rules
+from reassure_judge.protocols import find_protocols, make_rules
+from reassure_judge.rules import LOGS
 from reassure_model.outcome import Accepted
 from reassure_mutation import accepting, operators
 from reassure_mutation.accepting import (
@@ -44,8 +46,8 @@ RIGHT: Final = "right controller"
 WRONG: Final = "mutant of the controller"
 KILLERS: Final = (RECORDED, RIGHT, WRONG)
 """What pins an answer, in the order in which it is asked."""
-STRANGE: Final = 30_000
-"""How many questions that nobody puts a survivor is asked."""
+STRANGE: Final = 1_500
+"""How many questions that nobody puts are drawn for the survivors in one function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,12 @@ class AcceptingTable:
 def make_accepting(profile: str) -> Accepting:
     """Return the rules that judge under a profile."""
     return Accepting(make_rules(profile, get_profile(profile)).judgement)
+
+
+@cache
+def find_judged() -> tuple[str, ...]:
+    """Return the profiles under which ZooKeeper's log is judged, write by write."""
+    return tuple(name for name, rules in find_protocols().items() if rules.reads == LOGS)
 
 
 def find_path(profile: str) -> Path:
@@ -130,13 +138,10 @@ def make_accepting_table(
         _look_at(rules, mutants, met, killed, survivors, processes)
         yield f"{profile} {len(met)} questions in worlds: {len(killed)} killed"
         asked += met
-    values = {each.name.replace(".", "_").replace("-", "_"): each.values for each in READINGS}
-    put = list(dict.fromkeys(each.question for each in asked))
-    strange = [Known(each, OPEN, "") for each in make_strange(put, values, STRANGE)]
+    strange = list(_list_strange(rules, [mutants[name] for name in survivors], asked))
     holes: dict[str, Kill] = {}
     _look_at(rules, mutants, strange, holes, survivors, processes)
-    for name, hole in holes.items():
-        survivors[name] = f"{OPEN}: {hole.how}"
+    survivors |= {name: f"{OPEN}: {hole.how}" for name, hole in holes.items()}
     yield f"{profile} {len(strange)} questions that nobody puts: {len(holes)} would be killed"
     yield AcceptingTable(
         make_digest(profile),
@@ -144,6 +149,21 @@ def make_accepting_table(
         dict(sorted(killed.items())),
         dict(sorted(survivors.items())),
     )
+
+
+def _list_strange(
+    rules: Accepting, left: Sequence[Mutant], asked: Sequence[Known]
+) -> Iterator[Known]:
+    """Yield questions that nobody puts, like those that come to a function with a survivor."""
+    values = {each.name.replace(".", "_").replace("-", "_"): each.values for each in READINGS}
+    pools: dict[str, list[Question]] = {f"<{spell(each.function)}>": [] for each in left}
+    for each in asked:
+        for name in rules.find_called(each.question) & pools.keys():
+            pools[name].append(each.question)
+    found = dict.fromkeys(
+        question for pool in pools.values() for question in make_strange(pool, values, STRANGE)
+    )
+    yield from (Known(each, OPEN, "") for each in found)
 
 
 def _look_at(
@@ -221,7 +241,7 @@ def _find_kills(
     rules: Accepting, mutants: Sequence[Mutant], asked: Sequence[Known], processes: int
 ) -> _Answers:
     """Look at the mutants in several processes."""
-    _SHARED[:] = [rules, mutants, asked]
+    _SHARED[:] = [rules, mutants, asked, rules.prepare(asked)]
     shares = [range(n, len(mutants), processes) for n in range(processes)]
     with multiprocessing.get_context("fork").Pool(processes) as pool:
         answers: list[_Answers] = pool.map(_look, shares)
@@ -229,6 +249,6 @@ def _find_kills(
 
 
 def _look(numbers: Sequence[int]) -> _Answers:
-    rules, mutants, asked = _SHARED
-    found: _Answers = rules.find_kills([mutants[n] for n in numbers], asked)
+    rules, mutants, asked, prepared = _SHARED
+    found: _Answers = rules.find_kills([mutants[n] for n in numbers], asked, prepared)
     return found
