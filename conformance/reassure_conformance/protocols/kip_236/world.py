@@ -5,7 +5,8 @@ and the sequence of requests are shared by all. `controller` makes every write t
 only the next one, so that anything can be put in between; `fail-over` replaces the controller.
 `remember` and `recall` are a client that tells reassignments apart by the zxids of their records.
 The `write-` and `delete-` commands put an arbitrary write to the rules, to see what they say;
-`write-state` takes what ZooKeeper says besides of an ordinary act, and those on requests `deleting`.
+`write-state` takes what ZooKeeper says besides of an ordinary act, the writes on requests whether
+the topic is to be deleted.
 """
 
 from collections.abc import Callable
