@@ -78,7 +78,8 @@ def make_digest(module: ModuleType, profile: str) -> str:
         f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in reference.linked.functions
     )
     texts = (inspect.getsource(each) for each in (kills, operators, worlds, module))
-    said = "\n".join((*functions, *texts, repr(reference.rules.readings)))
+    data = repr((module.WORLDS, reference.rules.readings))
+    said = "\n".join((*functions, *texts, data))
     return hashlib.sha256(said.encode()).hexdigest()
 
 
@@ -93,7 +94,10 @@ def load_table(module: ModuleType, profile: str) -> Table | None:
         name: Killable(each["clause"], tuple(each["steps"]), each["interrupts"])
         for name, each in said["killable"].items()
     }
-    meetings = (Meeting(*each.values()) for each in said.get("meetings", ()))
+    meetings = (
+        Meeting(each["effect"], each["event"], tuple(each["steps"]))
+        for each in said.get("meetings", ())
+    )
     return Table(said["digest"], killable, said["survivors"], tuple(meetings))
 
 
@@ -136,15 +140,16 @@ def make_table(module: ModuleType, profile: str, processes: int = 2) -> Iterator
         make_digest(module, profile),
         {name: killable[name] for name in names[0]},
         {name: survivors[name] for name in names[1]},
-        tuple(_list_meetings(module, reference)),
+        _list_meetings(module, reference),
     )
 
 
-def _list_meetings(module: ModuleType, reference: Reference) -> Iterator[Meeting]:
-    known: set[tuple[str, str]] = set()
+def _list_meetings(module: ModuleType, reference: Reference) -> tuple[Meeting, ...]:
+    known: dict[tuple[str, str], Meeting] = {}
     for world in module.WORLDS:
         if not world.calm:
-            yield from find_meetings(world, reference, module.list_moves, known)
+            find_meetings(world, reference, module.list_moves, known)
+    return tuple(known.values())
 
 
 def _list_found(

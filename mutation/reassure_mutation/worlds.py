@@ -1,13 +1,16 @@
 """Small clusters, explored to find what can be killed at all, each state with its shortest way.
 
-A world is one partition and what may happen around it. First everything waits while the controller
-has something to do, so that what is found there needs nobody who holds a controller; then anything
-may happen between two writes as well.
+A world is one partition and what may happen around it. Those of a protocol stand in its
+`worlds.toml`. First everything waits while the controller has something to do, so that what is
+found there needs nobody who holds a controller; then anything may happen between two writes as
+well.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import Any, Final
 
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
@@ -15,7 +18,12 @@ from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment
 from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
+from reassure_spec.words import spell_replicas
+from reassure_spec.znodes import ReplicaList
 
+TOPIC: Final = "orders"
+NAME: Final = f"{TOPIC}-0"
+"""The partition that a world is about."""
 FAILOVER: Final = ("kill controller", "elect")
 ANYWHERE: Final = ("cut connection", "expire session", "depose controller")
 """What may happen to a controller in any world."""
@@ -45,11 +53,43 @@ class World:
     partition: Any
     around: Environment
     limits: Mapping[str, int] = field(default_factory=dict)
-    """By name of what is counted; what is not named happens without end."""
-    targets: tuple[tuple[int, ...], ...] = ()
+    """By name of what is counted; what is not named does not happen."""
+    targets: tuple[Any, ...] = ()
     """What clients may ask for."""
     calm: bool = False
     """Whether it is looked at only while everything waits for the controller."""
+
+
+def load_worlds(package: str, make: Callable[[Any, frozenset[int]], Any]) -> tuple[World, ...]:
+    """Return the worlds of a protocol.
+
+    `make` makes of what is assigned, and of the brokers, what is there before anything is written.
+    Where nothing is assigned there is no partition; a list of lists is several partitions.
+    """
+    worlds = []
+    said = tomllib.loads((files(package) / "worlds.toml").read_text(encoding="utf-8"))
+    for name, each in said.items():
+        members, least = frozenset(range(1, each["brokers"] + 1)), each.get("min-isr", 1)
+        assigned = _freeze(each.get("assigned"))
+        begin: tuple[str, ...] = ()
+        if assigned is not None:
+            lists = assigned if isinstance(assigned[0], tuple) else (assigned,)
+            more = f" min isr {least}" if least > 1 else ""
+            begin = (f"create {TOPIC} with {' and '.join(map(spell_replicas, lists))}{more}",)
+        partition, around = make(assigned, members), Environment(members, members, least)
+        calm, targets = each.get("calm", False), _freeze(each["targets"])
+        worlds.append(World(name, begin, partition, around, each["limits"], targets, calm))
+    return tuple(worlds)
+
+
+def _freeze(value: Any) -> Any:
+    """Return a value of a table with tuples for its lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
+
+
+def spell_target(target: ReplicaList) -> str:
+    """Return what a client asks for, as a step of a test case has it."""
+    return spell_replicas(target) or "none"
 
 
 Moves = Callable[[Any, Environment, World, Readings], Iterator[Move]]
@@ -86,7 +126,11 @@ class Found:
     @property
     def interrupts(self) -> bool:
         """Whether something happened between two writes on the way."""
-        return not all(way.rested for way in self.ways if way.lines)
+        return self.count_interrupted() > 0
+
+    def count_interrupted(self) -> int:
+        """Return how often that was so."""
+        return sum(not way.rested for way in self.ways if way.lines)
 
     def meet(self, *lines: str) -> "Found":
         """Return what comes of this where something happens before the next write."""
@@ -114,7 +158,8 @@ class Found:
             if lines == FAILOVER:
                 steps += (lines[0], *hold, lines[1])
             elif held:
-                steps += (*lines, *hold, "resume")
+                # Who is held and is to be held goes on for so many effects.
+                steps += (*lines, *(hold or ("resume",)))
             else:
                 steps += (*hold, *lines)
             held = interrupted
@@ -169,12 +214,14 @@ class Meeting:
     """The step of a test case that comes in between, or what becomes of the write."""
     steps: tuple[str, ...]
     """The shortest test case in which they meet."""
+    before: int = 0
+    """How often something came between two writes before that."""
 
 
 def find_meetings(
-    world: World, reference: Reference, moves: Moves, known: set[tuple[str, str]]
-) -> Iterator[Meeting]:
-    """Yield the meetings of a world that are not known yet, each kind once; they are then."""
+    world: World, reference: Reference, moves: Moves, known: dict[tuple[str, str], Meeting]
+) -> None:
+    """Find what can meet in a world: each kind once, where the least else was interrupted."""
     for found in explore(world, reference, moves, calm=False):
         situation = found.situation
         if situation.kind != ACTS:
@@ -182,23 +229,25 @@ def find_meetings(
         partition, around = situation.states[0].partition, situation.around
         due = reference.rules.find_owed(partition, around)
         assert due is not None  # a controller that rests does not act
-        effect = type(due.write).__name__
+        effect, before = type(due.write).__name__, found.count_interrupted()
         events = [each.lines for each in moves(partition, around, world, reference.rules.readings)]
         for lines in (*events, *((each,) for each in ANYWHERE)):
-            kind = re.sub(r"\S*\d\S*", "", lines[0])
-            if (effect, kind) not in known:
-                known.add((effect, kind))
-                yield Meeting(effect, lines[0], found.meet(*lines).list_steps())
+            kind = effect, re.sub(r"\S*\d\S*", "", lines[0])
+            if kind not in known or before < known[kind].before:
+                steps = found.meet(*lines).list_steps()
+                known[kind] = Meeting(effect, lines[0], steps, before)
         for loss in LOSSES:
-            if (effect, loss) not in known:
-                known.add((effect, loss))
-                yield Meeting(effect, f"{loss} 0", found.lose(loss))
+            kind = effect, loss
+            if kind not in known or before < known[kind].before:
+                known[kind] = Meeting(effect, f"{loss} 0", found.lose(loss), before)
 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:
     """Return what is left after a move, None where nothing was."""
-    if counted not in names:
+    if not counted:
         return left
+    if counted not in names:
+        return None
     at = names.index(counted)
     return (*left[:at], left[at] - 1, *left[at + 1 :]) if left[at] > 0 else None
 
