@@ -66,14 +66,15 @@ def get_table(profile: str = PROFILE) -> AcceptingTable:
     return table
 
 
-def find_mutant(name: str) -> Mutant:
-    """The mutant with this name."""
-    return next(each for each in rules().list_mutants() if each.name == name)
+@cache
+def mutants() -> dict[str, Mutant]:
+    """Every mutant of them, by its name."""
+    return {each.name: each for each in rules().list_mutants()}
 
 
 def look(names: list[str], asked: list[Known]) -> dict[str, Kill | str]:
     """What becomes of some mutants that are asked this."""
-    return rules().find_kills(list(map(find_mutant, names)), asked, rules().prepare(asked))
+    return rules().find_kills([mutants()[name] for name in names], asked, rules().prepare(asked))
 
 
 # -- one mutant
