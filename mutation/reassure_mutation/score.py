@@ -7,6 +7,7 @@ from typing import Final
 
 from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
+from reassure_mutation.worlds import Meeting
 from reassure_spec.readings import Readings, get_profile
 
 
@@ -29,6 +30,8 @@ class Scorer:
     def __init__(self, profile: str, readings: Readings) -> None:
         self.killable: Final[dict[str, Killable]] = {}
         """By the name of the mutant: what kills it."""
+        self.meetings: tuple[Meeting, ...] = ()
+        """What can happen between a controller's decision and its write."""
         self._left: list[tuple[Reference, dict[str, Mutant]]] = []
         for module in find_worlds(profile) if readings == get_profile(profile) else ():
             table = load_table(module, profile)
@@ -37,6 +40,7 @@ class Scorer:
                 mutants = {each.name: each for each in reference.list_mutants()}
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
                 self.killable.update(table.killable)
+                self.meetings += table.meetings
 
     def update(self, situations: Iterable[Situation]) -> None:
         """Ask the situations of the mutants that survive so far."""

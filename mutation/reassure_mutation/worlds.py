@@ -5,6 +5,7 @@ has something to do, so that what is found there needs nobody who holds a contro
 may happen between two writes as well.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -16,6 +17,10 @@ from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
 
 FAILOVER: Final = ("kill controller", "elect")
+ANYWHERE: Final = ("cut connection", "expire session", "depose controller")
+"""What may happen to a controller in any world."""
+LOSSES: Final = ("lose answer after", "lose write after")
+"""How a write may go wrong, in the words of a test case that come before how many do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +88,15 @@ class Found:
         """Whether something happened between two writes on the way."""
         return not all(way.rested for way in self.ways if way.lines)
 
+    def meet(self, *lines: str) -> "Found":
+        """Return what comes of this where something happens before the next write."""
+        return replace(self, ways=(*self.ways, _Way(None, lines, rested=False)))
+
+    def lose(self, said: str) -> tuple[str, ...]:
+        """Return the test case in which the next write goes wrong: `lose answer after`, say."""
+        *steps, hold, last = self.meet("").list_steps()[:-2]
+        return (*steps, hold.replace("hold after", said), last)
+
     def list_steps(self) -> tuple[str, ...]:
         """Return the test case that leads an implementation into this state.
 
@@ -143,6 +157,42 @@ def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> 
             if reached not in ways:
                 ways[reached] = _Way(node, lines, due is None)
                 queue.append(reached)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Something happens between a controller's decision to write and the write."""
+
+    effect: str
+    """The kind of write."""
+    event: str
+    """The step of a test case that comes in between, or what becomes of the write."""
+    steps: tuple[str, ...]
+    """The shortest test case in which they meet."""
+
+
+def find_meetings(
+    world: World, reference: Reference, moves: Moves, known: set[tuple[str, str]]
+) -> Iterator[Meeting]:
+    """Yield the meetings of a world that are not known yet, each kind once; they are then."""
+    for found in explore(world, reference, moves, calm=False):
+        situation = found.situation
+        if situation.kind != ACTS:
+            continue
+        partition, around = situation.states[0].partition, situation.around
+        due = reference.rules.find_owed(partition, around)
+        assert due is not None  # a controller that rests does not act
+        effect = type(due.write).__name__
+        events = [each.lines for each in moves(partition, around, world, reference.rules.readings)]
+        for lines in (*events, *((each,) for each in ANYWHERE)):
+            kind = re.sub(r"\S*\d\S*", "", lines[0])
+            if (effect, kind) not in known:
+                known.add((effect, kind))
+                yield Meeting(effect, lines[0], found.meet(*lines).list_steps())
+        for loss in LOSSES:
+            if (effect, loss) not in known:
+                known.add((effect, loss))
+                yield Meeting(effect, f"{loss} 0", found.lose(loss))
 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:

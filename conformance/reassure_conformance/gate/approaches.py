@@ -19,6 +19,8 @@ Approach = Callable[[ClusterMoment, Draw], Iterator[s.ClusterStep]]
 
 MORE_EFFECTS: Final = 4
 """How many effects beyond those of the reference controller are drawn at least."""
+MORE_WRITES: Final = 2
+"""How many writes beyond those of the reference controller are drawn, and one less."""
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
@@ -88,14 +90,16 @@ def fail_over(draw: Draw) -> Iterator[s.ClusterStep]:
 def follow(steps: tuple[s.ClusterStep, ...]) -> Approach:
     """Return the approach that takes these steps as they stand, each where it is possible.
 
-    Only where the controller is held is drawn: an implementation may have more effects between two
-    writes than the reference controller, its messages for one, and never has fewer.
+    Only where the controller is held, or loses a write, is drawn: an implementation may have more
+    effects between two writes than the reference controller, its messages for one, and never fewer.
     """
 
     def approach(_: ClusterMoment, draw: Draw) -> Iterator[s.ClusterStep]:
         for step in steps:
             if isinstance(step, s.Hold):
                 step = replace(step, effects=step.effects + draw(step.effects + MORE_EFFECTS))
+            elif isinstance(step, s.Lose):
+                step = replace(step, writes=step.writes + draw(MORE_WRITES))
             yield step
 
     return approach

@@ -19,6 +19,7 @@ from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
+from reassure_conformance.gate.meetings import Kind, list_kinds
 from reassure_conformance.gate.requirements import (
     ALL_ABILITIES,
     find_lacking,
@@ -35,6 +36,7 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
@@ -112,6 +114,10 @@ class ControllersResult(RunOutcome):
     """By clause: how many mutants of the rules are killed by it, in some state."""
     survivors: tuple[Survivor, ...] = ()
     """Those of them that no state of the run kills."""
+    meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
+    """What can happen between a controller's decision to write and the write."""
+    met: Mapping[Kind, int] = field(default_factory=dict)
+    """How often that came up."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -151,15 +157,14 @@ class ControllersResult(RunOutcome):
         able = {each.kill.clause for each in self.survivors if self.is_able(each)}
         return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
 
-    def find_lacking(self, survivor: Survivor) -> tuple[str, ...]:
-        """Return what the implementation does not declare and it takes to kill a mutant."""
-        steps = map(s.parse_step, survivor.kill.steps)
-        needs = {s.NEEDS.get(type(step)) for step in steps} - {None, *self.capabilities}
-        return tuple(sorted(need for need in needs if need is not None))
+    def find_lacking(self, steps: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what the implementation does not declare and a test case takes."""
+        needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps}
+        return tuple(sorted(need for need in needs if need and need not in self.capabilities))
 
     def is_able(self, survivor: Survivor) -> bool:
         """Whether the implementation declares all that it takes to kill a mutant."""
-        return not self.find_lacking(survivor)
+        return not self.find_lacking(survivor.kill.steps)
 
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
@@ -172,6 +177,8 @@ class ControllersResult(RunOutcome):
             "clauses_exercised": len(self.required()) - len(self.missing()),
             "mutants_killed": sum(self.killable.values()) - len(self.survivors),
             "mutants": sum(self.killable.values()),
+            "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
+            "meetings": len(self.meetings),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -193,6 +200,10 @@ class ControllersResult(RunOutcome):
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
             "mutants": dict(self.killable),
             "survivors": [self._describe_survivor(each) for each in self.survivors],
+            "meetings": [
+                {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
+                for effect, event in sorted(self.meetings)
+            ],
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -210,7 +221,7 @@ class ControllersResult(RunOutcome):
             "name": survivor.name,
             "sentence": survivor.sentence,
             "clause": survivor.kill.clause,
-            "needs": list(self.find_lacking(survivor)),
+            "needs": list(self.find_lacking(survivor.kill.steps)),
             "steps": list(survivor.kill.steps),
         }
 
@@ -340,22 +351,30 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         return None if failed is None else StoryFailure(*failed)
 
     def _list_aims(self, wanted: frozenset[str]) -> tuple[Approach, ...]:
-        """Return how to kill the mutants that survive, and to get where no example was yet.
+        """Return how to kill the mutants that survive, and to get where nothing was yet.
 
         Where nothing of that is left: into the situations of the clauses that are wanted.
         """
         h = self.harness
         cases = dict.fromkeys(each.kill.steps for each in self._list_survivors())
-        kills = tuple(follow(tuple(map(s.parse_step, case))) for case in cases)
+        cases |= dict.fromkeys(each.steps for each in self._list_unmet())
+        aims = tuple(follow(tuple(map(s.parse_step, case))) for case in cases)
         possible = possible_with(h.description.capabilities, h.description.profile)
         unreached = tuple(one.approach for one in possible if not h.reached[one.name])
         near = tuple(one.approach for one in possible if wanted & set(one.clauses))
-        return kills + unreached or near or tuple(one.approach for one in possible)
+        return aims + unreached or near or tuple(one.approach for one in possible)
 
     def _list_survivors(self) -> tuple[Survivor, ...]:
         """Return the mutants that survive by now, and that the implementation could kill."""
         self.scorer.update(self.harness.recorder.take_situations())
         return tuple(each for each in self.scorer.list_survivors() if self.result.is_able(each))
+
+    def _list_unmet(self) -> Iterator[Meeting]:
+        """Yield what did not meet so far, and can."""
+        for kind, meeting in list_kinds(self.scorer.meetings).items():
+            able = not self.result.find_lacking(meeting.steps)
+            if able and kind not in self.harness.meetings.met:
+                yield meeting
 
     def list_wanted(self) -> Sequence[str]:
         """Return the clauses that are missing, and the mutants that could be killed and survive.
@@ -427,6 +446,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             self.scorer.update(h.recorder.take_situations())
             result.killable = self.scorer.count_killable()
             result.survivors = self.scorer.list_survivors()
+        result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
