@@ -6,6 +6,7 @@ the model, whose controller has fewer effects, so it is looked for after how man
 has to be held. What kills something is kept, under a name with `PREFIX`; those are made anew.
 """
 
+import logging
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -82,14 +83,15 @@ def _name(survivor: Survivor) -> str:
 
 
 def _explain(killed: Sequence[Survivor]) -> tuple[str, ...]:
-    """Return why a story is told: the mutants that it kills, by the clause that does."""
-    clauses = dict.fromkeys(each.kill.clause for each in killed)
-    more = f", and {len(killed) - 1} like it" if len(killed) > 1 else ""
-    return (f"Kills the mutant of the rules where {killed[0].sentence}{more}:", *clauses)
+    """Return why a story is told: the mutants that it kills, and the clauses that do."""
+    clauses = ", ".join(dict.fromkeys(each.kill.clause for each in killed))
+    more = f", and {len(killed) - 1} more" if len(killed) > 1 else ""
+    return (f"Kills the mutant where {killed[0].sentence}{more} ({clauses}).",)
 
 
 def main(folder: Path, profiles: Iterable[str]) -> int:
     """Write the stories into a folder in place of those of before."""
+    logging.disable(logging.CRITICAL)
     told = [story for story in shipped_stories() if not story.name.startswith(PREFIX)]
     for old in folder.glob(f"{PREFIX}*{SUFFIX}"):
         old.unlink()
