@@ -139,15 +139,16 @@ def make_table(module: ModuleType, profile: str, processes: int = 2) -> Iterator
         make_digest(module, profile),
         {name: killable[name] for name in names[0]},
         {name: survivors[name] for name in names[1]},
-        tuple(_list_meetings(module, reference)),
+        _list_meetings(module, reference),
     )
 
 
-def _list_meetings(module: ModuleType, reference: Reference) -> Iterator[Meeting]:
-    known: set[tuple[str, str]] = set()
+def _list_meetings(module: ModuleType, reference: Reference) -> tuple[Meeting, ...]:
+    known: dict[tuple[str, str], Meeting] = {}
     for world in module.WORLDS:
         if not world.calm:
-            yield from find_meetings(world, reference, module.list_moves, known)
+            find_meetings(world, reference, module.list_moves, known)
+    return tuple(known.values())
 
 
 def _list_found(

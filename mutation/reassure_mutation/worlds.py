@@ -86,7 +86,11 @@ class Found:
     @property
     def interrupts(self) -> bool:
         """Whether something happened between two writes on the way."""
-        return not all(way.rested for way in self.ways if way.lines)
+        return self.count_interrupted() > 0
+
+    def count_interrupted(self) -> int:
+        """Return how often that was so."""
+        return sum(not way.rested for way in self.ways if way.lines)
 
     def meet(self, *lines: str) -> "Found":
         """Return what comes of this where something happens before the next write."""
@@ -114,7 +118,8 @@ class Found:
             if lines == FAILOVER:
                 steps += (lines[0], *hold, lines[1])
             elif held:
-                steps += (*lines, *hold, "resume")
+                # Who is held and is to be held goes on for so many effects.
+                steps += (*lines, *(hold or ("resume",)))
             else:
                 steps += (*hold, *lines)
             held = interrupted
@@ -169,12 +174,14 @@ class Meeting:
     """The step of a test case that comes in between, or what becomes of the write."""
     steps: tuple[str, ...]
     """The shortest test case in which they meet."""
+    before: int = 0
+    """How often something came between two writes before that."""
 
 
 def find_meetings(
-    world: World, reference: Reference, moves: Moves, known: set[tuple[str, str]]
-) -> Iterator[Meeting]:
-    """Yield the meetings of a world that are not known yet, each kind once; they are then."""
+    world: World, reference: Reference, moves: Moves, known: dict[tuple[str, str], Meeting]
+) -> None:
+    """Find what can meet in a world: each kind once, where the least else was interrupted."""
     for found in explore(world, reference, moves, calm=False):
         situation = found.situation
         if situation.kind != ACTS:
@@ -182,17 +189,17 @@ def find_meetings(
         partition, around = situation.states[0].partition, situation.around
         due = reference.rules.find_owed(partition, around)
         assert due is not None  # a controller that rests does not act
-        effect = type(due.write).__name__
+        effect, before = type(due.write).__name__, found.count_interrupted()
         events = [each.lines for each in moves(partition, around, world, reference.rules.readings)]
         for lines in (*events, *((each,) for each in ANYWHERE)):
-            kind = re.sub(r"\S*\d\S*", "", lines[0])
-            if (effect, kind) not in known:
-                known.add((effect, kind))
-                yield Meeting(effect, lines[0], found.meet(*lines).list_steps())
+            kind = effect, re.sub(r"\S*\d\S*", "", lines[0])
+            if kind not in known or before < known[kind].before:
+                steps = found.meet(*lines).list_steps()
+                known[kind] = Meeting(effect, lines[0], steps, before)
         for loss in LOSSES:
-            if (effect, loss) not in known:
-                known.add((effect, loss))
-                yield Meeting(effect, f"{loss} 0", found.lose(loss))
+            kind = effect, loss
+            if kind not in known or before < known[kind].before:
+                known[kind] = Meeting(effect, f"{loss} 0", found.lose(loss), before)
 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:

@@ -275,6 +275,13 @@ def running() -> Judged:
     return judged
 
 
+def asked_for() -> Judged:
+    """Return a cluster of which the first of two tasks is asked for, and does not run yet."""
+    judged = queued()
+    judged.walk.control()
+    return judged
+
+
 Plant = Callable[[], tuple[Judged, int]]
 
 
@@ -384,6 +391,10 @@ _MISTAKES: Final[dict[str, dict[str, Plant]]] = {
             _asked(Submit(((T0, (1, 2)),))), lambda j: j.control(j.request({T0: (1, 2)}))
         )
     },
+    "heal.task.started-once": {
+        "start-of-what-is-asked-for": on(asked_for, lambda j: j.control(j.request({T0: (1, 4)}))),
+        "start-of-what-is-moving": on(running, lambda j: j.control(j.request({T0: (1, 4)}))),
+    },
     "heal.cancel.enough-replicas": {"start-of-what-is-enough": on(queued, _late_start)},
     "heal.cancel.never-running": {
         "running-task-removed": on(running, lambda j: j.control(j.no_task(0)))
@@ -474,6 +485,17 @@ def test_tasks_that_make_no_sense_are_refused(content: bytes) -> None:
         judged.look_at_rest()
         found = [clause for clause, _ in judged.broken()]
         assert found == ([] if removes else ["heal.task.refuse-duplicate"])
+
+
+@pytest.mark.clause("heal.task.started-once")
+def test_what_an_operator_asks_for_at_the_same_time_may_be_asked_for_twice() -> None:
+    """A controller that may not know of an operator's request starts a task that asks the same."""
+    judged = queued()
+    judged.client(judged.request({T0: (1, 4)}))
+    judged.walk.control()
+    judged.feed()
+    assert judged.broken() == []
+    assert judged.verdict("heal.task.started-once") == UNKNOWN
 
 
 def test_operator_may_withdraw_a_task() -> None:

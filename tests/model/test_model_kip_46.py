@@ -206,7 +206,15 @@ def test_rest_of_a_task_may_be_started_while_it_runs() -> None:
     first, *others = cluster.partitions
     running = replace(cluster, partitions=(replace(first, target=(1, 3)), *others))
     judged = judge_start(running, {T1: (2, 1)}, WRITTEN)
-    assert judged == ("heal.task.in-order", "heal.task.as-reassignment", "heal.task.started")
+    assert judged == (
+        "heal.task.in-order",
+        "heal.task.as-reassignment",
+        "heal.task.started",
+        "heal.task.started-once",
+    )
+    again = judge_start(running, {T0: (1, 3), T1: (2, 1)}, WRITTEN)
+    assert isinstance(again, Rejected)
+    assert again.clause == "heal.task.started-once"
 
 
 @pytest.mark.parametrize("action", [Finish(T0), Finish(T1), CatchUp(T1)])

@@ -273,7 +273,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 h.description.as_dict(),
                 h.description.profile,
                 h.readings.as_dict(),
-                h.abilities,
+                frozenset(h.abilities),
                 directory=self.directory,
             )
             yield
@@ -356,9 +356,9 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         Where nothing of that is left: into the situations of the clauses that are wanted.
         """
         h = self.harness
-        cases = dict.fromkeys(each.kill.steps for each in self._list_survivors())
-        cases |= dict.fromkeys(each.steps for each in self._list_unmet())
-        aims = tuple(follow(tuple(map(s.parse_step, case))) for case in cases)
+        cases = dict.fromkeys((each.kill.steps, "") for each in self._list_survivors())
+        cases |= dict.fromkeys((each.steps, each.effect) for each in self._list_unmet())
+        aims = tuple(follow(tuple(map(s.parse_step, case)), effect) for case, effect in cases)
         possible = possible_with(h.description.capabilities, h.description.profile)
         unreached = tuple(one.approach for one in possible if not h.reached[one.name])
         near = tuple(one.approach for one in possible if wanted & set(one.clauses))
@@ -419,6 +419,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def sum_up(self) -> None:
         """Put into the result what is known by now of every clause and situation."""
         h, result, settings = self.harness, self.result, self.settings
+        result.capabilities = frozenset(h.abilities)
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
         result.asides = tuple(

@@ -134,8 +134,8 @@ class Harness:
         """By clause the first violation that counts against no verdict, and where it came up."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home)
         self.actions: Final = Actions(self.driver, adapter)
-        self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
-        """What clauses may need of implementation and server."""
+        self.abilities = {*self.description.abilities, *((LOG,) if log_dir else ())}
+        """What clauses may need of implementation and server, as far as that is known by now."""
         for transaction in self.driver.past:
             self.judge.feed(transaction)
         self._seen_violations = len(self.judge.violations)
@@ -368,6 +368,8 @@ class Harness:
             with self.driver.calling("take_messages"):
                 received = [expect(Told, one) for one in self.adapter.take_messages()]
             example.messages += received
+            given = {name for one in received for name in one.given}
+            self.abilities |= {f"{MESSAGES} with {name}" for name in given}
             for told in received:
                 self._note(example, Received(told))
         self._note_stopped(example)
@@ -378,6 +380,8 @@ class Harness:
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             now.follow(self._view(example))
+            owed = self.judge.list_owed(example.chroot) if now.held else {}
+            now.owed = frozenset(type(each).__name__ for each in owed.values())
             now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))

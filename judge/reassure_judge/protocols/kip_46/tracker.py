@@ -1,7 +1,7 @@
 """The records of failed brokers and the tasks of one cluster, and how their writers are judged."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
@@ -57,6 +57,8 @@ class HealingTracker(CrossPartitionTracker):
         """By topic: `min.insync.replicas`, "" for the default; None where the topic says none."""
         self._started: set[int] = set()
         """Tasks that were started."""
+        self._foreign: set[int] = set()
+        """Requests that somebody else than a controller made."""
         self._recorded_epoch: dict[int, int | None] = {}
         """By broker with a record: the term in which it was written."""
         self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
@@ -128,8 +130,12 @@ class HealingTracker(CrossPartitionTracker):
                 self._on_misshapen(event)
             case MisshapenGone():
                 self.misshapen.pop(self.seen.path, None)
-            case QueueWritten(_, request, noticed_ms):
-                if request is not None and not self.seen.given and not self.seen.author.is_client:
+            case QueueWritten(sequence, request, noticed_ms):
+                if request is None:
+                    self._foreign.discard(sequence)
+                elif self.seen.given or self.seen.author.is_client:
+                    self._foreign.add(sequence)
+                else:
                     self._on_start(request.assignments, noticed_ms)
 
     # Records --------------------------------------------------------------------------------------
@@ -220,16 +226,7 @@ class HealingTracker(CrossPartitionTracker):
 
     def _judge_removal(self, task: Task) -> None:
         clusters = list(self._iterate_views())
-        # Whoever removes it may not have noticed the requests that wait.
-        unasked = {
-            key: host(key, replace(partition, requests=()))
-            for key, partition in self.partitions.items()
-            if partition.requests
-        }
-        clusters += [
-            replace(each, partitions=tuple(unasked.get(h.key) or h for h in each.partitions))
-            for each in (clusters if unasked else ())
-        ]
+        clusters += self._forget_requests(clusters, self.requests)
         started = task.number in self._started
         views = [
             judge_task_removal(
@@ -242,6 +239,21 @@ class HealingTracker(CrossPartitionTracker):
             for cluster in clusters
         ]
         self.settle(NO_KEY, views)
+
+    def _forget_requests(
+        self, clusters: Iterable[Cluster], unnoticed: Collection[int]
+    ) -> list[Cluster]:
+        """Return the clusters as who writes may see them that has not noticed these requests."""
+        unasked = {
+            key: host(key, replace(partition, requests=known))
+            for key, partition in self.partitions.items()
+            if (known := tuple(r for r in partition.requests if r.sequence not in unnoticed))
+            != partition.requests
+        }
+        return [
+            replace(each, partitions=tuple(unasked.get(h.key) or h for h in each.partitions))
+            for each in (clusters if unasked else ())
+        ]
 
     def _is_refused(self, cluster: Cluster, task: Task, around: Environment) -> bool:
         if find_running(cluster) == task:
@@ -335,6 +347,8 @@ class HealingTracker(CrossPartitionTracker):
             tasks = tuple(task for _, task in sorted({**older, **self.tasks}.items()))
             clusters += [replace(cluster, tasks=tasks) for cluster in clusters]
             clusters += [replace(clusters[0], tasks=(task,)) for task in older.values()]
+        # What it asked for itself a controller knows of, though no answer says so.
+        clusters += self._forget_requests(clusters, self._foreign)
         views = [judge_start(cluster, asked, self.readings) for cluster in clusters]
         if self.settle(NO_KEY, views):
             self._started |= set(sorted(self.tasks)[:1])

@@ -353,6 +353,7 @@ def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaL
     "heal.task.in-order",
     "heal.cancel.never-running",
     "heal.task.started",
+    "heal.task.started-once",
 )
 @checks
 def next_for_tasks(cluster: Cluster, readings: Readings) -> StartTask | RemoveTask | None:

@@ -328,17 +328,23 @@ def judge_start(
     senseless = find_senseless(first)
     if senseless is not None:
         return senseless
+    for key, target in asked.items():
+        hosted = get_hosted(cluster, key)
+        if hosted is not None and hosted.target == target:
+            reason = f"{spell_key(key)} waits for {list(target)}, or is being moved there"
+            return Rejected("heal.task.started-once", reason)
     if is_satisfied(cluster, first):
         return Rejected("heal.task.satisfied-skipped", f"task {first.number} is done already")
     for key, target in asked.items():
         hosted = get_hosted(cluster, key)
-        if hosted is not None and hosted.target is None and hosted.assigned == target:
+        if hosted is not None and hosted.assigned == target:
             reason = f"{spell_key(key)} is at {list(target)} already"
             return Rejected("heal.task.as-reassignment", reason)
     clauses: tuple[str, ...] = (
         "heal.task.in-order",
         "heal.task.as-reassignment",
         "heal.task.started",
+        "heal.task.started-once",
     )
     if running is not None:
         return clauses
