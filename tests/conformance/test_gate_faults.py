@@ -94,7 +94,10 @@ healing-back-while-tasks-wait: needless-task-started
 healing-by-an-operator: operator-task-cancelled senseless-task-kept
 healing-by-the-next: record-refreshed
 healing-operator-answer-lost: task-started-twice
+healing-half-done-by-an-operator: task-cancelled-for-one
 healing-nobody-left: replacement-twice
+healing-partly-needless: needless-rest-started
+healing-partly-refused: task-refused-for-one task-runs-while-all-move
 healing-two-at-once: replacement-dead
 first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
 first-leader-dies: found-move-given-up

@@ -472,6 +472,18 @@ def test_controller_that_rests_too_early_is_named(name: str) -> None:
     assert [found for found, _ in judged.broken()].count(clause) == 1
 
 
+def test_record_of_who_would_only_come_stays() -> None:
+    """A task for one broker is none for another, to whom a waiting task would have moved things."""
+    judged = away()
+    judged.client(judged.task(0, {T0: (5, 1)}, automatic=False))
+    judged.take(Die(5))
+    judged.control(judged.record(5, 1000))
+    judged.control(judged.task(1, {T0: (1, 4), T1: (4, 3)}))
+    judged.control(judged.no_record(2))
+    judged.look_at_rest()
+    assert [found for found, _ in judged.broken()] == ["heal.task.started"]
+
+
 @pytest.mark.clause("heal.task.refuse-duplicate")
 @pytest.mark.parametrize("content", [b"{", b'{"version":1,"assignments":{"t":{"0":[1,1]}}}'])
 def test_tasks_that_make_no_sense_are_refused(content: bytes) -> None:
