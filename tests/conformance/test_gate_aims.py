@@ -13,6 +13,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import MORE_EFFECTS, Approach, follow
 from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
+from reassure_conformance.gate.cover import MOST_MORE, list_variants
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
@@ -39,6 +40,16 @@ def test_hold_of_a_test_case_is_drawn() -> None:
     first = {line[0] for line in lines}
     assert {line[1:] for line in lines} == {("kill controller", "elect")}
     assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}
+
+
+def test_test_case_is_varied_from_the_nearest_on() -> None:
+    """Whoever looks for the number of effects begins with the model's, and changes only that."""
+    steps = tuple(map(s.parse_step, ("hold after 1", "elect", "hold after 0")))
+    variants = list(list_variants(steps))
+    assert variants[0] == steps
+    assert len(set(variants)) == len(variants) == (MOST_MORE + 1) ** 2
+    assert {tuple(map(type, each)) for each in variants} == {(s.Hold, s.Elect, s.Hold)}
+    assert list(list_variants(steps[1:2])) == [steps[1:2]]
 
 
 def test_generation_kills_what_it_aims_at(make_harness: Callable[[Adapter], Harness]) -> None:

@@ -10,6 +10,7 @@ from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.requirements import merge_needs
 from reassure_conformance.gate.steps import format_step
 from reassure_conformance.gate.story import Story, parse_story, shipped_stories
+from reassure_mutation.score import Scorer
 from reassure_spec.clauses import clauses_of_profile
 
 STORIES = list(shipped_stories())
@@ -55,6 +56,17 @@ def test_answer_may_be_lost_anywhere(harness: Harness, name: str, kind: str) -> 
             story = parse_story("\n".join(["world cluster", *told]), name)
             example = harness.tell(story)
             assert (example.violations, example.unsettled) == ([], 0), told
+
+
+def test_stories_kill_nearly_every_mutant_of_the_rules(teller: Harness) -> None:
+    """Of the mutants of the rules that can be killed the stories alone leave one in a hundred."""
+    scorer = Scorer(teller.description.profile, teller.readings)
+    most = len(scorer.killable) // 100
+    for story in (None, *STORIES):  # the tests above may have told some
+        if story is not None and story.is_for(teller.description.profile):
+            teller.tell(story)
+        scorer.update(teller.recorder.take_situations())
+    assert len(scorer.list_survivors()) <= most
 
 
 def test_stories_put_every_required_clause_to_the_test(teller: Harness) -> None:

@@ -32,7 +32,6 @@ from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import why_not
-from reassure_conformance.gate.situations import SITUATIONS
 from reassure_conformance.gate.story import Story
 from reassure_judge.verdicts import Violation
 
@@ -123,7 +122,7 @@ class GateMachine(ExampleMachine):
     @initialize(
         size=st.integers(0, len(CLUSTERS) - 1),
         aim=st.integers(0, 3),
-        place=st.integers(0, 10 * len(SITUATIONS) - 1),
+        place=st.integers(0, AIMS - 1),
     )
     def begin(self, size: int, aim: int, place: int) -> None:
         """Start a cluster of one of three sizes; three times in four it is to get somewhere."""

@@ -102,19 +102,6 @@ def _count_unordered_elections(history: History) -> int:
     return found
 
 
-def _count_unordered_moves(history: History) -> int:
-    """Count moves of the leader where target and in-sync set begin with different replicas."""
-    found = 0
-    for _, _, before, after, live in _changes(history):
-        flight, old, new = before.reassignment, before.state, after.state
-        if flight is None or old is None or new is None or new.leader == old.leader:
-            continue
-        moved = old.leader in live and new.leader in flight.target
-        in_sync = tuple(r for r in old.isr if r in flight.target)
-        found += moved and _first(in_sync, live) != _first(flight.target, live, old.isr)
-    return found
-
-
 def _first(
     replicas: Sequence[int], live: frozenset[int], among: Sequence[int] | None = None
 ) -> int | None:
@@ -251,17 +238,6 @@ def _count_superseded_writes(history: History) -> int:
     )
 
 
-def _count_unclean_chances(history: History) -> int:
-    """Count deaths of a leader at which only replicas out of sync were left alive."""
-    found = 0
-    for _, _, before, after, live in _changes(history):
-        old, new = before.state, after.state
-        if old is None or new is None or old.leader in live or new.leader != NO_LEADER:
-            continue
-        found += any(r in live and r not in old.isr for r in before.assigned or ())
-    return found
-
-
 def _count_own_unclean(history: History) -> int:
     """Count deaths of the last one in sync where the topic's own settings decide who may lead."""
     found = 0
@@ -291,17 +267,6 @@ def _count_changes_after_growth(history: History) -> int:
     return found
 
 
-def _count_waiting_together(history: History) -> int:
-    """Count records that were made while another request for the partition waited behind."""
-    return sum(
-        before.reassignment != after.reassignment
-        and len({request.target for request in before.requests}) > 1
-        for _, wrote in iterate_writes(history)
-        for key, after in wrote.after.partitions.items()
-        if (before := wrote.before.partitions.get(key)) is not None
-    )
-
-
 _HOLD: Final = frozenset({HOLD, ISR})
 _FAIL: Final = frozenset({HOLD, KILL})
 
@@ -313,14 +278,6 @@ SITUATIONS: Final = (
         _count_unordered_elections,
         by.reach_unordered_election,
         frozenset({ISR, BROKERS}),
-    ),
-    CoverageGoal(
-        "in-sync-order-at-move",
-        "The leader moves into a target that begins otherwise than the in-sync set.",
-        ("complete.leader-first-in-sync-target",),
-        _count_unordered_moves,
-        by.reach_unordered_move,
-        frozenset({ISR}),
     ),
     CoverageGoal(
         "conflict-at-election",
@@ -464,14 +421,6 @@ SITUATIONS: Final = (
         frozenset({HOLD, KILL}),
     ),
     CoverageGoal(
-        "unclean-chance",
-        "The last in-sync replica dies and one that is not in sync lives.",
-        ("election.clean",),
-        _count_unclean_chances,
-        by.reach_unclean_chance,
-        frozenset({ISR, BROKERS}),
-    ),
-    CoverageGoal(
         "own-unclean",
         "The last in-sync replica dies, and the topic's own settings say whether another may lead.",
         ("election.clean",),
@@ -486,13 +435,6 @@ SITUATIONS: Final = (
         _count_changes_after_growth,
         by.reach_change_after_failover,
         frozenset({KILL}),
-    ),
-    CoverageGoal(
-        "requests-together",
-        "Requests with different targets for one partition wait at the same time.",
-        ("request.order.sequence",),
-        _count_waiting_together,
-        by.reach_requests_together,
     ),
 )
 """What has to come up where reassignments are requested."""

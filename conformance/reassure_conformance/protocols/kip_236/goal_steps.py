@@ -20,19 +20,6 @@ def reach_unordered_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Cl
     yield s.Die(by.get_leader(now))
 
 
-def reach_unordered_move(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
-    """Ask for a target in another order than the in-sync set has."""
-    yield by.create(now, draw, 2 + draw(2))
-    assigned = by.get_assigned(now)
-    followers = tuple(reversed(assigned[1:]))
-    new = by.pick_others(now, draw, assigned)
-    target = (*new, *followers) if draw(2) or len(followers) < 2 else followers
-    yield s.Request(((by.KEY, target),))
-    for replica in reversed(target):
-        if replica not in by.get_in_sync(now):
-            yield s.Join(replica, by.KEY)
-
-
 def reach_conflict_at_election(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Change the in-sync set while the controller is about to move the leader."""
     yield by.create(now, draw, 2)
@@ -266,16 +253,6 @@ def reach_superseded_write(now: ClusterMoment, draw: by.Draw) -> Iterator[s.Clus
     yield s.Resume()
 
 
-def reach_unclean_chance(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
-    """Let the last in-sync replica die beside one that lives."""
-    yield by.create(now, draw, 2 + draw(2))
-    for follower in by.get_assigned(now)[1:]:
-        yield s.Leave(follower, by.KEY)
-    if draw(2):
-        yield by.move(now, draw)
-    yield s.Die(by.get_leader(now))
-
-
 def reach_own_unclean(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
     """Let the last in-sync replica die where a topic says otherwise of that than the default."""
     yield by.create(now, draw, 2 + draw(2))
@@ -299,16 +276,5 @@ def reach_change_after_failover(now: ClusterMoment, draw: by.Draw) -> Iterator[s
         yield s.Join(new[0], by.KEY)
     yield from by.fail_over(draw)
     yield s.Change(by.KEY, by.pick(now, draw, 2))
-    yield s.Resume()
-    yield from by.catch_up(now)
-
-
-def reach_requests_together(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
-    """Make several requests for a partition before the controller looks."""
-    yield by.create(now, draw, 2)
-    if HOLD in now.capabilities and draw(2):
-        yield s.Hold(0)
-    targets = [by.pick(now, draw, 1 + draw(2)) for _ in range(2 + draw(2))]
-    yield s.Burst(tuple(s.Request(((by.KEY, target),)) for target in targets))
     yield s.Resume()
     yield from by.catch_up(now)
