@@ -14,6 +14,7 @@ from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import SeenWrite
 from reassure_judge.live_events import ClusterView
 from reassure_judge.memo import Memo
+from reassure_judge.moments import Witness
 from reassure_judge.protocols import make_rules
 from reassure_judge.rules import Rules
 from reassure_judge.tracker import PartitionTracker
@@ -46,9 +47,17 @@ class Report:
 class Tracking:
     """The trackers of many partitions; what a worker that judges some of them needs, no more."""
 
-    def __init__(self, rules: Rules[Any, Any], *, remembers: bool = True) -> None:
+    def __init__(
+        self,
+        rules: Rules[Any, Any],
+        *,
+        remembers: bool = True,
+        witness: Witness | None = None,
+    ) -> None:
         self.rules = rules
         self.tally = Tally()
+        self._witness = witness
+        remembers = remembers and witness is None
         self._memo = Memo(rules.names, self.tally) if rules.names and remembers else None
         self.partitions: dict[tuple[str, str, int], PartitionTracker] = {}
         self.clusters: dict[str, ClusterTracker] = {}
@@ -64,7 +73,7 @@ class Tracking:
         if tracker is not None:
             tracker.feed(seen)
         elif seen.partition >= 0:
-            tracker = PartitionTracker(self.rules, self.tally, self._memo)
+            tracker = PartitionTracker(self.rules, self.tally, self._memo, self._witness)
             self.partitions[seen[:3]] = tracker
             tracker.feed(seen)
         else:
@@ -90,7 +99,8 @@ class Tracking:
 class Judge:
     """Holds a history against the model of one profile; raises NoRules for one without rules.
 
-    `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper.
+    `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper. A
+    `witness` is told of each state of a partition in which a controller acted, rested or took over.
     """
 
     def __init__(
@@ -100,6 +110,7 @@ class Judge:
         grace_ms: int = GRACE_MS,
         *,
         min_insync_replicas: int = 1,
+        witness: Witness | None = None,
     ) -> None:
         self.rules = make_rules(profile, readings)
         refuse_readings(judge_of(profile), readings)
@@ -107,7 +118,7 @@ class Judge:
         self.readings = readings
         self.transactions = 0
         self.router = self.rules.make_router(grace_ms, min_insync_replicas=min_insync_replicas)
-        self.tracking = Tracking(self.rules)
+        self.tracking = Tracking(self.rules, witness=witness)
         self._zxid = 0
         self._time_ms = 0
 

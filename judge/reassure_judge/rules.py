@@ -87,6 +87,16 @@ def show_state(state: LeaderAndIsr | None) -> str:
     return "" if state is None else encode_state(to_znode(state)).decode()
 
 
+def find_fresh(always: Iterable[tuple[str, Find]], before: Any, after: Any) -> list[Rejected]:
+    """Find what is always true, and is not any more, or for another reason than before."""
+    found = []
+    for clause_id, find in always:
+        reason = find(after)
+        if reason is not None and find(before) != reason:
+            found.append(Rejected(clause_id, reason))
+    return found
+
+
 class Sign(NamedTuple):
     """What tells that a cluster speaks a protocol."""
 

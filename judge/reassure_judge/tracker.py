@@ -22,7 +22,8 @@ from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.hidden import UNHEARD, find_never_shown, find_shown
 from reassure_judge.history import BrokerGone, Forbidden, Handled, SeenWrite, Unreadable
 from reassure_judge.memo import Memo, Stand, Tried
-from reassure_judge.rules import Fault, Find, Rules
+from reassure_judge.moments import ACTS, DISTURBED, RESTS, SUCCEEDS, Place, Witness
+from reassure_judge.rules import Fault, Rules, find_fresh
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.controllers import ACTING
@@ -39,21 +40,19 @@ _Asked = tuple[Any, Accepted[Any] | Rejected]
 """A possible state, and what comes of a write there."""
 
 
-def _find_fresh(always: Iterable[tuple[str, Find]], before: Any, after: Any) -> list[Rejected]:
-    """Find what is always true, and is not any more, or for another reason than before."""
-    found = []
-    for clause_id, find in always:
-        reason = find(after)
-        if reason is not None and find(before) != reason:
-            found.append(Rejected(clause_id, reason))
-    return found
-
-
 class PartitionTracker:
     """Follows one partition through its history."""
 
-    def __init__(self, rules: Rules[Any, Any], tally: Tally, memo: Memo | None = None) -> None:
+    def __init__(
+        self,
+        rules: Rules[Any, Any],
+        tally: Tally,
+        memo: Memo | None = None,
+        witness: Witness | None = None,
+    ) -> None:
         self.rules = rules
+        self._witness = witness
+        """Where there is one there is no memo, which passes over states that it knows."""
         self._memo = memo
         """The steps that are known; None where each event is judged for itself."""
         self._states: tuple[Any, ...] = (rules.begin(),)
@@ -145,6 +144,7 @@ class PartitionTracker:
 
     def _feed(self, seen: SeenWrite) -> None:
         if seen.around.controller_epoch != self._epoch:
+            self._note(SUCCEEDS, seen[:3], seen.around)
             self._begin_term(seen.around.controller_epoch)
         event = seen.event
         if isinstance(event, _BAD):
@@ -165,6 +165,8 @@ class PartitionTracker:
             self.suspicions.look(seen.zxid, seen.time_ms)
         rules = self.rules
         write = None if seen.given else rules.find_write(self.states[0], seen)
+        acts = write is not None and not isinstance(write, rules.leaders)
+        self._note(ACTS if acts else DISTURBED, seen[:3], seen.around)
         if write is None:
             self._keep(after for state in self.states for after in rules.take_over(state, seen))
         else:
@@ -174,6 +176,11 @@ class PartitionTracker:
             after = self._take_silent_steps(seen)
             if after is not states:
                 self._keep(after)
+
+    def _note(self, kind: str, place: Place, around: Environment) -> None:
+        """Tell the witness, if there is one; nobody takes over where nobody was."""
+        if self._witness is not None and (kind != SUCCEEDS or self._epoch is not None):
+            self._witness.note(kind, place, self.states, around)
 
     def _begin_term(self, epoch: int) -> None:
         """Note that another controller acts, who remembers nothing."""
@@ -366,7 +373,7 @@ class PartitionTracker:
         after = self.states[0].partition
         for _, find in self.rules.always:
             if find(after) is not None:
-                fresh = _find_fresh(self.rules.always, before, after)
+                fresh = find_fresh(self.rules.always, before, after)
                 if fresh:
                     self._violate(seen, fresh[0], self.rules.describe(write), fresh[1:])
                     self._standing |= self.rules.list_faults(after)
@@ -383,9 +390,7 @@ class PartitionTracker:
         if len(told) < len(broken):
             told += self._look_past(seen, write, old)
         clauses = {rejected.clause for rejected in broken}
-        told += [
-            r for r in _find_fresh(self.rules.always, before, after) if r.clause not in clauses
-        ]
+        told += [r for r in find_fresh(self.rules.always, before, after) if r.clause not in clauses]
         if told:
             self._violate(seen, told[0], self.rules.describe(write), told[1:])
         else:
@@ -449,7 +454,9 @@ class PartitionTracker:
         A state from which something is owed is none that a controller rests in.
         """
         if around.controller_epoch != self._epoch:
+            self._note(SUCCEEDS, place[1:4], around)
             self._begin_term(around.controller_epoch)
+        self._note(RESTS, place[1:4], around)
         self.suspicions.rest(place.zxid)
         rules = self.rules
         due = [rules.find_owed(state.partition, around) for state in self.states]

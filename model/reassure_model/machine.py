@@ -261,6 +261,8 @@ class Judgement(Generic[State, Written]):
     owed: Callable[[State, Environment, Readings], Due[Written] | None]
     """What the controller has to write next; None where it may rest."""
     invariants: tuple[Invariant[State], ...] = ()
+    mind: tuple[str, ...] = ()
+    """The fields of a state that no znode holds: what the acting controller has in mind."""
 
 
 # Machines ---------------------------------------------------------------------------------------

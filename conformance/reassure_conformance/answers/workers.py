@@ -187,6 +187,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             },
             "not_followed": [record for each in results for record in each["not_followed"]],
             **_merge_asides(results),
+            "survivors": _merge_survivors(results),
             "unsettled": sum(each["unsettled"] for each in results),
             "stale": stale,
             "situations": [
@@ -221,6 +222,12 @@ def _merge_asides(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {"asides": list(asides.values())} if asides else {}
 
 
+def _merge_survivors(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return the mutants that survive the states of every worker."""
+    alive = set(_in_all([[m["name"] for m in each.get("survivors", ())] for each in results]))
+    return [each for each in results[0].get("survivors", ()) if each["name"] in alive]
+
+
 _OPEN: Final = frozenset({UNKNOWN, "not exercised"})
 _HEAD: Final = frozenset(
     {"verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings", "counts"}
@@ -246,6 +253,8 @@ def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[st
     }
     counts["clauses_required"] = max(each["clauses_required"] for each in every)
     counts["clauses_exercised"] = counts["clauses_required"] - missing
+    if "mutants" in counts:
+        counts["mutants_killed"] = counts["mutants"] - len(_merge_survivors(results))
     reached = zip(*(each["situations"] for each in results), strict=True)
     counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)
     return counts

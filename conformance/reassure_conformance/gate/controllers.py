@@ -32,11 +32,14 @@ from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
+from reassure_mutation.score import Scorer, Survivor
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
 ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
+SURVIVORS: Final = "survivors"
+"""The folder of a run's directory with a test case for each mutant that survives."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -101,6 +104,10 @@ class ControllersResult(RunOutcome):
     """How often each known failure came up."""
     refused: int = 0
     skipped: int = 0
+    killable: Mapping[str, int] = field(default_factory=dict)
+    """By clause: how many mutants of the rules are killed by it, in some state."""
+    survivors: tuple[Survivor, ...] = ()
+    """Those of them that no state of the run kills."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -126,6 +133,26 @@ class ControllersResult(RunOutcome):
             found.setdefault(join_needs(clause, needs), []).append(clause)
         return dict(sorted(found.items()))
 
+    def missing(self) -> tuple[str, ...]:
+        """Return the clauses that should have been put to the test and were not.
+
+        One that was exercised only where right and wrong look alike was not.
+        """
+        alike = self.not_discriminated()
+        return tuple(c.id for c in self.required() if not c.exercised or c.id in alike)
+
+    def not_discriminated(self) -> frozenset[str]:
+        """Return the clauses of which every mutant survives, though it could have been killed."""
+        alive = Counter(each.kill.clause for each in self.survivors)
+        able = {each.kill.clause for each in self.survivors if not self.find_lacking(each)}
+        return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
+
+    def find_lacking(self, survivor: Survivor) -> tuple[str, ...]:
+        """Return what the implementation does not declare and it takes to kill a mutant."""
+        steps = map(s.parse_step, survivor.kill.steps)
+        needs = {s.NEEDS.get(type(step)) for step in steps} - {None, *self.capabilities}
+        return tuple(sorted(need for need in needs if need is not None))
+
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
         return find_not_claimed(self.profile)
@@ -134,6 +161,9 @@ class ControllersResult(RunOutcome):
         """Return the numbers that every report of a run begins with."""
         return {
             **RunOutcome.counts(self),
+            "clauses_exercised": len(self.required()) - len(self.missing()),
+            "mutants_killed": sum(self.killable.values()) - len(self.survivors),
+            "mutants": sum(self.killable.values()),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -153,6 +183,8 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
+            "mutants": dict(self.killable),
+            "survivors": [self._describe_survivor(each) for each in self.survivors],
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -164,6 +196,15 @@ class ControllersResult(RunOutcome):
     def _make_timeline(self, failure: StoryFailure, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what happened in a failing story."""
         return make_timeline(self.profile, self.readings, record, failure.example.transactions)
+
+    def _describe_survivor(self, survivor: Survivor) -> dict[str, Any]:
+        return {
+            "name": survivor.name,
+            "sentence": survivor.sentence,
+            "clause": survivor.kill.clause,
+            "needs": list(self.find_lacking(survivor)),
+            "steps": list(survivor.kill.steps),
+        }
 
     def _describe_aside(self, aside: StoryFailure) -> dict[str, Any]:
         """Return a violation that counts for no verdict, with what happened."""
@@ -181,6 +222,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
 
     result: ControllersResult
     harness: Harness
+    scorer: Scorer
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -202,6 +244,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             ) as h,
         ):
             self.harness, self.driver = h, h.driver
+            self.scorer = Scorer(h.description.profile, h.readings)
             self.result = ControllersResult(
                 settings,
                 h.description.as_dict(),
@@ -300,6 +343,16 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             violation = next(v for v in example.violations if v.clause == clause)
             yield StoryFailure(story, example, violation, repeats=True)
 
+    def _write_survivors(self) -> None:
+        """Write a test case for each mutant that survives: what would kill it."""
+        for number, survivor in enumerate(self.result.survivors, start=1):
+            why = (survivor.name, f"{survivor.kill.clause} kills it.")
+            steps = tuple(map(s.parse_step, survivor.kill.steps))
+            story = Story(f"{number}", steps, why=why)
+            folder = self.directory / SURVIVORS
+            folder.mkdir(exist_ok=True)
+            write_text(folder / f"{number}{SUFFIX}", format_story(story))
+
     def keep(self, found: StoryFailure) -> StoryFailure:
         """Write what a person and a replay need, in place of a longer telling of the same."""
         story = replace(found.story, name="failure", violates=found.violation.clause)
@@ -335,6 +388,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             settled=True,
             strict=settings.strict,
         )
+        if result.failure is None:
+            self.scorer.update(h.recorder.list_situations())
+            result.killable = self.scorer.count_killable()
+            result.survivors = self.scorer.list_survivors()
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
@@ -345,3 +402,4 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             path = self.directory / f"unsettled-{number}{SUFFIX}"
             write_text(path, format_story(story))
         result.transactions = h.judge.transactions
+        self._write_survivors()

@@ -50,6 +50,7 @@ from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wr
 from reassure_judge.messages import Told
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
+from reassure_mutation.recorder import Recorder
 from reassure_spec.rooms import choose_readings, gate_of
 from reassure_spec.znodes import (
     DEFAULT_BROKER_CONFIG,
@@ -105,7 +106,9 @@ class Harness:
             raise
         self.settle_s: Final = self.description.settle_ms / 1000 or settle_s
         """How long a cluster may take to come to rest."""
-        self.judge = Judge(profile, self.readings)
+        self.recorder: Final = Recorder()
+        """Keeps in which states the implementation acted, rested and took over."""
+        self.judge = Judge(profile, self.readings, witness=self.recorder)
         self.current: Example | None = None
         """The example that was begun last."""
         self.steps = 0

@@ -5,10 +5,11 @@ and SARIF render one: they differ in form and detail, and none says of the verdi
 the others.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from reassure_conformance.report.cases import (
     FAILED,
@@ -20,6 +21,9 @@ from reassure_conformance.report.cases import (
     name_skipped,
     say_seconds,
 )
+
+SURVIVORS_SHOWN: Final = 5
+"""How many mutants that survive are told in full."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,10 @@ class ResultReport:
         counts = self.result["counts"]
         if "clauses_required" not in counts:
             return ""
-        return f"{counts['clauses_exercised']} of {counts['clauses_required']} clauses covered"
+        said = f"{counts['clauses_exercised']} of {counts['clauses_required']} clauses covered"
+        if not counts.get("mutants"):
+            return said
+        return f"{said}, {counts['mutants_killed']} of {counts['mutants']} mutants killed"
 
     @property
     def failures(self) -> tuple[Case, ...]:
@@ -128,11 +135,30 @@ def _list_notes(result: Result) -> Iterator[str]:
             yield f"Coverage goal missed: {name}: {sentence} (for {needed})"
     for clause, reason in result.get("not_claimed", {}).items():
         yield f"Not claimed: {clause}: {reason}"
+    yield from _list_survivors(result)
     yield from _list_theorems(result)
     if result.get("stale"):
         yield "Saved failures that pass now: " + ", ".join(result["stale"])
     for need in result.get("needs", ()):
         yield f"Needed: {need}"
+
+
+def _list_survivors(result: Result) -> Iterator[str]:
+    """Yield the mistakes that the run would not have caught, a few of them, with what would."""
+    survivors = [each for each in result.get("survivors", ()) if not each["needs"]]
+    lacking = Counter(need for each in result.get("survivors", ()) for need in each["needs"])
+    for number, each in enumerate(result.get("survivors", ()), start=1):
+        if each in survivors[:SURVIVORS_SHOWN]:
+            case = f"{result.get('directory')}/survivors/{number}.txt"
+            yield (
+                f"Would not have been caught: {each['sentence']} ({each['clause']}); "
+                f"`reassure test --case {case}` does"
+            )
+    if len(survivors) > SURVIVORS_SHOWN:
+        more = len(survivors) - SURVIVORS_SHOWN
+        yield f"And {more} other mutants survive; survivors in result.json lists all."
+    for need, count in sorted(lacking.items()):
+        yield f"{count} mutants cannot be killed without {need}."
 
 
 def _list_theorems(result: Result) -> Iterator[str]:

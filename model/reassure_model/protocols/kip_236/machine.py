@@ -220,7 +220,12 @@ def is_settled(system: System) -> bool:
 
 
 JUDGEMENT: Final[Judgement[Partition, Write]] = Judgement(
-    Partition(), accept_write, apply_failover, next_write, INVARIANTS
+    Partition(),
+    accept_write,
+    apply_failover,
+    next_write,
+    INVARIANTS,
+    mind=("drop_due", "announce_due", "completing", "taken"),
 )
 
 

@@ -1,0 +1,122 @@
+"""Copies of functions that call each other, and never the originals.
+
+The judge asks the same functions of the model as the reference controller. A mutant of one of them
+must not make both wrong in the same way, so it lives in a copy: every function that is reached from
+where a controller begins, each with a copy of its module's names in which those functions stand.
+Records are shared, so that what a copy answers can be compared with what the original does.
+"""
+
+import ast
+import inspect
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from reassure_mutation.operators import strip
+
+ROOMS: Final = ("reassure_model.", "reassure_judge.")
+"""Where the functions of a reference controller stand."""
+
+
+@cache
+def _parse(module: str) -> Mapping[str, ast.FunctionDef]:
+    tree = ast.parse(inspect.getsource(sys.modules[module]))
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def _list_names(code: CodeType) -> set[str]:
+    """Return the names that a function looks up, those of the functions within it included."""
+    inner = (each for each in code.co_consts if isinstance(each, CodeType))
+    return set(code.co_names).union(*map(_list_names, inner))
+
+
+def _list_called(function: FunctionType) -> Iterator[FunctionType]:
+    """Yield the functions of the model that a function names."""
+    for name in sorted(_list_names(function.__code__)):
+        value = function.__globals__.get(name)
+        if isinstance(value, FunctionType) and value.__module__.startswith(ROOMS):
+            yield value
+
+
+def list_reached(*begin: FunctionType) -> tuple[FunctionType, ...]:
+    """Return every function that is reached from these, themselves included, in a stable order."""
+    found: dict[FunctionType, None] = {}
+    waiting = list(begin)
+    while waiting:
+        function = waiting.pop(0)
+        if function not in found:
+            found[function] = None
+            waiting += _list_called(function)
+    return tuple(found)
+
+
+def spell(function: FunctionType) -> str:
+    """Return the name of a function with its module, without the room.
+
+    >>> from reassure_model.selectors import select_new
+    >>> spell(select_new)
+    'selectors.select_new'
+    """
+    module = function.__module__.split(".", 1)[1].removeprefix("protocols.")
+    return f"{module}.{function.__name__}"
+
+
+def parse(function: FunctionType) -> ast.FunctionDef:
+    """Return the syntax tree of a function of a module."""
+    return _parse(function.__module__)[function.__name__]
+
+
+class Linked:
+    """A linked copy of the functions that are reached from some."""
+
+    def __init__(self, *begin: FunctionType) -> None:
+        self.functions: Final = list_reached(*begin)
+        modules = {each.__module__ for each in self.functions}
+        self._names: Final = {each: dict(vars(sys.modules[each])) for each in modules}
+        """By module, the names that the copies in it look up."""
+        self._places: Final = {
+            function: [
+                (names, name)
+                for names in self._names.values()
+                for name, value in names.items()
+                if value is function
+            ]
+            for function in self.functions
+        }
+        """Where a function is looked up."""
+        self._copies: Final = {
+            each: self.compile(each, strip(parse(each))) for each in self._places
+        }
+        for function, copy in self._copies.items():
+            self._bind(function, copy)
+
+    def compile(self, function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
+        """Return a function of this text, in place of that one, that calls the copies."""
+        names = self._names[function.__module__]
+        before = names[function.__name__]
+        code = compile(ast.Module([tree], type_ignores=[]), f"<{spell(function)}>", "exec")
+        exec(code, names)
+        made: FunctionType = names[function.__name__]
+        names[function.__name__] = before
+        return made
+
+    def _bind(self, function: FunctionType, copy: FunctionType) -> None:
+        for names, name in self._places[function]:
+            names[name] = copy
+
+    def get(self, function: FunctionType) -> Callable[..., Any]:
+        """Return what calls the copy of a function, whichever mutant is planted by then."""
+        names, name = self._places[function][0]
+        return lambda *arguments: names[name](*arguments)
+
+    @contextmanager
+    def planted(self, function: FunctionType, changed: FunctionType) -> Iterator[None]:
+        """Let the copies call a changed function, in place of the copy of one, until the end."""
+        self._bind(function, changed)
+        try:
+            yield
+        finally:
+            self._bind(function, self._copies[function])

@@ -1,0 +1,1 @@
+"""What is explored of each protocol to find the mutants that can be killed."""

@@ -1,0 +1,64 @@
+"""The score of a run: of the mutants that can be killed, which ones its states kill."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
+from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
+from reassure_spec.readings import Readings, get_profile
+
+
+@dataclass(frozen=True, slots=True)
+class Survivor:
+    """A mutant that can be killed and was not."""
+
+    name: str
+    sentence: str
+    kill: Killable
+    """What would kill it."""
+
+
+class Scorer:
+    """Asks the states of a run of every mutant that can be killed, until it is.
+
+    Under readings that are not the profile's, or where there is no table, nothing is asked.
+    """
+
+    def __init__(self, profile: str, readings: Readings) -> None:
+        self.killable: Final[dict[str, Killable]] = {}
+        """By the name of the mutant: what kills it."""
+        self._left: list[tuple[Reference, dict[str, Mutant]]] = []
+        for module in find_worlds(profile) if readings == get_profile(profile) else ():
+            table = load_table(module, profile)
+            if table is not None:
+                reference = make_reference(module, profile)
+                mutants = {each.name: each for each in reference.list_mutants()}
+                self._left.append((reference, {name: mutants[name] for name in table.killable}))
+                self.killable.update(table.killable)
+        self._seen: set[Situation] = set()
+
+    def update(self, situations: Iterable[Situation]) -> None:
+        """Ask those of the situations that are new."""
+        fresh = [each for each in situations if each not in self._seen]
+        self._seen.update(fresh)
+        for reference, left in self._left:
+            kind = type(reference.judgement.begin)
+            own = [each for each in fresh if type(each.states[0].partition) is kind]
+            for name, (_, number) in find_kills(reference, list(left.values()), own).items():
+                if number is not None:
+                    del left[name]
+
+    def list_survivors(self) -> tuple[Survivor, ...]:
+        """Return the mutants that are not killed, those that one clause kills together."""
+        found = (
+            Survivor(name, mutant.sentence, self.killable[name])
+            for _, left in self._left
+            for name, mutant in left.items()
+        )
+        return tuple(sorted(found, key=lambda each: (each.kill.clause, each.name)))
+
+    def count_killable(self) -> Counter[str]:
+        """Return by clause how many mutants it kills."""
+        return Counter(each.clause for each in self.killable.values())

@@ -1,0 +1,170 @@
+"""The table of what can be killed: by profile and mutant the clause, and the shortest test case.
+
+It is made by exploring the worlds of a protocol (`python -m reassure_mutation`), which takes
+minutes, and kept in `protocols/NAME/killable.json`. A digest of all that it was made from says
+whether it is of the rules as they stand.
+"""
+
+import ast
+import hashlib
+import inspect
+import json
+import multiprocessing
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from reassure_judge.protocols import make_rules
+from reassure_mutation import kills, operators, worlds
+from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
+from reassure_mutation.linked import parse, spell
+from reassure_mutation.operators import strip
+from reassure_mutation.worlds import Found, World, explore
+from reassure_spec.profiles import has_protocol
+from reassure_spec.protocols import import_parts
+from reassure_spec.readings import get_profile
+
+FILE: Final = "killable.json"
+
+
+@dataclass(frozen=True, slots=True)
+class Killable:
+    """A mutant that some state kills."""
+
+    clause: str
+    steps: tuple[str, ...]
+    """The test case that leads an implementation into the first such state."""
+    interrupts: bool
+    """Whether something happens in it between two writes of the controller."""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """What can be killed under one profile."""
+
+    digest: str
+    killable: Mapping[str, Killable]
+    """By the name of the mutant."""
+    survivors: Mapping[str, str]
+    """By the name of each other mutant why no state kills it, one of `SURVIVES`."""
+
+
+@cache
+def find_worlds(profile: str) -> tuple[ModuleType, ...]:
+    """Return what is explored under a profile: a module for each kind of state that is decided by.
+
+    It has the `WORLDS` and `list_moves`, what may happen in them. Where its states are not the
+    partitions that the profile's rules are about it has `make_rules` as well.
+    """
+    found = import_parts("reassure_mutation", "worlds")
+    return tuple(module for name, module in found.items() if has_protocol(profile, name))
+
+
+def make_reference(module: ModuleType, profile: str) -> Reference:
+    """Return the reference controller that decides by the states of a module's worlds."""
+    make = getattr(module, "make_rules", make_rules)
+    return Reference(make(profile, get_profile(profile)))
+
+
+def make_digest(module: ModuleType, profile: str) -> str:
+    """Return what tells whether a table is of the rules as they stand."""
+    reference = make_reference(module, profile)
+    functions = (
+        f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in reference.linked.functions
+    )
+    texts = (inspect.getsource(each) for each in (kills, operators, worlds, module))
+    said = "\n".join((*functions, *texts, repr(reference.rules.readings)))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def load_table(module: ModuleType, profile: str) -> Table | None:
+    """Return the table of a profile's worlds, None where there is none."""
+    file = files(module.__package__ or "") / FILE
+    tables = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
+    if profile not in tables:
+        return None
+    said = tables[profile]
+    killable = {
+        name: Killable(each["clause"], tuple(each["steps"]), each["interrupts"])
+        for name, each in said["killable"].items()
+    }
+    return Table(said["digest"], killable, said["survivors"])
+
+
+def save_table(table: Table, module: ModuleType, profile: str) -> None:
+    """Write a table beside those of the other profiles of a protocol."""
+    path = Path(module.__file__ or "").parent / FILE
+    tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    tables[profile] = asdict(table)
+    text = json.dumps(dict(sorted(tables.items())), indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+# Making it ----------------------------------------------------------------------------------------
+
+
+def make_table(module: ModuleType, profile: str, processes: int = 2) -> Iterator[str | Table]:
+    """Yield a line for each world that was looked at, and the table at the end."""
+    reference = make_reference(module, profile)
+    mutants = reference.list_mutants()
+    killable: dict[str, Killable] = {}
+    survivors = {each.name: kills.UNREACHED for each in mutants}
+    for calm in (True, False):
+        for world in module.WORLDS:
+            if not calm and world.calm:
+                continue
+            found = _list_found(world, module, reference, calm=calm)
+            left = [each for each in mutants if each.name in survivors]
+            situations = tuple(each.situation for each in found)
+            answers = _find_kills(reference, left, situations, processes)
+            for name, (said, number) in answers.items():
+                if number is None:
+                    survivors[name] = max(survivors[name], said, key=kills.SURVIVES.index)
+                    continue
+                del survivors[name]
+                state = found[number]
+                killable[name] = Killable(said, state.list_steps(), state.interrupts)
+            yield f"{profile} {world.name}{' calm' if calm else ''}: {len(killable)} killed"
+    names = sorted(killable), sorted(survivors)
+    yield Table(
+        make_digest(module, profile),
+        {name: killable[name] for name in names[0]},
+        {name: survivors[name] for name in names[1]},
+    )
+
+
+def _list_found(
+    world: World, module: ModuleType, reference: Reference, *, calm: bool
+) -> list[Found]:
+    found: dict[Situation, Found] = {}
+    for each in explore(world, reference, module.list_moves, calm=calm):
+        found.setdefault(each.situation, each)
+    return list(found.values())
+
+
+_Answers = dict[str, tuple[str, int | None]]
+_SHARED: list[Any] = []
+"""What the processes inherit: the reference controller, its mutants and the situations."""
+
+
+def _find_kills(
+    reference: Reference,
+    mutants: Sequence[Mutant],
+    situations: tuple[Situation, ...],
+    processes: int,
+) -> _Answers:
+    """Look at the mutants in several processes."""
+    _SHARED[:] = [reference, mutants, situations]
+    shares = [range(n, len(mutants), processes) for n in range(processes)]
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        answers: list[_Answers] = pool.map(_look, shares)
+    return {name: answer for each in answers for name, answer in each.items()}
+
+
+def _look(numbers: Sequence[int]) -> _Answers:
+    reference, mutants, situations = _SHARED
+    return find_kills(reference, [mutants[n] for n in numbers], situations)

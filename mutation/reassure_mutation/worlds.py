@@ -1,0 +1,160 @@
+"""Small clusters, explored to find what can be killed at all, each state with its shortest way.
+
+A world is one partition and what may happen around it. First everything waits while the controller
+has something to do, so that what is found there needs nobody who holds a controller; then anything
+may happen between two writes as well.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
+from reassure_model.outcome import Accepted
+from reassure_model.partition import Environment
+from reassure_mutation.kills import Reference, Situation, normalise
+from reassure_spec.readings import Readings
+
+FAILOVER: Final = ("kill controller", "elect")
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Something that happens, and that is no write of the controller."""
+
+    lines: tuple[str, ...]
+    """The steps of a test case that it is."""
+    partition: Any
+    around: Environment
+    counted: str = ""
+    """Under what name it counts against the limits of a world, "" where it has none."""
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """Where an exploration begins, and how often each kind of move may happen."""
+
+    name: str
+    begin: tuple[str, ...]
+    """The steps of a test case that lead to where it begins."""
+    partition: Any
+    around: Environment
+    limits: Mapping[str, int] = field(default_factory=dict)
+    """By name of what is counted; what is not named happens without end."""
+    targets: tuple[tuple[int, ...], ...] = ()
+    """What clients may ask for."""
+    calm: bool = False
+    """Whether it is looked at only while everything waits for the controller."""
+
+
+Moves = Callable[[Any, Environment, World, Readings], Iterator[Move]]
+"""From a partition, its surroundings, its world and the readings to what may happen."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Node:
+    """A state, with the moves that are left."""
+
+    state: Any
+    around: Environment
+    left: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """How a state was reached first."""
+
+    before: _Node | None
+    lines: tuple[str, ...]
+    """The steps of the move; none where the controller wrote."""
+    rested: bool = True
+    """Whether the controller had nothing to do before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A state of a world, and the way there."""
+
+    situation: Situation
+    ways: tuple[_Way, ...]
+
+    @property
+    def interrupts(self) -> bool:
+        """Whether something happened between two writes on the way."""
+        return not all(way.rested for way in self.ways if way.lines)
+
+    def list_steps(self) -> tuple[str, ...]:
+        """Return the test case that leads an implementation into this state.
+
+        An implementation plans ahead, and sends messages between its writes. So where something
+        happens between two writes the number after `hold after` says where to begin to look.
+        """
+        steps: tuple[str, ...] = ()
+        held = False
+        moves = [at for at, way in enumerate(self.ways) if way.lines]
+        for place, at in enumerate(moves):
+            lines = self.ways[at].lines
+            after = moves[place + 1] if place + 1 < len(moves) else None
+            interrupted = after is not None and not self.ways[after].rested
+            hold = (f"hold after {after - at - 1}",) if after is not None and interrupted else ()
+            if lines == FAILOVER:
+                steps += (lines[0], *hold, lines[1])
+            elif held:
+                steps += (*lines, *hold, "resume")
+            else:
+                steps += (*hold, *lines)
+            held = interrupted
+        if self.situation.kind == SUCCEEDS:
+            written = len(self.ways) - 1 - moves[-1] if moves else 0
+            steps = (*steps[:-1], f"hold after {written}", *steps[-1:], *FAILOVER)
+        return steps
+
+
+def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> Iterator[Found]:
+    """Yield every moment that a right controller comes to in a world, the nearest first.
+
+    With `calm` everything else waits until the controller has nothing to do.
+    """
+    names, rules = tuple(world.limits), reference.rules
+    first = normalise(rules.begin()._replace(partition=world.partition))
+    begin = _Node(first, world.around, tuple(world.limits.values()))
+    ways: dict[_Node, _Way] = {begin: _Way(None, world.begin)}
+    queue = [begin]
+    for node in queue:  # it grows
+        partition = node.state.partition
+        due = rules.find_owed(partition, node.around)
+        way = _list_ways(node, ways)
+        states = reference.expand((node.state,), node.around)
+        yield Found(Situation(RESTS if due is None else ACTS, states, node.around), way)
+        yield Found(Situation(SUCCEEDS, states, node.around), way)
+        found: list[tuple[_Node, tuple[str, ...]]] = []
+        if due is not None:
+            outcome = rules.accept(node.state, due.write, node.around)
+            if isinstance(outcome, Accepted):
+                after = rules.follow(node.state, outcome.state, due.write)
+                found.append((replace(node, state=normalise(after)), ()))
+        if due is None or not calm:
+            for move in moves(partition, node.around, world, rules.readings):
+                left = _spend(node.left, names, move.counted)
+                if left is not None:
+                    after = normalise(node.state._replace(partition=move.partition))
+                    found.append((_Node(after, move.around, left), move.lines))
+        for reached, lines in found:
+            if reached not in ways:
+                ways[reached] = _Way(node, lines, due is None)
+                queue.append(reached)
+
+
+def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:
+    """Return what is left after a move, None where nothing was."""
+    if counted not in names:
+        return left
+    at = names.index(counted)
+    return (*left[:at], left[at] - 1, *left[at + 1 :]) if left[at] > 0 else None
+
+
+def _list_ways(node: _Node, ways: Mapping[_Node, _Way]) -> tuple[_Way, ...]:
+    path = [ways[node]]
+    while path[-1].before is not None:
+        path.append(ways[path[-1].before])
+    return tuple(reversed(path))
