@@ -23,11 +23,11 @@ from reassure_conformance.gate.running import run
 from reassure_controller import effects
 from reassure_controller.agenda import Agenda
 from reassure_controller.context import Context
-from reassure_controller.controller import Controller
+from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import Effect, RequestRead, Step
 from reassure_controller.engine import PlanEngine, Uncertain
 from reassure_controller.plan import Plan
-from reassure_controller.planned_job import Job, StuckError
+from reassure_controller.planned_job import Job
 from reassure_controller.protocols.kip_236 import RequestPlanner, plan_bad_request
 from reassure_controller.reader import ClusterReader
 from reassure_controller.repairs import elect_offline, list_kept
@@ -53,7 +53,7 @@ from reassure_zookeeper.server import Server
 
 MOST_AT_ONCE: Final = 10
 """How many writes are planned at once that give a partition a leader."""
-MOST_IN_A_ROW: Final = 100
+MOST_IN_A_ROW: Final = 25
 """How many writes to one partition may follow each other while nothing else happens."""
 
 
@@ -80,7 +80,8 @@ class CarriedAgenda(Agenda):
 
     def note(self, kind: str, path: str) -> bool:
         """Note at once that something is stale."""
-        self._in_a_row.clear()
+        if path not in self.context.echoes:
+            self._in_a_row.clear()
         return super().note(kind, path)
 
     # Leaders
@@ -149,7 +150,7 @@ class CarriedAgenda(Agenda):
     def _plan_counted(self, key: PartitionKey) -> tuple[Step, ...]:
         self._in_a_row[key] = self._in_a_row.get(key, 0) + 1
         if self._in_a_row[key] > MOST_IN_A_ROW:
-            raise StuckError("{}-{} is written to for ever".format(*key))
+            raise NotQuiet("{}-{} is written to for ever".format(*key))
         return self._plan_write(key)
 
     def _plan_write(self, key: PartitionKey) -> tuple[Step, ...]:

@@ -1,6 +1,7 @@
 """What a controller that is a `Judgement` has in mind, and the steps that its writes are."""
 
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import NamedTuple
 
 from reassure_controller import effects
@@ -64,6 +65,8 @@ class Mind:
     """The requests that make sense, lowest first."""
     unsure: dict[PartitionKey, tuple[Partition, Write]] = field(default_factory=dict)
     """The writes of which it is not known whether they were carried out, and what they were for."""
+    lost: set[PartitionKey] = field(default_factory=set)
+    """Those that it failed to take over."""
     added: dict[PartitionKey, set[int]] = field(default_factory=dict)
     """Replicas that were assigned and not started yet."""
     stopped: dict[PartitionKey, set[int]] = field(default_factory=dict)
@@ -129,7 +132,7 @@ class Mind:
         try:
             self.partitions[key] = self.judgement.fail_over(found, self.readings)
         except Exception:
-            self.partitions[key] = found
+            self.lost.add(key)
 
     def follow(self, key: PartitionKey, before: Partition, write: Write) -> Partition:
         """Return a partition after a write that was carried out."""
@@ -141,6 +144,8 @@ class Mind:
 
     def find_owed(self, key: PartitionKey, seen: Partition) -> Obligation | None:
         """Return the write that is owed; what is in flight ends before a topic is deleted."""
+        if key in self.lost:
+            return None
         around = self.look_around(key)
         if around.deleting and seen.reassignment is not None:
             around, seen = replace(around, deleting=False), replace(seen, requests=())
@@ -148,8 +153,7 @@ class Mind:
             owed = self.judgement.owed(seen, around, self.readings)
         except Exception:
             return None
-        assert owed is None or isinstance(owed, Obligation)
-        return owed
+        return owed if isinstance(owed, Obligation) and is_possible(owed.write) else None
 
     def is_one_stopped(self, key: PartitionKey, seen: Partition) -> bool:
         """Whether a reassignment that was changed stopped somebody who is to run on."""
@@ -186,6 +190,26 @@ class Mind:
                 self.stopped.get(key, set()).difference_update(to)
             case effects.SendStopReplica(key=key, to=to):
                 self.stopped.setdefault(key, set()).update(to)
+
+
+def is_possible(write: Write) -> bool:
+    """Whether a write holds numbers and lists of numbers where these belong."""
+    numbers: tuple[object, ...] = ()
+    lists: tuple[object, ...] = ()
+    match write:
+        case CreateState(state) | WriteState(state):
+            numbers, lists = (
+                (state.leader, state.leader_epoch, state.controller_epoch),
+                (state.isr,),
+            )
+        case CreateReassignment(record) | UpdateReassignment(record):
+            numbers, lists = (record.top,), (record.target,)
+        case WriteAssigned(assigned):
+            lists = (assigned,)
+    inside = (one for each in lists if isinstance(each, tuple) for one in each)
+    return all(isinstance(each, tuple) for each in lists) and all(
+        isinstance(each, int) for each in chain(numbers, inside)
+    )
 
 
 def is_there(seen: Partition, write: Write) -> bool:
