@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
-from carried_mind import Mind, Pending, Reference, add_record, add_write, is_hurt, tell_anew
+from carried_mind import Decisions, Mind, Pending, add_record, add_write, is_hurt, tell_anew
 
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.run_outcome import RunOutcome
@@ -65,7 +65,7 @@ class CarriedAgenda(Agenda):
         reader: ClusterReader,
         rules: Rules,
         clock_ms: Callable[[], int],
-        judgement: Reference,
+        judgement: Decisions,
     ) -> None:
         super().__init__(reader, rules, clock_ms)
         self.mind = Mind(judgement, rules.readings, reader.context)
@@ -271,7 +271,7 @@ class CarriedController(Controller):
 
     _agenda: CarriedAgenda
 
-    def __init__(self, judgement: Reference, *arguments: Any, **more: Any) -> None:
+    def __init__(self, judgement: Decisions, *arguments: Any, **more: Any) -> None:
         self._judgement = judgement
         super().__init__(*arguments, **more)
 
@@ -284,14 +284,14 @@ class CarriedController(Controller):
         return CarriedEngine(*common, find_mind=lambda: self._agenda.mind)
 
 
-def carry(judgement: Reference, profile: str, readings: Any = None) -> Bundled:
+def carry(judgement: Decisions, profile: str, readings: Any = None) -> Bundled:
     """Return the adapter of a controller that is this judgement."""
     controller = partial(CarriedController, judgement)
     return Bundled(profile=profile, readings=readings, make_controller=controller)
 
 
 def run_with(
-    judgement: Reference, settings: Settings, directory: Path, server: Server | None = None
+    judgement: Decisions, settings: Settings, directory: Path, server: Server | None = None
 ) -> RunOutcome:
     """Carry out a run of the gate against a controller that is this judgement."""
 

@@ -41,7 +41,7 @@ from reassure_spec.znodes import (
     RequestZnode,
 )
 
-Reference = Judgement[Partition, Write]
+Decisions = Judgement[Partition, Write]
 
 
 class Pending(NamedTuple):
@@ -56,7 +56,7 @@ class Pending(NamedTuple):
 class Mind:
     """What the acting controller remembers of its partitions and did not write."""
 
-    judgement: Reference
+    judgement: Decisions
     readings: Readings
     context: Context
     partitions: dict[PartitionKey, Partition] = field(default_factory=dict)

@@ -6,20 +6,29 @@ What is predicted of mutants from the states of a run has to be what becomes of 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from types import ModuleType
 from typing import NamedTuple
 
 import pytest
 from carried import carry, run_with
-from carried_mind import Reference
+from carried_mind import Decisions
 
+from reassure_conformance.gate import controllers
+from reassure_conformance.gate.controllers import ControllersRunner
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.document import HOLDS, VIOLATED
+from reassure_judge.protocols import make_rules
 from reassure_model.protocols import kip_236
 from reassure_model.protocols.kip_236.machine import JUDGEMENT
+from reassure_mutation.kills import NEVER_RESTS, SURVIVES, Mutant, Reference, Situation
+from reassure_mutation.linked import spell
+from reassure_spec.readings import get_profile
+from reassure_zookeeper.server import Server
 
 SEED = 7
 STORIES = {story.name: story for story in shipped_stories()}
@@ -52,13 +61,13 @@ MISTAKES = {
     "complete before the target is in sync": Mistake(
         "if state is None or not is_target_in_sync(partition):",
         "if state is None:",
-        "a-move",
+        "cancel",
         "complete.target-in-sync",
     ),
 }
 
 
-def make_wrong(mistake: Mistake) -> Reference:
+def make_wrong(mistake: Mistake) -> Decisions:
     """Return a judgement of a copy of the reference controller that has a mistake."""
     source = Path(kip_236.__file__).read_text("utf-8")
     assert source.count(mistake.old) == 1
@@ -117,3 +126,66 @@ def test_whole_run_finds_mistake(name: str, tmp_path: Path) -> None:
     outcome = run_with(make_wrong(mistake), Settings(SEED), tmp_path)
     assert outcome.verdict() == VIOLATED and outcome.failure is not None
     assert outcome.failure.violation.clause == mistake.clause
+
+
+# What is predicted --------------------------------------------------------------------------------
+
+DRAWN = 40
+
+
+class Prediction(NamedTuple):
+    """Mutants of the reference controller, and the states that say what becomes of them."""
+
+    reference: Reference
+    drawn: list[Mutant]
+    called: list[tuple[Situation, frozenset[str]]]
+    """Each state with the functions that decide there."""
+
+    def list_clauses(self, mutant: Mutant) -> set[str]:
+        """Return the clauses that kill the mutant which is planted, each in some state."""
+        place = f"<{spell(mutant.function)}>"
+        where = (situation for situation, names in self.called if place in names)
+        return {*map(self.reference.find_kill, where)} - {*SURVIVES}
+
+
+@pytest.fixture(scope="module")
+def prediction(zookeeper_server: Server, tmp_path_factory: pytest.TempPathFactory) -> Prediction:
+    """Mutants that are drawn, and the states through which the stories lead the bundled one."""
+    reference = Reference(make_rules("kip-236", get_profile("kip-236")))
+    settings, folder = Settings(SEED, examples=0), tmp_path_factory.mktemp("recorded")
+    runner = ControllersRunner(settings, folder, server=zookeeper_server)
+    assert runner.run().failure is None
+    situations = runner.harness.recorder.list_situations()
+    called = [(each, reference.find_called(each)) for each in situations]
+    return Prediction(reference, Random(SEED).sample(reference.list_mutants(), DRAWN), called)
+
+
+def list_found(outcome: RunOutcome, expected: set[str]) -> set[str]:
+    """Return what a run found: of the clauses that were expected those that its verdict names."""
+    failure = outcome.failure
+    if failure is None:
+        return {NEVER_RESTS} if outcome.unsettled else set()
+    violation = failure.violation
+    # A debt to a queue that was not looked at is one to whoever would have looked.
+    named = {each for each in expected if each in violation.reason}
+    return named or {violation.clause}
+
+
+@pytest.mark.sampled(7)
+@pytest.mark.parametrize("number", range(DRAWN))
+def test_prediction_comes_true(
+    number: int,
+    prediction: Prediction,
+    zookeeper_server: Server,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A run is violated by a clause that was predicted; where none was, it finds nothing."""
+    monkeypatch.setattr(controllers, "MINIMISE_S", 0.0)
+    reference, mutant = prediction.reference, prediction.drawn[number]
+    settings = Settings(SEED + 1 + number, examples=0)
+    with reference.linked.planted(mutant.function, reference.compile(mutant)):
+        expected = prediction.list_clauses(mutant)
+        outcome = run_with(reference.mutated, settings, tmp_path, zookeeper_server)
+    found = list_found(outcome, expected)
+    assert (found <= expected, bool(found)) == (True, bool(expected)), (mutant.sentence, found)
