@@ -77,6 +77,9 @@ class PartitionContext:
     """Version of its znode, -1 where it has none."""
     phase: Phase | None = None
     """How far the reassignment in flight has come; None when there is nothing to carry on."""
+    unstarted: frozenset[int] = frozenset()
+    """The replicas that were assigned in this term while their brokers lived, who were told
+    nothing of them yet."""
 
     @property
     def hosts(self) -> ReplicaList:
@@ -292,6 +295,24 @@ class Context:
         else:
             self.flying.add(key)
 
+    def note_begun(self, step: object) -> None:
+        """Remember which replicas a write starts, or may have started where nobody answered.
+
+        Who is down may have the replica still that was taken from it meanwhile.
+        """
+        if not isinstance(step, WriteAssigned | CreatePartitionState):
+            return
+        content = self.partitions[step.key]
+        isr = step.state.isr if isinstance(step, CreatePartitionState) else ()
+        added = set(step.assigned if isinstance(step, WriteAssigned) else ()) - {*content.hosts}
+        begun = self.brokers.keys() & {*isr, *added}
+        self.put(step.key, replace(content, unstarted=content.unstarted | begun))
+
+    def note_started(self, key: PartitionKey, brokers: Iterable[int]) -> None:
+        """Remember that these brokers were told of the partition."""
+        content = self.partitions[key]
+        self.put(key, replace(content, unstarted=content.unstarted.difference(brokers)))
+
     def drop(self, key: PartitionKey) -> PartitionContext:
         """Forget a partition and return what was remembered of it."""
         self.flying.discard(key)
@@ -340,8 +361,10 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             name = path.rpartition("/")[2]
             context.requests = [other for other in context.requests if other != name]
             context.taken = {k: read for k, read in context.taken.items() if read.path != path}
-        case SendLeaderAndIsr() | SendStopReplica():
-            pass  # messages are not remembered
+        case SendLeaderAndIsr(to=to):
+            context.note_started(step.key, to)
+        case SendStopReplica():
+            pass
         case PartitionEffect() | EnterPhase() | RememberMove():
             _apply_to_partition(context, step, version)
         case TranslateEntries(entries=entries) if context.old is not None:
@@ -382,6 +405,7 @@ def _apply_to_partition(
     context: Context, step: PartitionEffect | EnterPhase | RememberMove, version: int | None
 ) -> None:
     key = step.key
+    context.note_begun(step)
     before = context.partitions[key]
     if isinstance(step, CreateReassignment | UpdateReassignment):
         context.note_taken(step)

@@ -242,6 +242,7 @@ class PlanEngine:
         state = content.state
         if state is None:
             return
+        reached = set()
         for broker in self._live(effect.to):
             message = LeaderAndIsr(
                 controller=self._broker_id,
@@ -257,7 +258,9 @@ class PlanEngine:
                 is_new=broker.id in effect.new,
                 broker_epoch=broker.epoch,
             )
-            self._send(broker, message)
+            if self._send(broker, message) is not None:
+                reached.add(broker.id)
+        self._context.note_started(effect.key, reached)
 
     def _send(self, broker: LiveBroker, message: Message) -> Reply | None:
         reply = self._transport.send(broker, message)
@@ -304,6 +307,7 @@ class PlanEngine:
         except SessionLost:
             raise
         except Indefinite as indefinite:
+            self._context.note_begun(effect)
             raise Uncertain(effect, str(indefinite)) from indefinite
         self._context.echoes.update(
             path

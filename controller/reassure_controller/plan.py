@@ -112,7 +112,10 @@ class Plan:
         replicas: ReplicaList | None = None,
         new: Iterable[int] = (),
     ) -> None:
-        """Add LeaderAndIsr to the live ones of `to`, when the partition has a state to tell."""
+        """Add LeaderAndIsr to the live ones of `to`, when the partition has a state to tell.
+
+        `new` are those that are started without being assigned.
+        """
         content = self.partition(key)
         to = self.live(to)
         if content.state is None or not to:
@@ -124,7 +127,7 @@ class Plan:
                 key=key,
                 to=to,
                 replicas=told,
-                new=frozenset(new),
+                new=content.unstarted.union(new).intersection(to),
             )
         )
 

@@ -96,7 +96,9 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
     state = content.state
     plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
     hosts = tuple(dict.fromkeys((*content.assigned, *new)))
-    plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=new)
+    # One that is not assigned may have got in sync already, under an earlier controller.
+    started = (one for one in new if one not in state.isr)
+    plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=started)
 
 
 def is_in_sync(content: PartitionContext, target: ReplicaList) -> bool:

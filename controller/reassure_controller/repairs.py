@@ -90,7 +90,7 @@ def bring_online(plan: Plan, key: PartitionKey) -> None:
             missing=plan.context.missing_directories(key),
         )
     )
-    plan.send(key, "partition.state-sent", live, new=live)
+    plan.send(key, "partition.state-sent", live)
 
 
 def elect_offline(plan: Plan, key: PartitionKey, hosts: ReplicaList | None = None) -> None:

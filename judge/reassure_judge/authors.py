@@ -7,7 +7,7 @@ both, as in Kafka, whose brokers are the controllers.
 
 A *fence* is a check of `/controller_epoch` by the number of the version that it really has. The
 server would not have carried out another number; but a check of any version (-1) passes always and
-fences nothing.
+fences nothing. Servers that record the version found for it, as 3.9 does, do not show that.
 """
 
 from typing import Final, NamedTuple, Protocol

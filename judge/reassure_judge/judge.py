@@ -216,6 +216,18 @@ class Judge:
             history.unclean_default,
         )
 
+    def list_owed(self, chroot: str = "") -> dict[PartitionKey, Any]:
+        """Return by partition what the model has a controller write next, if anything."""
+        history = self.router.get_cluster(chroot)
+        due = {
+            (topic, number): self.rules.find_owed(
+                tracker.partition, history.get_surroundings(topic, number)
+            )
+            for (root, topic, number), tracker in self.tracking.partitions.items()
+            if root == chroot and self.rules.exists(tracker.partition)
+        }
+        return {key: each.write for key, each in due.items() if each is not None}
+
     def list_due(self, chroot: str = "") -> dict[PartitionKey, str]:
         """Return by partition what the model has a controller write next, in words, if anything."""
         history = self.router.get_cluster(chroot)

@@ -11,7 +11,8 @@ from typing import Final
 from reassure_judge import messages
 from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.judge import Judge
-from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Wrote
+from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Rested, Wrote
+from reassure_judge.message_fields import FieldJudge
 from reassure_judge.messages import Heard, StoredStates, Told
 from reassure_judge.monitors import Driven, Verdict
 from reassure_judge.protocols import find_monitors
@@ -52,6 +53,7 @@ class LiveCluster:
             partitions_per_task,
         )
         made = (make(self._driven) for make in (find_monitors(judge.profile) if whole else ()))
+        self._fields: Final = FieldJudge(chroot)
         self._monitors: Final = [monitor for monitor in made if monitor.is_able()]
         self._fresh: list[Told] = []
         """What brokers received since the last look."""
@@ -77,12 +79,15 @@ class LiveCluster:
     def _note(self, event: Event) -> None:
         match event:
             case Wrote(transaction, _, after):
+                self._fields.note(event)
                 self._zxid = transaction.zxid
                 epoch = after.controller_epoch
                 self._driven.stored.note(transaction.zxid, after.partitions, epoch)
             case Received(told):
                 self.heard.take(told)
                 self._fresh.append(told)
+            case Rested():
+                self._fields.note_rest()
             case Ended(broker):
                 self.heard.forget(broker)
 
@@ -100,12 +105,14 @@ class LiveCluster:
         """Judge whether what brokers were told was true when it was said."""
         fresh, self._fresh = self._fresh, []
         for told in fresh:
+            key = (told.topic, told.partition)
+            deleting = told.zxid is not None and self._is_deleting(told.topic, told.zxid)
             # Whose topic is to be deleted is told to delete its replica, whatever is stored.
-            if told.delete and told.zxid is not None and self._is_deleting(told.topic, told.zxid):
-                continue
-            found = self._driven.stored.judge(told)
+            found = None if told.delete and deleting else self._driven.stored.judge(told)
             if found is not None:
-                yield Verdict((told.topic, told.partition), found)
+                yield Verdict(key, found)
+            for each in self._fields.judge(told, deleting=deleting):
+                yield Verdict(key, each)
 
     def _is_deleting(self, topic: str, zxid: int) -> bool:
         return any(monitor.is_deleting(topic, zxid) for monitor in self._monitors)

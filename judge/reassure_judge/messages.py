@@ -7,7 +7,7 @@ spoken, and takes over a leader epoch that is newer than the one it has.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Final, TypeVar
 
 from reassure_judge.verdicts import Location, Violation
@@ -25,6 +25,8 @@ from reassure_spec.znodes import (
 )
 
 _Value = TypeVar("_Value")
+NO_EPOCH: Final = -1
+"""The leader epoch of who knows none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,15 +46,35 @@ class Told:
     """Whether StopReplica asks to delete the replica as well."""
     zxid: int | None = None
     """The last transaction that its sender had seen when it was sent; None: nobody knows."""
+    controller: int | None = None
+    """Who says that it sends this; None here and below: whoever shows the request does not say."""
+    broker_epoch: int | None = None
+    """For which life of the broker it is."""
+    state_version: int | None = None
+    """What LeaderAndIsr says is the version of the state's znode."""
+    is_new: bool | None = None
+    """Whether LeaderAndIsr says that the broker never had this replica."""
+    leader_epoch: int | None = None
+    """In which leader epoch StopReplica says that the replica is wanted no more."""
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """What is said of what may be left out, by name."""
+        values = {name: getattr(self, name) for name in OPTIONAL_FIELDS}
+        return {name: value for name, value in values.items() if value is not None}
 
     def as_dict(self) -> dict[str, object]:
         """Return the record that is kept of it."""
         about = {"broker": self.broker, "topic": self.topic, "partition": self.partition}
-        epoch = {"controller_epoch": self.controller_epoch}
+        epoch = {"controller_epoch": self.controller_epoch, **self.given}
         if self.state is None:
             return {"stop_replica": about, **epoch, "delete": self.delete}
         state = encode_state(self.state).decode()
         return {"leader_and_isr": about, **epoch, "state": state, "replicas": list(self.replicas)}
+
+
+OPTIONAL_FIELDS: Final = tuple(each.name for each in fields(Told) if each.default is None)
+"""What a record of a request may leave out."""
 
 
 @dataclass(slots=True)
@@ -74,8 +96,10 @@ class Heard:
         self._epochs[told.broker] = told.controller_epoch
         known = self._known.setdefault(told.broker, {})
         before = known.get(key)
-        epoch = -1 if before is None or before.state is None else before.state.leader_epoch
+        epoch = NO_EPOCH if before is None or before.state is None else before.state.leader_epoch
         if told.state is None:
+            if told.leader_epoch is not None and NO_EPOCH < told.leader_epoch < epoch:
+                return
             if told.delete:
                 known.pop(key, None)
             elif before is not None:

@@ -209,6 +209,8 @@ class Router(TransactionReader[History]):
         topic = at.first
         if data is None and topic in cluster.settings:
             exists, deleting = bool(cluster.topics.get(topic)), topic in cluster.deleting
+            if deleting:
+                self._judge_remover(cluster, at.path)
             broken = find_broken_settings_removal(exists=exists, deleting=deleting)
             if broken is not None:
                 self._forbid(cluster, topic, min(cluster.topics[topic]), at.path, broken)
@@ -235,7 +237,16 @@ class Router(TransactionReader[History]):
             cluster.min_isr_default = self.min_insync_replicas if least is None else least
             cluster.unclean_default = unclean is True
 
+    @clause("controller.write.by-controller", "controller.write.epoch-checked")
+    def _judge_remover(self, cluster: History, path: str) -> None:
+        """Judge who removes what a client asked the controller to see to; a client may withdraw."""
+        author = self._get_author(cluster)
+        for broken in () if self._given or author.is_client else author.broken:
+            self._forbid(cluster, "", -1, path, broken)
+
     def _on_preferred(self, cluster: History, at: ZnodePath, data: bytes | None) -> None:
+        if data is None:
+            self._judge_remover(cluster, at.path)
         try:
             asked = () if data is None else znodes.decode_preferred_election(at.path, data)
         except BadZnode:
@@ -250,6 +261,7 @@ class Router(TransactionReader[History]):
         if data is not None:
             cluster.deleting.add(topic)
             return
+        self._judge_remover(cluster, at.path)
         begun, has_settings = topic in cluster.begun, topic in cluster.settings
         broken = find_broken_deletion_end(begun=begun, has_settings=has_settings)
         if broken is not None:
@@ -319,6 +331,7 @@ class Router(TransactionReader[History]):
         lost = before.keys() - after.keys()
         broken = find_broken_topic(lost, changed, removed=removed, deleting=deleting)
         if removed and deleting:
+            self._judge_remover(cluster, path)
             cluster.begun.add(topic)
         if broken is None:
             return after

@@ -6,12 +6,17 @@ replica, and who is taken away stops, and deletes its replica once that is not a
 when it returns, and a controller that takes office tells everybody anew.
 """
 
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_model.writes import CreateState, Write, WriteAssigned, WriteState
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import ReplicaList
+
+EPOCH_DURING_DELETE: Final = -2
+"""The leader epoch of a StopReplica that comes of a topic's deletion: later than all (KIP-570)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +96,70 @@ def list_messages(before: Partition, write: Write, after: Partition) -> tuple[Me
         if replica not in state.isr and (before.drop_due or replica not in running)
     )
     return (StopReplica(stopped, delete=False), told) if stopped else (told,)
+
+
+# What each field of a request says ----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ToldReplica:
+    """What there is to know of a replica when a controller tells its broker of it."""
+
+    told: bool
+    """Its broker was told of it before, and not to delete it since."""
+    told_in_term: bool
+    """By this controller, in this epoch."""
+    added_in_term: bool
+    """This controller assigned it in this epoch, and its broker has been registered ever since."""
+    in_sync: bool
+
+
+@clause("message.sender")
+def is_sender(controller: int | None, epoch: int, terms: Sequence[tuple[int, int | None]]) -> bool:
+    """Whether a controller was elected last in this epoch, of these epochs with whom they elected.
+
+    None where it is not said who sends, or not known who was elected.
+    """
+    if controller is None or (epoch, None) in terms:
+        return any(epoch == known for known, _ in terms)
+    return [known for known, elected in terms if elected == controller][-1:] == [epoch]
+
+
+@clause("message.broker-epoch")
+def is_life(epoch: int, lives: Collection[int]) -> bool:
+    """Whether a broker epoch is that of one of these registrations."""
+    return epoch in lives
+
+
+@clause("message.state-version")
+def is_version(
+    version: int, state: LeaderAndIsr, stored: Collection[tuple[LeaderAndIsr, int]]
+) -> bool:
+    """Whether the state was stored with this version."""
+    return (state, version) in stored
+
+
+@clause("message.replicas-assigned")
+def are_assigned(replicas: ReplicaList, partition: Partition) -> bool:
+    """Whether these may be told for the replicas of a partition as it stands."""
+    assigned, kept = set(partition.assigned or ()), set(list_kept(partition))
+    least = assigned & kept
+    if partition.drop_due and partition.state is not None:
+        least &= set(partition.state.isr)  # what is dropped next counts no more
+    return len(set(replicas)) == len(replicas) and least <= set(replicas) <= assigned | kept
+
+
+@clause("message.is-new")
+def is_rightly_new(replica: ToldReplica, *, is_new: bool) -> bool:
+    """Whether a replica may be told to be new, or not to be."""
+    if replica.told_in_term or (replica.told and replica.in_sync):
+        return not is_new
+    return is_new or replica.told or not replica.added_in_term
+
+
+@clause("message.stop-epoch")
+def is_stop_epoch(epoch: int, state: LeaderAndIsr | None, *, deleting: bool) -> bool:
+    """Whether a replica may be stopped as of this leader epoch, where the state is as stored."""
+    if state is None:
+        return epoch < 0
+    return epoch == state.leader_epoch or (deleting and epoch == EPOCH_DURING_DELETE)

@@ -19,6 +19,8 @@ class Recorder:
     def __init__(self) -> None:
         self._found: dict[Situation, int | None] = {}
         """By situation, without its writes: the most that came before anything else did."""
+        self._fresh: dict[Situation, None] = {}
+        """Those of them of which that has changed since somebody asked."""
         self._open: dict[Place, list[Situation]] = {}
         """Since something happened to a partition that was no write of its controller."""
 
@@ -39,14 +41,17 @@ class Recorder:
         left = sum(each.kind == ACTS for each in waiting)
         for situation in waiting:
             writes = None if rested else left
-            before = self._found.get(situation, 0)
-            longer = None if writes is None or before is None else max(writes, before)
-            self._found[situation] = longer
+            before = self._found.get(situation, -1)
+            if before is not None and (writes is None or writes > before):
+                self._found[situation] = writes
+                self._fresh[situation] = None
             left -= situation.kind == ACTS
         waiting.clear()
 
-    def list_situations(self) -> tuple[Situation, ...]:
-        """Return every state that was seen, in the order in which they were."""
+    def take_situations(self) -> tuple[Situation, ...]:
+        """Return what is new since this was asked last, in the order in which it was seen."""
         for waiting in self._open.values():
             self._close(waiting, rested=False)
-        return tuple(replace(each, writes=writes) for each, writes in self._found.items())
+        fresh = tuple(replace(each, writes=self._found[each]) for each in self._fresh)
+        self._fresh.clear()
+        return fresh

@@ -7,6 +7,7 @@ from typing import Final
 
 from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
+from reassure_mutation.worlds import Meeting
 from reassure_spec.readings import Readings, get_profile
 
 
@@ -29,6 +30,8 @@ class Scorer:
     def __init__(self, profile: str, readings: Readings) -> None:
         self.killable: Final[dict[str, Killable]] = {}
         """By the name of the mutant: what kills it."""
+        self.meetings: tuple[Meeting, ...] = ()
+        """What can happen between a controller's decision and its write."""
         self._left: list[tuple[Reference, dict[str, Mutant]]] = []
         for module in find_worlds(profile) if readings == get_profile(profile) else ():
             table = load_table(module, profile)
@@ -37,15 +40,14 @@ class Scorer:
                 mutants = {each.name: each for each in reference.list_mutants()}
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
                 self.killable.update(table.killable)
-        self._seen: set[Situation] = set()
+                self.meetings += table.meetings
 
     def update(self, situations: Iterable[Situation]) -> None:
-        """Ask those of the situations that are new."""
-        fresh = [each for each in situations if each not in self._seen]
-        self._seen.update(fresh)
+        """Ask the situations of the mutants that survive so far."""
+        situations = tuple(situations)
         for reference, left in self._left:
             kind = type(reference.judgement.begin)
-            own = [each for each in fresh if type(each.states[0].partition) is kind]
+            own = [each for each in situations if type(each.states[0].partition) is kind]
             for name, (_, number) in find_kills(reference, list(left.values()), own).items():
                 if number is not None:
                     del left[name]

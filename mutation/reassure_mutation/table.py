@@ -23,7 +23,7 @@ from reassure_mutation import kills, operators, worlds
 from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
 from reassure_mutation.linked import parse, spell
 from reassure_mutation.operators import strip
-from reassure_mutation.worlds import Found, World, explore
+from reassure_mutation.worlds import Found, Meeting, World, explore, find_meetings
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import get_profile
@@ -51,6 +51,7 @@ class Table:
     """By the name of the mutant."""
     survivors: Mapping[str, str]
     """By the name of each other mutant why no state kills it, one of `SURVIVES`."""
+    meetings: tuple[Meeting, ...]
 
 
 @cache
@@ -92,7 +93,11 @@ def load_table(module: ModuleType, profile: str) -> Table | None:
         name: Killable(each["clause"], tuple(each["steps"]), each["interrupts"])
         for name, each in said["killable"].items()
     }
-    return Table(said["digest"], killable, said["survivors"])
+    meetings = (
+        Meeting(each["effect"], each["event"], tuple(each["steps"]))
+        for each in said.get("meetings", ())
+    )
+    return Table(said["digest"], killable, said["survivors"], tuple(meetings))
 
 
 def save_table(table: Table, module: ModuleType, profile: str) -> None:
@@ -134,7 +139,16 @@ def make_table(module: ModuleType, profile: str, processes: int = 2) -> Iterator
         make_digest(module, profile),
         {name: killable[name] for name in names[0]},
         {name: survivors[name] for name in names[1]},
+        _list_meetings(module, reference),
     )
+
+
+def _list_meetings(module: ModuleType, reference: Reference) -> tuple[Meeting, ...]:
+    known: dict[tuple[str, str], Meeting] = {}
+    for world in module.WORLDS:
+        if not world.calm:
+            find_meetings(world, reference, module.list_moves, known)
+    return tuple(known.values())
 
 
 def _list_found(

@@ -5,6 +5,7 @@ has something to do, so that what is found there needs nobody who holds a contro
 may happen between two writes as well.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -16,6 +17,10 @@ from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
 
 FAILOVER: Final = ("kill controller", "elect")
+ANYWHERE: Final = ("cut connection", "expire session", "depose controller")
+"""What may happen to a controller in any world."""
+LOSSES: Final = ("lose answer after", "lose write after")
+"""How a write may go wrong, in the words of a test case that come before how many do not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +86,20 @@ class Found:
     @property
     def interrupts(self) -> bool:
         """Whether something happened between two writes on the way."""
-        return not all(way.rested for way in self.ways if way.lines)
+        return self.count_interrupted() > 0
+
+    def count_interrupted(self) -> int:
+        """Return how often that was so."""
+        return sum(not way.rested for way in self.ways if way.lines)
+
+    def meet(self, *lines: str) -> "Found":
+        """Return what comes of this where something happens before the next write."""
+        return replace(self, ways=(*self.ways, _Way(None, lines, rested=False)))
+
+    def lose(self, said: str) -> tuple[str, ...]:
+        """Return the test case in which the next write goes wrong: `lose answer after`, say."""
+        *steps, hold, last = self.meet("").list_steps()[:-2]
+        return (*steps, hold.replace("hold after", said), last)
 
     def list_steps(self) -> tuple[str, ...]:
         """Return the test case that leads an implementation into this state.
@@ -100,7 +118,8 @@ class Found:
             if lines == FAILOVER:
                 steps += (lines[0], *hold, lines[1])
             elif held:
-                steps += (*lines, *hold, "resume")
+                # Who is held and is to be held goes on for so many effects.
+                steps += (*lines, *(hold or ("resume",)))
             else:
                 steps += (*hold, *lines)
             held = interrupted
@@ -143,6 +162,44 @@ def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> 
             if reached not in ways:
                 ways[reached] = _Way(node, lines, due is None)
                 queue.append(reached)
+
+
+@dataclass(frozen=True, slots=True)
+class Meeting:
+    """Something happens between a controller's decision to write and the write."""
+
+    effect: str
+    """The kind of write."""
+    event: str
+    """The step of a test case that comes in between, or what becomes of the write."""
+    steps: tuple[str, ...]
+    """The shortest test case in which they meet."""
+    before: int = 0
+    """How often something came between two writes before that."""
+
+
+def find_meetings(
+    world: World, reference: Reference, moves: Moves, known: dict[tuple[str, str], Meeting]
+) -> None:
+    """Find what can meet in a world: each kind once, where the least else was interrupted."""
+    for found in explore(world, reference, moves, calm=False):
+        situation = found.situation
+        if situation.kind != ACTS:
+            continue
+        partition, around = situation.states[0].partition, situation.around
+        due = reference.rules.find_owed(partition, around)
+        assert due is not None  # a controller that rests does not act
+        effect, before = type(due.write).__name__, found.count_interrupted()
+        events = [each.lines for each in moves(partition, around, world, reference.rules.readings)]
+        for lines in (*events, *((each,) for each in ANYWHERE)):
+            kind = effect, re.sub(r"\S*\d\S*", "", lines[0])
+            if kind not in known or before < known[kind].before:
+                steps = found.meet(*lines).list_steps()
+                known[kind] = Meeting(effect, lines[0], steps, before)
+        for loss in LOSSES:
+            kind = effect, loss
+            if kind not in known or before < known[kind].before:
+                known[kind] = Meeting(effect, f"{loss} 0", found.lose(loss), before)
 
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:

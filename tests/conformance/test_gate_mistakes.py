@@ -37,14 +37,6 @@ MISTAKES = {
         "failover-while-a-drop-waits",
         "drop.before-expansion",
     ),
-    "task started twice": Mistake(
-        "protocols.kip_46",
-        "            if context.requests:\n                return ()  # it may be",
-        "            if not tasks:\n                return ()  # it may be",
-        "healing-operator-answer-lost",
-        "heal.task.satisfied-skipped",
-        HEALING,
-    ),
     "a task given up of which a part is there already": Mistake(
         "protocols.kip_46",
         "if all(_is_redundant(",

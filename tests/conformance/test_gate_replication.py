@@ -39,8 +39,9 @@ deleted-while-it-leads: answered-when-deleted
 made-anew: deleted-kept
 marks-of-two-partitions: mark-of-another
 orders-from-before-a-deletion: late-stop-obeyed stop-forgotten
-session-ends: expiry-unnoticed
+session-ends: expiry-unnoticed waiting-left-at-end
 stopped-while-it-leads: stopped-leads-on
+stops-with-records-above-its-mark: checkpoint-of-the-end
 two-partitions-part: epochs-shared
 written-and-not-answered: unanswered-taken-for-made
 two-leaders-die-with-one-record-each: truncates-to-end

@@ -86,7 +86,7 @@ def test_generation_alone_gets_into_every_situation(
         return tuple(one.name for one in possible if not harness.reached[one.name])
 
     for seed in range(12):
-        aims = tuple(one for one in possible if one.name in left())
+        aims = tuple(one.approach for one in possible if one.name in left())
         budget = GenerationBudget(examples=12, steps_per_example=10)
         if not aims:
             break

@@ -195,8 +195,13 @@ class DrivenSimulation(Simulation):
         self.hand_over(Wrote(self.history[-1], before, self.judge.view()))
         return zxid
 
-    def tell(self, broker: int, *, zxid: int, replicas: tuple[int, ...] | None = None) -> None:
-        """Tell a broker the state as it is stored, or without replicas to delete its own."""
+    def tell(
+        self, broker: int, *, zxid: int, replicas: tuple[int, ...] | None = None, **said: Any
+    ) -> None:
+        """Tell a broker the state as it is stored, or without replicas to delete its own.
+
+        What is `said` besides are fields of `Told`.
+        """
         state = None
         if replicas is not None:
             now = self.state
@@ -205,7 +210,7 @@ class DrivenSimulation(Simulation):
         told = Told(
             broker, "orders", 0, self.epoch, state, replicas or (), delete=delete, zxid=zxid
         )
-        self.hand_over(Received(told))
+        self.hand_over(Received(replace(told, **said)))
 
     def look(self, *, rests: bool = True) -> None:
         """Hand over that all has been handed over."""

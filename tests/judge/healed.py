@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 from reassure_model.environment import Controller, Die, Failover, NotPossible, On, Return
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import Environment, Partition
+from reassure_model.partition import Partition
 from reassure_model.protocols.kip_46 import (
     Cluster,
     Effect,
@@ -19,8 +19,9 @@ from reassure_model.protocols.kip_46 import (
     apply_effect,
     next_effect,
 )
+from reassure_model.protocols.kip_46.healing import Healing
 from reassure_model.protocols.kip_46.machine import submit
-from reassure_model.protocols.kip_46.writes import find_left, host, is_refused
+from reassure_model.protocols.kip_46.writes import host, is_refused
 from reassure_model.protocols.kip_236.batch import (
     Batch,
     WriteOwed,
@@ -99,12 +100,8 @@ def next_step(
     if not isinstance(effect, StartTask):
         return effect
     task = cluster.tasks[0]
-    left = find_left(cluster, task)
-
-    def get_around(key: PartitionKey) -> Environment:
-        return healed.as_system(key).around
-
-    if is_refused(left, dict(healed.partitions), get_around, readings):
+    around = healed.as_system(task.assignments[0][0]).around
+    if is_refused(Healing(cluster, dict(healed.partitions)), task, around, readings):
         return RemoveTask(task.number, "heal.task.as-reassignment", "refused")
     return effect
 
@@ -117,8 +114,7 @@ def carry_out(
         return make_write(healed, step, readings)
     cluster = as_cluster(healed)
     if isinstance(step, StartTask):
-        left = find_left(cluster, cluster.tasks[0])
-        return Accepted(add_request(healed, left, legacy=False))
+        return Accepted(add_request(healed, step.asked, legacy=False))
     return Accepted(_take_back(healed, apply_effect(cluster, step)))
 
 

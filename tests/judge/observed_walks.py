@@ -160,6 +160,8 @@ class Walk:
             case replication.Refresh():
                 self._say(leader, IsrRead(tuple(sorted(state.term.isr)), state.term.version))
             case replication.Elect():
+                for offset in self.waiting:
+                    self.telling.say(before.leader, before.leader_epoch, Answer(offset, "gone"))
                 self.waiting.clear()
                 self._tell_stored()
                 self._tell_leader()

@@ -75,9 +75,9 @@ class Cluster:
         made = multi(*check, *(ops or (Delete("/none"),)), zxid=self.zxid)
         self.take(Wrote(made, before, self.view))
 
-    def tell(self, broker: int, *, delete: bool = True, epoch: int = 1) -> None:
-        """Tell a broker to stop its replica, or to follow what is stored."""
-        state = None if delete else to_znode(self.view.partitions[KEY].state or LED)
+    def tell(self, broker: int, *, delete: bool = True, halt: bool = False, epoch: int = 1) -> None:
+        """Tell a broker to delete its replica, to halt it, or to follow what is stored."""
+        state = None if delete or halt else to_znode(self.view.partitions[KEY].state or LED)
         told = Told(broker, *KEY, epoch, state, (), delete=delete, zxid=self.zxid)
         self.driven.heard.take(told)
         self.take(Received(told))
@@ -367,6 +367,36 @@ TOPICS: Final[dict[str, Case]] = {
     ),
     "the topic goes without a broker": case(
         ["!topic.delete.waits-for-brokers", *ENDED], client(live=(1, 3, 4)), *delete_topic()
+    ),
+    "a deletion is begun without a broker": case(
+        ["!topic.delete.waits-for-brokers"],
+        *(client(live=(1, 3, 4)), client(Create(ASKED, b"")), tell(1), tell(1), look),
+    ),
+    "a deletion is begun without a broker that went before a rest": case(
+        ["topic.delete.waits-for-brokers", "!topic.delete.waits-for-brokers"],
+        *(client(Create(ASKED, b"")), client(live=(1, 3, 4)), rest, client(), tell(1), look),
+    ),
+    "a broker goes as a deletion is begun": case(
+        [], client(Create(ASKED, b"")), client(live=(1, 3, 4)), tell(1), look
+    ),
+    "a deletion is begun in a move": case(
+        ["!topic.delete.waits-for-reassignment"],
+        *(client(Create(ASKED, b"")), entry(1, 4), tell(1), look),
+    ),
+    "a move stops a replica of a topic that is to go": case(
+        [], client(Create(ASKED, b"")), entry(1, 4), tell(2), look
+    ),
+    "who stops is told so while a deletion waits": case(
+        [],
+        client(live=(1, 3, 4)),
+        client(Create(ASKED, b"")),
+        stop(1),
+        tell(1, delete=False, halt=True),
+        look,
+    ),
+    "a znode of a topic goes without a broker": case(
+        ["!topic.delete.waits-for-brokers", *ENDED],
+        *(client(live=(1, 3, 4)), *delete_topic(write(Delete(f"{TOPIC}/partitions")))),
     ),
     "who came back is told again": case(
         ["topic.delete.waits-for-brokers", *ENDED, ANSWERED, "topic.delete.failed-retried-later"],

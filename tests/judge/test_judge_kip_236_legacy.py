@@ -229,6 +229,13 @@ in_flight = after(MOVE, "rest")
 """T0 moves by the old route, and waits."""
 
 
+def translated() -> Judged:
+    """Return a cluster of which the old znode was made a request of, which waits."""
+    judged = asked()
+    judged.walk.control()
+    return judged
+
+
 def before_record_goes() -> Judged:
     """Return a cluster that is about to take out the entry of what is complete."""
     judged = in_flight()
@@ -276,6 +283,10 @@ _MISTAKES: Final[dict[str, dict[str, Plant]]] = {
         "unread-by-the-next": on(
             after(write((T0, (9,))), RewriteZnode, Failover()), Judged.drop_znode
         ),
+    },
+    "legacy.translate.once": {
+        "translated-twice": on(translated, lambda j: j.put_request((2, 4), legacy=True)),
+        "translated-in-flight": on(in_flight, lambda j: j.put_request((2, 4), legacy=True)),
     },
     "legacy.translate.flag": {
         "unmarked-request": on(asked, lambda j: j.put_request((2, 4), legacy=False)),
@@ -445,6 +456,19 @@ def test_translation_of_what_a_client_took_back_is_in_doubt() -> None:
     judged.put_request((2, 4), legacy=True)
     assert judged.broken() == []
     assert judged.verdict("legacy.translate.request") == UNKNOWN
+
+
+@pytest.mark.clause("legacy.translate.once")
+@pytest.mark.parametrize("client", [(Failover(),), (DeleteLegacy(), MOVE)])
+def test_entry_is_translated_again_by_another_or_when_made_anew(client: tuple[object, ...]) -> None:
+    """Another controller may translate what stands, and the same one what was written anew."""
+    judged = translated()
+    judged.take(*client)
+    judged.put_request((2, 4), legacy=True)
+    if isinstance(client[0], DeleteLegacy):  # which of the two it was made of nobody can say
+        judged.put_request((2, 4), legacy=True)
+    assert judged.broken() == []
+    assert judged.verdict("legacy.translate.once") == HOLDS
 
 
 def test_client_may_withdraw_the_request_of_an_entry() -> None:

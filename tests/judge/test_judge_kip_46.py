@@ -275,6 +275,13 @@ def running() -> Judged:
     return judged
 
 
+def asked_for() -> Judged:
+    """Return a cluster of which the first of two tasks is asked for, and does not run yet."""
+    judged = queued()
+    judged.walk.control()
+    return judged
+
+
 Plant = Callable[[], tuple[Judged, int]]
 
 
@@ -384,6 +391,10 @@ _MISTAKES: Final[dict[str, dict[str, Plant]]] = {
             _asked(Submit(((T0, (1, 2)),))), lambda j: j.control(j.request({T0: (1, 2)}))
         )
     },
+    "heal.task.started-once": {
+        "start-of-what-is-asked-for": on(asked_for, lambda j: j.control(j.request({T0: (1, 4)}))),
+        "start-of-what-is-moving": on(running, lambda j: j.control(j.request({T0: (1, 4)}))),
+    },
     "heal.cancel.enough-replicas": {"start-of-what-is-enough": on(queued, _late_start)},
     "heal.cancel.never-running": {
         "running-task-removed": on(running, lambda j: j.control(j.no_task(0)))
@@ -461,6 +472,18 @@ def test_controller_that_rests_too_early_is_named(name: str) -> None:
     assert [found for found, _ in judged.broken()].count(clause) == 1
 
 
+def test_record_of_who_would_only_come_stays() -> None:
+    """A task for one broker is none for another, to whom a waiting task would have moved things."""
+    judged = away()
+    judged.client(judged.task(0, {T0: (5, 1)}, automatic=False))
+    judged.take(Die(5))
+    judged.control(judged.record(5, 1000))
+    judged.control(judged.task(1, {T0: (1, 4), T1: (4, 3)}))
+    judged.control(judged.no_record(2))
+    judged.look_at_rest()
+    assert [found for found, _ in judged.broken()] == ["heal.task.started"]
+
+
 @pytest.mark.clause("heal.task.refuse-duplicate")
 @pytest.mark.parametrize("content", [b"{", b'{"version":1,"assignments":{"t":{"0":[1,1]}}}'])
 def test_tasks_that_make_no_sense_are_refused(content: bytes) -> None:
@@ -474,6 +497,17 @@ def test_tasks_that_make_no_sense_are_refused(content: bytes) -> None:
         judged.look_at_rest()
         found = [clause for clause, _ in judged.broken()]
         assert found == ([] if removes else ["heal.task.refuse-duplicate"])
+
+
+@pytest.mark.clause("heal.task.started-once")
+def test_what_an_operator_asks_for_at_the_same_time_may_be_asked_for_twice() -> None:
+    """A controller that may not know of an operator's request starts a task that asks the same."""
+    judged = queued()
+    judged.client(judged.request({T0: (1, 4)}))
+    judged.walk.control()
+    judged.feed()
+    assert judged.broken() == []
+    assert judged.verdict("heal.task.started-once") == UNKNOWN
 
 
 def test_operator_may_withdraw_a_task() -> None:

@@ -53,7 +53,7 @@ def test_beliefs_are_judged_at_rest(drive: Any, told: Iterable[int], broken: lis
 def test_message_before_its_write_is_found(drive: Any) -> None:
     """A state that is told before it is stored breaks the order, however the cluster rests."""
     cluster = drive("kip-236", hears=True)
-    cluster.tell(1, zxid=1, replicas=(1, 2))
+    cluster.tell(1, zxid=cluster.history[-1].zxid - 1, replicas=(1, 2))
     cluster.look(rests=False)
     assert cluster.found == ["message.stored-first"]
 

@@ -207,6 +207,7 @@ def test_sound_histories_put_every_judged_clause_to_the_test() -> None:
         told = tell_term(Random(seed), TIMED, 3, 120)
         exercised |= set(judge(told.shuffle(Random(seed)), TIMED).exercised)
     exercised |= set(judge(stopped(*RETURNS), AMENDED).exercised)
+    exercised |= set(judge(begun_again(1), AMENDED).exercised)
     assert exercised == set(NEEDS)
 
 
@@ -300,6 +301,15 @@ def drop(kind: type, clause: str, blames: Callable[..., int | None], /, **how: A
         return None if shown is None else shown - 1
 
     return plant_at(kind, clause, edit)
+
+
+def shows_end(lines: Lines, at: int) -> int | None:
+    """Return where it follows who turned a producer away, if it does not lead again before."""
+    rest = range(at + 1, len(lines))
+    next_role = next((n for n in rest if isinstance(lines[n].what, Lead | Follow)), None)
+    if next_role is None or lines[at].what.error is None:
+        return None
+    return next_role if isinstance(lines[next_role].what, Follow) else None
 
 
 def lower_mark(lines: Lines, at: int) -> object:
@@ -593,6 +603,7 @@ FAULTS: Mapping[str, Plant] = {
     "shown before the start": insert(Lead, "hw.served-from-end-at-election", serve_before_start),
     "answered too early": insert(Evaluate, "hw.acks-all.answered", lambda *_: Answer(10**6)),
     "not answered": drop(Answer, "hw.acks-all.answered", after, kind=Evaluate),
+    "left waiting": drop(Answer, "hw.acks-all.answered-at-end", shows_end),
     "truncated too far": change(Follow, "follower.truncation.common-prefix", cut_deeper),
     "truncated too little": change(Follow, "follower.truncation.common-prefix", cut_less),
     "not truncated": drop(Follow, "follower.truncates-first", shows_growth),
@@ -723,6 +734,42 @@ GOES_ON = (Replica(3, 1), Fetch(1, 0), Evaluate((2,), 1), Serve(1), IsrWrite((2,
 def test_replica_that_goes_on_or_has_records_is_named(clause: str, lines: Lines) -> None:
     """What a replica may not do that was stopped or deleted breaks its clause, at that line."""
     assert (clause, len(lines)) in find_broken(judge(lines, AMENDED))
+
+
+RESTORED = "hw.restored-not-raised"
+
+
+def begun_again(mark: int, *, deleted: bool = False) -> Lines:
+    """Return what a follower says that had a mark of 1, ended, and begins with this one."""
+    return stopped((1, 4, Restored(mark if deleted else 2, mark)), deleted=deleted, run=8)
+
+
+@pytest.mark.clause(RESTORED)
+@pytest.mark.parametrize(
+    ("lines", "broken"),
+    [
+        (begun_again(0), []),
+        (begun_again(1), []),
+        (begun_again(2), [RESTORED]),
+        (begun_again(1, deleted=True), [RESTORED]),
+    ],
+)
+def test_mark_is_not_raised_between_two_lives(lines: Lines, broken: list[str]) -> None:
+    """A replica begins with a mark that it had before, or a lower one: 0 where it was empty."""
+    tally = judge(lines, AMENDED)
+    found = [clause for each in tally.violations for clause in (each.clause, *each.besides)]
+    assert [clause for clause in found if clause == RESTORED] == broken
+    assert bool(tally.exercised[RESTORED]) is not bool(broken)
+
+
+@pytest.mark.clause(RESTORED)
+def test_mark_is_not_judged_where_lines_are_missing() -> None:
+    """Who may have had a higher mark, or does not tell all marks, is not blamed for one."""
+    lines = begun_again(2)
+    assert RESTORED not in judge([*lines[:2], *lines[3:]], AMENDED).exercised
+    assert find_broken(judge([*lines[:2], *lines[3:]], AMENDED)) == []
+    head = lines[0]._replace(what=Writer(("restored", "follow", "stopped")))
+    assert find_broken(judge([head, *lines[1:]], AMENDED)) == []
 
 
 @pytest.mark.clause("epoch.replica.never-back")
@@ -877,8 +924,8 @@ def test_defined_set_is_held_against_its_definition() -> None:
 
 
 def test_every_clause_that_binds_has_a_planted_fault() -> None:
-    """No clause that is judged is judged without a fault that it names; two have tests above."""
-    named = {"replica.stopped.silent", "replica.deleted.empty"}
+    """No clause that is judged is judged without a fault that it names; some have tests above."""
+    named = {"replica.stopped.silent", "replica.deleted.empty", RESTORED}
     for plants, tell in ((FAULTS, lambda seed: walk(seed).telling), (CLOCK, tell_clock)):
         for plant in plants.values():
             seeds = (plant(copy_lines(tell(seed)), Random(seed)) for seed in range(100))

@@ -34,7 +34,6 @@ from reassure_model.protocols.kip_46 import (
     Submit,
     Tick,
 )
-from reassure_model.protocols.kip_46.writes import find_left
 from reassure_model.protocols.kip_236 import next_write
 from reassure_model.protocols.kip_236.batch import Batch, WriteOwed
 from reassure_model.protocols.kip_236_legacy import (
@@ -314,8 +313,6 @@ class HealingWalk(Walk[Healed]):
         given: Any = step
         before = self.state
         self._accept(step, healed.carry_out(before, given, self.readings))
-        if isinstance(step, StartTask):
-            self._started = find_left(healed.as_cluster(before), before.tasks[0])
 
     def _write_action(self, action: object) -> None:
         match action:
@@ -340,8 +337,8 @@ class HealingWalk(Walk[Healed]):
                 cluster.control(cluster.delete(znodes.failed_broker_path(broker)))
             case CreateTask(assignments):
                 cluster.control(self.make_task(assignments, automatic=True))
-            case StartTask():
-                cluster.control(self.submit(dict(self._started)))
+            case StartTask(asked):
+                cluster.control(self.submit(dict(asked)))
             case RemoveTask(number):
                 cluster.control(cluster.delete(znodes.task_path(number)))
 

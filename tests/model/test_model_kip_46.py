@@ -13,8 +13,8 @@ import pytest
 
 from reassure_explorer.scopes.machine import search as search_machine
 from reassure_model.environment import Controller, Die, Failover, NotPossible
-from reassure_model.outcome import Rejected
-from reassure_model.partition import Partition
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_46 import (
     Assignments,
     CatchUp,
@@ -39,14 +39,9 @@ from reassure_model.protocols.kip_46 import (
     make_cluster,
     next_effect,
 )
-from reassure_model.protocols.kip_46.machine import MACHINE
-from reassure_model.protocols.kip_46.writes import (
-    find_senseless,
-    host,
-    judge_generated,
-    judge_start,
-    judge_task_removal,
-)
+from reassure_model.protocols.kip_46.healing import Healing
+from reassure_model.protocols.kip_46.machine import MACHINE, carry_out
+from reassure_model.protocols.kip_46.writes import find_owed, host
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_spec.znodes import (
     BadZnode,
@@ -105,6 +100,17 @@ def test_invariants_hold_everywhere(readings: Readings) -> None:
         failovers=1,
     )
     assert story is None
+
+
+@pytest.mark.parametrize("readings", [WRITTEN, REPAIRED], ids=["written", "repaired"])
+def test_rules_accept_what_the_controller_does(readings: Readings) -> None:
+    """Within the same bounds the rules on writes reject no effect that is due."""
+
+    def is_rejected(cluster: Cluster) -> bool:
+        effect = next_effect(cluster, CONFIG, readings)
+        return effect is not None and isinstance(carry_out(cluster, effect, readings), Rejected)
+
+    assert look_for(small(), is_rejected, readings, deaths=2, returns=1, failovers=1) is None
 
 
 def test_live_replica_with_stale_tasks_skipped_stays() -> None:
@@ -182,7 +188,7 @@ def test_partition_that_is_not_there_is_not_hosted() -> None:
 def test_broker_with_a_record_takes_nobodys_place() -> None:
     """Who is back counts as failed as long as its record stands."""
     cluster = replace(small(), failed=((2, 0), (3, 0)))
-    found = judge_generated(cluster, T0, (1, 3), [(1, 2)], {2}, WRITTEN)
+    found = carry_out(cluster, CreateTask(((T0, (1, 3)),)), WRITTEN)
     assert isinstance(found, Rejected)
     assert found.clause == "heal.target.live"
 
@@ -191,12 +197,14 @@ def test_broker_with_a_record_takes_nobodys_place() -> None:
 def test_task_that_nobody_can_carry_out_is_only_removed(assignments: Assignments) -> None:
     """A task for no partition, or to nobody, or to somebody twice, may go and may not start."""
     task = Task(0, assignments)
-    cluster, asked = replace(small(), tasks=(task,)), dict(assignments)
-    for found in (find_senseless(task), judge_start(cluster, asked, WRITTEN)):
-        assert isinstance(found, Rejected)
-        assert found.clause == "heal.task.refuse-duplicate"
-    removed = judge_task_removal(cluster, task, WRITTEN)
-    assert removed == ("heal.task.refuse-duplicate",)
+    cluster = replace(small(), tasks=(task,))
+    found = carry_out(cluster, StartTask(assignments), WRITTEN)
+    assert isinstance(found, Rejected)
+    due = find_owed(Healing(cluster), Environment(cluster.live, cluster.live), WRITTEN)
+    assert due is not None
+    removed = carry_out(cluster, due.write, WRITTEN)
+    assert isinstance(removed, Accepted)
+    assert [found.clause, due.clause, *removed.clauses] == ["heal.task.refuse-duplicate"] * 3
 
 
 def test_rest_of_a_task_may_be_started_while_it_runs() -> None:
@@ -205,8 +213,17 @@ def test_rest_of_a_task_may_be_started_while_it_runs() -> None:
     cluster = replace(small(), tasks=(task,))
     first, *others = cluster.partitions
     running = replace(cluster, partitions=(replace(first, target=(1, 3)), *others))
-    judged = judge_start(running, {T1: (2, 1)}, WRITTEN)
-    assert judged == ("heal.task.in-order", "heal.task.as-reassignment", "heal.task.started")
+    judged = carry_out(running, StartTask(((T1, (2, 1)),)), WRITTEN)
+    assert isinstance(judged, Accepted)
+    assert judged.clauses == (
+        "heal.task.in-order",
+        "heal.task.as-reassignment",
+        "heal.task.started",
+        "heal.task.started-once",
+    )
+    again = carry_out(running, StartTask(((T0, (1, 3)), (T1, (2, 1)))), WRITTEN)
+    assert isinstance(again, Rejected)
+    assert again.clause == "heal.task.started-once"
 
 
 @pytest.mark.parametrize("action", [Finish(T0), Finish(T1), CatchUp(T1)])

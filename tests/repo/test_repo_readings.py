@@ -87,7 +87,12 @@ _KIP_236 = (
 MODULES: dict[str, tuple[str, ...]] = {
     "judge of kip-236": _KIP_236,
     "judge of kip-236-legacy": (*_KIP_236, "protocols.kip_236_legacy.entries"),
-    "judge of kip-46": (*_KIP_236, "protocols.kip_46.__init__", "protocols.kip_46.writes"),
+    "judge of kip-46": (
+        *_KIP_236,
+        "protocols.kip_46.__init__",
+        "protocols.kip_46.healing",
+        "protocols.kip_46.writes",
+    ),
     "explorer of kip-236": _KIP_236,
     "explorer of kip-236-legacy": (*_KIP_236, "protocols.kip_236_legacy.__init__"),
     "explorer of kafka-42": ("protocols.kafka_42",),

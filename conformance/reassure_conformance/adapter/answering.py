@@ -73,7 +73,7 @@ def _tell(told: Told) -> dict[str, Any]:
         "topic": told.topic,
         "partition": told.partition,
         "controller_epoch": told.controller_epoch,
-        "zxid": told.zxid,
+        **told.given,
     }
 
 

@@ -12,7 +12,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -39,7 +39,7 @@ from reassure_controller.messages import Reply as Answer
 from reassure_controller.rules import read_settings
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
-from reassure_judge.messages import Told
+from reassure_judge.messages import OPTIONAL_FIELDS, Told
 from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import StateZnode
@@ -83,37 +83,35 @@ class _Process:
     """The session whose connection was cut, None where none was."""
 
 
-class _Wire(LocalTransport):
-    """Carries messages, and keeps what brokers received.
+class _Wire:
+    """What one controller sends by, which keeps in `received` what brokers received of it."""
 
-    `find_zxid` gives the last transaction that the controller with this id has seen.
-    """
-
-    def __init__(self, find_zxid: Callable[[int], int]) -> None:
-        super().__init__()
-        self._find_zxid = find_zxid
-        self.received: list[Told] = []
+    def __init__(self, client: Client, to: LocalTransport, received: list[Told]) -> None:
+        self._client = client
+        self._to = to
+        self._received = received
 
     def send(self, broker: LiveBroker, message: Message) -> Answer | None:
         """Deliver the message and note it, unless nobody is there to receive it."""
-        answer = super().send(broker, message)
+        answer = self._to.send(broker, message)
         if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
-            zxid = self._find_zxid(message.controller)
-            self.received.append(_read_message(broker.id, message, zxid))
+            self._received.append(_read_message(broker.id, message, self._client.last_zxid))
         return answer
 
 
 def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -> Told:
+    said = {name: getattr(message, name) for name in OPTIONAL_FIELDS if hasattr(message, name)}
     where = (broker, message.topic, message.partition, message.controller_epoch)
     if isinstance(message, StopReplica):
-        return Told(*where, None, delete=message.delete, zxid=zxid)
+        return Told(*where, None, delete=message.delete, zxid=zxid, **said)
+    del said["leader_epoch"]
     state = StateZnode(
         leader=message.leader,
         leader_epoch=message.leader_epoch,
         controller_epoch=message.state_controller_epoch,
         isr=message.isr,
     )
-    return Told(*where, state, message.replicas, zxid=zxid)
+    return Told(*where, state, message.replicas, zxid=zxid, **said)
 
 
 @plants(attrgetter("_faults"))
@@ -143,7 +141,8 @@ class Bundled:
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
         self._hosts = ""
         self._chroot = ""
-        self._transport = _Wire(self._find_zxid)
+        self._transport = LocalTransport()
+        self._received: list[Told] = []
         self._broker_clients: dict[int, Client] = {}
         self._spare: list[Client] = []
         self._brokers: dict[int, Broker] = {}
@@ -175,7 +174,8 @@ class Bundled:
     def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
         """Register the brokers in the chroot and elect a controller."""
         self._hosts, self._chroot = hosts, chroot
-        self._transport = _Wire(self._find_zxid)
+        self._transport = LocalTransport()
+        self._received.clear()
         self._brokers = {}
         self._stopping = {}
         self._processes = []
@@ -299,23 +299,22 @@ class Bundled:
 
     def take_messages(self) -> list[Told]:
         """Return what brokers received since the last call."""
-        received, self._transport.received = self._transport.received, []
+        received = list(self._received)
+        self._received.clear()
         return received
 
     # -- controllers
 
-    def _find_zxid(self, controller: int) -> int:
-        """Return the last transaction that a controller has seen, its own ones included."""
-        seen = (p.client.last_zxid for p in self._processes if p.controller.broker_id == controller)
-        return max(seen, default=0)
-
     def hold(self, effects: int) -> Reply:
-        """Give the acting controller a budget of effects, or the next one where none acts."""
+        """Give the acting controller a budget of effects, or the next one where none acts.
+
+        One that is asleep goes on with it.
+        """
         process = self._acting()
         if process is None:
             self._next_budget = effects
         else:
-            process.budget = effects
+            process.budget, process.asleep = effects, False
         return Reply.OK
 
     def resume(self) -> Reply:
@@ -362,7 +361,7 @@ class Bundled:
         controller = self._make_controller(
             client,
             self._next_id,
-            self._transport,
+            _Wire(client, self._transport, self._received),
             self._readings,
             lambda: self._now_ms,
             profile=self._profile,

@@ -21,7 +21,7 @@ from reassure_conformance.adapter import (
     Description,
     Reply,
 )
-from reassure_judge.messages import Told
+from reassure_judge.messages import OPTIONAL_FIELDS, Told
 from reassure_spec.znodes import NO_LEADER, StateZnode
 
 Schema = dict[str, Any]
@@ -167,7 +167,10 @@ def _of_description() -> Schema:
 
 
 def _of_told() -> Schema:
-    """Return what a broker was told: by LeaderAndIsr the state, by StopReplica if it deletes."""
+    """Return what a broker was told: by LeaderAndIsr the state, by StopReplica if it deletes.
+
+    What a record may leave out is optional, and may be null.
+    """
     numbers = {"type": "array", "items": _INTEGER}
     state = dict.fromkeys(("leader", "leader_epoch", "controller_epoch"), _INTEGER)
     about = {
@@ -175,15 +178,21 @@ def _of_told() -> Schema:
         "topic": {"type": "string"},
         "partition": _INTEGER,
         "controller_epoch": _INTEGER,
-        "zxid": {"type": ["integer", "null"]},
     }
     told = {"state": _record({**state, "isr": numbers}), "replicas": numbers}
+    left_out = {name: {"type": ["integer", "null"]} for name in OPTIONAL_FIELDS}
+    left_out["is_new"] = {"type": ["boolean", "null"]}
+    of_state, of_stop = ("state_version", "is_new"), ("leader_epoch",)
     return {
         "oneOf": [
-            _record({**about, **told}, optional=["zxid"]),
-            _record({**about, "delete": {"type": "boolean"}}, optional=["zxid"]),
+            _record({**about, **parts, **_leave_out(left_out, other)}, optional=OPTIONAL_FIELDS)
+            for parts, other in ((told, of_stop), ({"delete": {"type": "boolean"}}, of_state))
         ]
     }
+
+
+def _leave_out(parts: Mapping[str, Schema], names: Sequence[str]) -> dict[str, Schema]:
+    return {name: part for name, part in parts.items() if name not in names}
 
 
 def _read_told(told: Mapping[str, Any]) -> Told:

@@ -188,6 +188,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             "not_followed": [record for each in results for record in each["not_followed"]],
             **_merge_asides(results),
             "survivors": _merge_survivors(results),
+            "meetings": _merge_meetings(results),
             "unsettled": sum(each["unsettled"] for each in results),
             "stale": stale,
             "situations": [
@@ -220,6 +221,12 @@ def _merge_asides(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for each in (aside for result in results for aside in result.get("asides", ())):
         asides.setdefault(each["violation"]["clause"], each)
     return {"asides": list(asides.values())} if asides else {}
+
+
+def _merge_meetings(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return what met, and how often in all workers."""
+    every = zip(*(each.get("meetings", ()) for each in results), strict=True)
+    return [{**same[0], "reached": sum(each["reached"] for each in same)} for same in every]
 
 
 def _merge_survivors(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -255,6 +262,7 @@ def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[st
     counts["clauses_exercised"] = counts["clauses_required"] - missing
     if "mutants" in counts:
         counts["mutants_killed"] = counts["mutants"] - len(_merge_survivors(results))
+        counts["meetings_reached"] = sum(1 for m in _merge_meetings(results) if m["reached"])
     reached = zip(*(each["situations"] for each in results), strict=True)
     counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)
     return counts

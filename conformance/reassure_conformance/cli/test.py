@@ -78,7 +78,8 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
 @click.option(
     "--until",
     type=click.Choice(["covered", "failed"]),
-    help="Generate examples until every clause is exercised that can be, or until something "
+    help="Generate examples until every clause is exercised that can be and no more mutants of the "
+    "rules are killed, or until something "
     "fails, whatever --examples says; --seconds is the limit.",
 )
 @seconds_option(

@@ -6,6 +6,8 @@ effects. What it leaves open is filled by the guide after it has ended.
 """
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Final
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.moment import ClusterMoment
@@ -15,6 +17,12 @@ Draw = Callable[[int], int]
 """Gives a number from 0 to n - 1."""
 Approach = Callable[[ClusterMoment, Draw], Iterator[s.ClusterStep]]
 
+MORE_EFFECTS: Final = 4
+"""How many effects beyond those of the reference controller are drawn at least."""
+MOST_EFFECTS: Final = 8
+"""How many effects are waited for until the write is next that is to be met."""
+MORE_WRITES: Final = 2
+"""How many writes beyond those of the reference controller are drawn, and one less."""
 TOPIC = "orders"
 KEY: PartitionKey = (TOPIC, 0)
 
@@ -79,3 +87,28 @@ def fail_over(draw: Draw) -> Iterator[s.ClusterStep]:
     if draw(2):
         yield s.Hold(draw(4))
     yield s.Elect()
+
+
+def follow(steps: tuple[s.ClusterStep, ...], effect: str = "") -> Approach:
+    """Return the approach that takes these steps as they stand, each where it is possible.
+
+    An implementation may have more effects between two writes than the reference controller, its
+    messages for one, and never has fewer. So where the controller is held is drawn; or it goes on
+    effect by effect until the next write is of the kind that is given, and the last steps follow.
+    """
+
+    def approach(now: ClusterMoment, draw: Draw) -> Iterator[s.ClusterStep]:
+        holds = [at for at, step in enumerate(steps) if isinstance(step, s.Hold)]
+        for at, step in enumerate(steps):
+            if isinstance(step, s.Hold) and not effect:
+                step = replace(step, effects=step.effects + draw(step.effects + MORE_EFFECTS))
+            elif isinstance(step, s.Lose):
+                step = replace(step, writes=step.writes + draw(MORE_WRITES))
+            yield step
+            if effect and holds and at == holds[-1] + 1:
+                for _ in range(MOST_EFFECTS):
+                    if not now.held or effect in now.owed:
+                        break
+                    yield s.Hold(1)
+
+    return approach

@@ -155,9 +155,13 @@ class Runner(ABC, Generic[OneCase, Found]):
         if self.settings.until != COVERED:
             return False
         self.sum_up()
-        missing = self.result.missing()
-        note_missing(self.directory, missing)
-        return not missing
+        wanted = self.list_wanted()
+        note_missing(self.directory, wanted)
+        return not wanted
+
+    def list_wanted(self) -> Sequence[str]:
+        """Return what generation goes on for, with `until` COVERED."""
+        return self.result.missing()
 
     def fail(self, found: Found) -> None:
         """Keep the failure, then make its test case short and keep that."""

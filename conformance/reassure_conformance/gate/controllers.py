@@ -5,18 +5,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from time import monotonic
 from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import Approach, follow
 from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
+from reassure_conformance.gate.meetings import Kind, list_kinds
 from reassure_conformance.gate.requirements import (
     ALL_ABILITIES,
     find_lacking,
@@ -33,11 +36,14 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
 from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
 MINIMISE_S: Final = 15.0
 ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
+PATIENCE: Final = 5
+"""After so many batches in a row that kill no mutant generation has had its time for them."""
 SURVIVORS: Final = "survivors"
 """The folder of a run's directory with a test case for each mutant that survives."""
 UNSETTLED_KEPT: Final = 5
@@ -108,6 +114,10 @@ class ControllersResult(RunOutcome):
     """By clause: how many mutants of the rules are killed by it, in some state."""
     survivors: tuple[Survivor, ...] = ()
     """Those of them that no state of the run kills."""
+    meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
+    """What can happen between a controller's decision to write and the write."""
+    met: Mapping[Kind, int] = field(default_factory=dict)
+    """How often that came up."""
 
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
@@ -144,14 +154,17 @@ class ControllersResult(RunOutcome):
     def not_discriminated(self) -> frozenset[str]:
         """Return the clauses of which every mutant survives, though it could have been killed."""
         alive = Counter(each.kill.clause for each in self.survivors)
-        able = {each.kill.clause for each in self.survivors if not self.find_lacking(each)}
+        able = {each.kill.clause for each in self.survivors if self.is_able(each)}
         return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
 
-    def find_lacking(self, survivor: Survivor) -> tuple[str, ...]:
-        """Return what the implementation does not declare and it takes to kill a mutant."""
-        steps = map(s.parse_step, survivor.kill.steps)
-        needs = {s.NEEDS.get(type(step)) for step in steps} - {None, *self.capabilities}
-        return tuple(sorted(need for need in needs if need is not None))
+    def find_lacking(self, steps: tuple[str, ...]) -> tuple[str, ...]:
+        """Return what the implementation does not declare and a test case takes."""
+        needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps}
+        return tuple(sorted(need for need in needs if need and need not in self.capabilities))
+
+    def is_able(self, survivor: Survivor) -> bool:
+        """Whether the implementation declares all that it takes to kill a mutant."""
+        return not self.find_lacking(survivor.kill.steps)
 
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
@@ -164,6 +177,8 @@ class ControllersResult(RunOutcome):
             "clauses_exercised": len(self.required()) - len(self.missing()),
             "mutants_killed": sum(self.killable.values()) - len(self.survivors),
             "mutants": sum(self.killable.values()),
+            "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
+            "meetings": len(self.meetings),
             "refused": self.refused,
             "skipped": self.skipped,
             "unsettled": self.unsettled,
@@ -185,6 +200,10 @@ class ControllersResult(RunOutcome):
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
             "mutants": dict(self.killable),
             "survivors": [self._describe_survivor(each) for each in self.survivors],
+            "meetings": [
+                {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
+                for effect, event in sorted(self.meetings)
+            ],
             "asides": [self._describe_aside(each) for each in self.asides],
             "not_claimed": dict(self.not_claimed()),
             "known": [
@@ -202,7 +221,7 @@ class ControllersResult(RunOutcome):
             "name": survivor.name,
             "sentence": survivor.sentence,
             "clause": survivor.kill.clause,
-            "needs": list(self.find_lacking(survivor)),
+            "needs": list(self.find_lacking(survivor.kill.steps)),
             "steps": list(survivor.kill.steps),
         }
 
@@ -223,6 +242,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     result: ControllersResult
     harness: Harness
     scorer: Scorer
+    alive = 0
+    """How many mutants survived the last batch that could be killed."""
+    in_vain = 0
+    """How many batches in a row killed none of them."""
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -250,7 +273,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 h.description.as_dict(),
                 h.description.profile,
                 h.readings.as_dict(),
-                h.abilities,
+                frozenset(h.abilities),
                 directory=self.directory,
             )
             yield
@@ -315,23 +338,53 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             self.progress("examples", h.driver.made - begin, told)
 
         clauses = clauses_of_profile(h.description.profile)
-        possible = possible_with(h.description.capabilities, h.description.profile)
 
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        def get_aims() -> tuple[CoverageGoal, ...]:
-            """Return the situations that never came up, then those of clauses still wanted."""
-            unreached = tuple(one for one in possible if not h.reached[one.name])
-            wanted = get_wanted()
-            return (
-                unreached or tuple(one for one in possible if wanted & set(one.clauses)) or possible
-            )
+        def get_aims() -> tuple[Approach, ...]:
+            return self._list_aims(get_wanted())
 
         failed = generate(
             h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
         )
         return None if failed is None else StoryFailure(*failed)
+
+    def _list_aims(self, wanted: frozenset[str]) -> tuple[Approach, ...]:
+        """Return how to kill the mutants that survive, and to get where nothing was yet.
+
+        Where nothing of that is left: into the situations of the clauses that are wanted.
+        """
+        h = self.harness
+        cases = dict.fromkeys((each.kill.steps, "") for each in self._list_survivors())
+        cases |= dict.fromkeys((each.steps, each.effect) for each in self._list_unmet())
+        aims = tuple(follow(tuple(map(s.parse_step, case)), effect) for case, effect in cases)
+        possible = possible_with(h.description.capabilities, h.description.profile)
+        unreached = tuple(one.approach for one in possible if not h.reached[one.name])
+        near = tuple(one.approach for one in possible if wanted & set(one.clauses))
+        return aims + unreached or near or tuple(one.approach for one in possible)
+
+    def _list_survivors(self) -> tuple[Survivor, ...]:
+        """Return the mutants that survive by now, and that the implementation could kill."""
+        self.scorer.update(self.harness.recorder.take_situations())
+        return tuple(each for each in self.scorer.list_survivors() if self.result.is_able(each))
+
+    def _list_unmet(self) -> Iterator[Meeting]:
+        """Yield what did not meet so far, and can."""
+        for kind, meeting in list_kinds(self.scorer.meetings).items():
+            able = not self.result.find_lacking(meeting.steps)
+            if able and kind not in self.harness.meetings.met:
+                yield meeting
+
+    def list_wanted(self) -> Sequence[str]:
+        """Return the clauses that are missing, and the mutants that could be killed and survive.
+
+        The mutants are given up once so many batches in a row killed none.
+        """
+        alive = tuple(each.name for each in self.result.survivors if self.result.is_able(each))
+        self.in_vain = self.in_vain + 1 if len(alive) == self.alive else 0
+        self.alive = len(alive)
+        return (*self.result.missing(), *(alive if self.in_vain < PATIENCE else ()))
 
     def shorten(self, found: StoryFailure) -> Iterator[StoryFailure]:
         """Yield the failure with the shortest story, where it repeats."""
@@ -345,11 +398,12 @@ class ControllersRunner(Runner[Story, StoryFailure]):
 
     def _write_survivors(self) -> None:
         """Write a test case for each mutant that survives: what would kill it."""
+        folder = self.directory / SURVIVORS
+        rmtree(folder, ignore_errors=True)  # those of an earlier batch, if any
         for number, survivor in enumerate(self.result.survivors, start=1):
             why = (survivor.name, f"{survivor.kill.clause} kills it.")
             steps = tuple(map(s.parse_step, survivor.kill.steps))
             story = Story(f"{number}", steps, why=why)
-            folder = self.directory / SURVIVORS
             folder.mkdir(exist_ok=True)
             write_text(folder / f"{number}{SUFFIX}", format_story(story))
 
@@ -365,6 +419,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def sum_up(self) -> None:
         """Put into the result what is known by now of every clause and situation."""
         h, result, settings = self.harness, self.result, self.settings
+        result.capabilities = frozenset(h.abilities)
         violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
         result.asides = tuple(
@@ -389,9 +444,10 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             strict=settings.strict,
         )
         if result.failure is None:
-            self.scorer.update(h.recorder.list_situations())
+            self.scorer.update(h.recorder.take_situations())
             result.killable = self.scorer.count_killable()
             result.survivors = self.scorer.list_survivors()
+        result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps

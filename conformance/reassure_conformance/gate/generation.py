@@ -20,7 +20,7 @@ from hypothesis.stateful import initialize, rule
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.approaches import Approach, Draw
 from reassure_conformance.gate.drawn import (
     Broken,
     ExampleBatch,
@@ -28,7 +28,6 @@ from reassure_conformance.gate.drawn import (
     OutOfTime,
     run_batch,
 )
-from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Harness
@@ -43,7 +42,7 @@ UNSETTLED_MAX: Final = 5
 BATCH: Final = 15
 """Examples in a batch."""
 AIMS: Final = 3
-"""Situations that a batch aims at; draws are not even, so that a longer list would starve some."""
+"""How many approaches a batch has; draws are not even, so that a longer list would starve some."""
 
 
 class Failed(NamedTuple):
@@ -76,8 +75,8 @@ class _Batch(ExampleBatch[Failed]):
 
     harness: Harness
     wanted: frozenset[str]
-    aims: tuple[CoverageGoal, ...]
-    """The situations that three in four examples are to get into."""
+    aims: tuple[Approach, ...]
+    """What three in four examples begin with."""
     budget: GenerationBudget
     progress: Callable[[], None]
     clause: str = ""
@@ -137,7 +136,7 @@ class GateMachine(ExampleMachine):
             aims = self.batch.aims
             if aim and aims:
                 # The draw is that of the step which is taken when the approach goes on.
-                approach = aims[place % len(aims)].approach
+                approach = aims[place % len(aims)]
                 self.approach = approach(self.example.now, lambda n: self._draw(n))
             self._check()
 
@@ -185,9 +184,7 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _choose(
-    aims: tuple[CoverageGoal, ...], seed_value: int, number: int
-) -> tuple[CoverageGoal, ...]:
+def _choose(aims: tuple[Approach, ...], seed_value: int, number: int) -> tuple[Approach, ...]:
     """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
     return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
 
@@ -198,13 +195,13 @@ def generate(
     budget: GenerationBudget,
     *,
     get_wanted: Callable[[], frozenset[str]],
-    get_aims: Callable[[], tuple[CoverageGoal, ...]] = lambda: (),
+    get_aims: Callable[[], tuple[Approach, ...]] = lambda: (),
     progress: Callable[[], None] = lambda: None,
 ) -> Failed | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
-    `get_wanted` gives the clauses not yet put to the test, `get_aims` the situations to get into;
-    both are asked once a batch. Raises AdapterDied and ServerGone.
+    `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where something is
+    wanted; both are asked once a batch. Raises AdapterDied and ServerGone.
     """
     number = 0
     begin, begin_steps = harness.driver.made, harness.steps

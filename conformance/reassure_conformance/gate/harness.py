@@ -40,6 +40,7 @@ from reassure_conformance.gate.actions import Actions, note_effect
 from reassure_conformance.gate.events import Took
 from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.laps import Laps
+from reassure_conformance.gate.meetings import Meetings
 from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
@@ -108,6 +109,7 @@ class Harness:
         """How long a cluster may take to come to rest."""
         self.recorder: Final = Recorder()
         """Keeps in which states the implementation acted, rested and took over."""
+        self.meetings: Final = Meetings()
         self.judge = Judge(profile, self.readings, witness=self.recorder)
         self.current: Example | None = None
         """The example that was begun last."""
@@ -132,8 +134,8 @@ class Harness:
         """By clause the first violation that counts against no verdict, and where it came up."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home)
         self.actions: Final = Actions(self.driver, adapter)
-        self.abilities: Final = self.description.abilities | ({LOG} if log_dir else set())
-        """What clauses may need of implementation and server."""
+        self.abilities = {*self.description.abilities, *((LOG,) if log_dir else ())}
+        """What clauses may need of implementation and server, as far as that is known by now."""
         for transaction in self.driver.past:
             self.judge.feed(transaction)
         self._seen_violations = len(self.judge.violations)
@@ -222,6 +224,8 @@ class Harness:
             result = SKIPPED
         else:
             self._note_story(example.story)
+            chroot, held = example.chroot, example.now.held
+            self.meetings.take(step, held=held, list_owed=lambda: self.judge.list_owed(chroot))
             result = self._carry_out(example, step).value
             example.history.append(Took(step, result))
             self._settle_and_judge(example)
@@ -364,6 +368,8 @@ class Harness:
             with self.driver.calling("take_messages"):
                 received = [expect(Told, one) for one in self.adapter.take_messages()]
             example.messages += received
+            given = {name for one in received for name in one.given}
+            self.abilities |= {f"{MESSAGES} with {name}" for name in given}
             for told in received:
                 self._note(example, Received(told))
         self._note_stopped(example)
@@ -374,6 +380,8 @@ class Harness:
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             now.follow(self._view(example))
+            owed = self.judge.list_owed(example.chroot) if now.held else {}
+            now.owed = frozenset(type(each).__name__ for each in owed.values())
             now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))
@@ -420,9 +428,14 @@ class Harness:
         with self.driver.section("judge"):
             before = self._view(example)
             for transaction in fresh:
+                losing = self.meetings.is_losing()
+                owed = self.judge.list_owed(example.chroot) if losing else {}
                 self.judge.feed(transaction)
                 after = self._view(example)
-                self._note(example, Wrote(transaction, before, after))
+                wrote = Wrote(transaction, before, after)
+                self._note(example, wrote)
+                if losing:
+                    self.meetings.write(wrote, owed, self.judge.list_owed(example.chroot))
                 before = after
 
     def _view(self, example: Example) -> ClusterView:

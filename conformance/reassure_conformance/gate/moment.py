@@ -57,6 +57,8 @@ class ClusterMoment:
     acting: bool = True
     """Whether a controller process that can act is there (held or not)."""
     held: bool = False
+    owed: frozenset[str] = frozenset()
+    """The kinds of writes that a controller which is held has to make next."""
     """Whether a hold was asked for and not yet ended."""
     sleeper: bool = False
     """Whether a process whose session is gone is held and will wake up."""
@@ -290,9 +292,6 @@ def _why_not_broker(step: s.ClusterStep, now: ClusterMoment) -> str:
 
 def _why_not_controller(step: s.ClusterStep, now: ClusterMoment) -> str:
     match step:
-        case s.Hold():
-            if now.held:
-                return "it is held already"
         case s.Tick():
             if not now.healing:
                 return "nothing in the profile goes by the clock"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from reassure_conformance.adapter import CAPABILITIES, LOG, ROUTES
+from reassure_conformance.adapter import CAPABILITIES, LOG, MESSAGES, ROUTES
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 
@@ -23,6 +23,8 @@ class Needs:
     """Clauses of which any one of these capabilities lets the gate put them to the test."""
     each_of: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """The same of clauses for which each of these capabilities and routes is needed."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """Clauses that take a field which records of messages may leave out, each with the field."""
     not_claimed: Mapping[str, str] = field(default_factory=dict)
     """Clauses that the gate cannot test under any circumstances, each with the reason."""
     unseen: frozenset[str] = frozenset()
@@ -44,6 +46,7 @@ def merge_needs() -> Needs:
     return Needs(
         {clause: needs for each in every for clause, needs in each.any_of.items()},
         {clause: needs for each in every for clause, needs in each.each_of.items()},
+        {clause: name for each in every for clause, name in each.told.items()},
         unseen=frozenset().union(*(each.unseen for each in every)),
     )
 
@@ -60,6 +63,9 @@ def find_lacking(clauses: Iterable[str], able: frozenset[str]) -> dict[str, tupl
     lacking = {c: needs for c, needs in every.any_of.items() if able.isdisjoint(needs)}
     for clause, needs in every.each_of.items():
         lacking[clause] = tuple(need for need in needs if need not in able)
+    for clause, name in every.told.items():
+        needed = f"{MESSAGES} with {name}" if MESSAGES in able else MESSAGES
+        lacking[clause] = () if needed in able else (needed,)
     if LOG not in able:
         lacking |= {clause: (*lacking.get(clause, ()), LOG) for clause in asked}
     return {clause: needs for clause, needs in lacking.items() if clause in asked and needs}

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
@@ -54,6 +55,13 @@ class _Change:
     """Functions in addition: where, by which name."""
     imports: str
     """What the module imports besides."""
+
+
+def read_source(module: str) -> str:
+    """Return the text of a module of the controller, which is not loaded by that."""
+    found = find_spec(PACKAGE)
+    assert found is not None and found.submodule_search_locations is not None
+    return Path(found.submodule_search_locations[0], f"{module}.py").read_text(encoding="utf-8")
 
 
 def _narrow(begin: int, patch: Patch) -> tuple[int, int, str]:

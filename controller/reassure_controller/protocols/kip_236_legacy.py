@@ -12,14 +12,17 @@ Source: KIP-236, legacy znode protocol, and what it says of a partition that cat
 """
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from reassure_controller.context import Context, OldZnode
 from reassure_controller.effects import (
+    Recheck,
     RecheckOldZnode,
     Step,
     TranslateEntries,
     Warn,
+    Write,
     WriteOldZnode,
 )
 from reassure_controller.old_znode import OldZnodePlanner
@@ -27,7 +30,15 @@ from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import REASSIGN_PARTITIONS, LegacyEntry, PartitionKey, ReplicaList
+from reassure_spec.znodes import (
+    REASSIGN_PARTITIONS,
+    REASSIGNMENT_REQUESTS,
+    BadZnode,
+    LegacyEntry,
+    PartitionKey,
+    ReplicaList,
+    decode_request,
+)
 
 Entries = tuple[LegacyEntry, ...]
 
@@ -35,12 +46,27 @@ Entries = tuple[LegacyEntry, ...]
 class EntriesPlanner(OldZnodePlanner):
     """Makes requests of the entries of the old znode, and removes them when these are done."""
 
+    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
+        """Read it, and whether the request was made of which there was no answer."""
+        before = reader.context.old
+        super().read_again(reader, effect)
+        old = reader.context.old
+        if old is None or before is None or old.created != before.created:
+            return
+        if isinstance(effect, TranslateEntries):
+            done = {(entry.key, entry.target) for entry in effect.entries} & _read_asked(reader)
+            if done:
+                done |= old.translated or frozenset()
+                reader.context.old = replace(old, translated=frozenset(done))
+
     def find_job(
         self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]
     ) -> Job | None:
         """Return what is to be done about the entries."""
 
         def make() -> tuple[Step, ...]:
+            if reader.context.requests:
+                return ()  # it may be of these very entries: whether it was made, no answer said
             return plan_entries(reader.context, rules.readings)
 
         return Job("the old znode", make) if make() else None
@@ -56,6 +82,16 @@ class EntriesPlanner(OldZnodePlanner):
 
 
 PLANNER = EntriesPlanner()
+
+
+def _read_asked(reader: ClusterReader) -> set[tuple[PartitionKey, ReplicaList]]:
+    """Return what the waiting requests ask for that were made of entries."""
+    asked: set[tuple[PartitionKey, ReplicaList]] = set()
+    for name, data in reader.read_below(REASSIGNMENT_REQUESTS, watch=None).items():
+        with suppress(BadZnode):
+            request = decode_request(f"{REASSIGNMENT_REQUESTS}/{name}", data)
+            asked |= request.assignments.items() if request.legacy else set()
+    return asked
 
 
 def plan_entries(context: Context, readings: Readings) -> tuple[Step, ...]:

@@ -30,6 +30,7 @@ from reassure_model.protocols.kip_236_legacy.entries import (
     is_entry_left,
     judge_entry_change,
     judge_entry_removal,
+    judge_translation,
 )
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
@@ -133,7 +134,7 @@ class LegacyTracker(CrossPartitionTracker):
         for key, entry in self.entries.items():
             if entry.translated != NO:
                 self._translated_before.add(key)
-            taken = YES if _is_asked(self.get(key), entry.target) else NO
+            taken = MAYBE if _is_asked(self.get(key), entry.target) else NO
             self.entries[key] = replace(entry, translated=taken, created=True)
         self._inherited = set(self._pending)
         flights = any(p.reassignment is not None for p in self.partitions.values())
@@ -217,7 +218,10 @@ class LegacyTracker(CrossPartitionTracker):
                 self.count(("legacy.rewrite.taken-up",))
             if entry.original == target:
                 self.count(("legacy.original.rollback",))
-            self.entries[key] = replace(entry, translated=YES)
+            self.settle(key, (judge_translation(entry),))
+            # What was asked for may be what a client has taken back, and written anew, meanwhile.
+            before = target in self._earlier.get(key, event.noticed_ms)
+            self.entries[key] = replace(entry, translated=MAYBE if before else YES)
 
     # The znode ------------------------------------------------------------------------------------
 

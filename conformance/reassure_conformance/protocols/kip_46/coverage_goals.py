@@ -151,13 +151,17 @@ def reach_queue(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
 
 
 def reach_operator(now: ClusterMoment, draw: by.Draw) -> Iterator[s.ClusterStep]:
-    """Let an operator persist tasks, needless and senseless ones among them."""
+    """Let an operator persist tasks, needless, senseless and refused ones among them."""
     yield by.create(now, draw, 2, partitions=2)
     first = by.get_assigned(now)
-    other = by.pick_others(now, draw, first)
-    target = ((first[0], *other), (first[0], first[0]), first)[draw(3)]
-    there = ((by.TOPIC, 1), by.get_assigned(now, (by.TOPIC, 1)))
-    yield s.SubmitTask(((by.KEY, target), there)[: 1 + draw(2)])
+    there, stranger = by.get_assigned(now, (by.TOPIC, 1)), max(now.brokers) + 1
+    target, beside = (
+        ((first[0], *by.pick_others(now, draw, first)), there),
+        ((first[0], first[0]), there),
+        (first, there),
+        ((first[0], stranger), by.pick(now, draw, 2)),
+    )[draw(4)]
+    yield s.SubmitTask(((by.KEY, target), ((by.TOPIC, 1), beside))[: 1 + draw(2)])
     yield s.SubmitTask((((by.TOPIC, 1), by.pick(now, draw, 2)),))
     yield from by.catch_up(now, by.KEY, (by.TOPIC, 1))
 

@@ -56,6 +56,8 @@ class Leading:
         self._due_in: frozenset[int] = frozenset()
         self._due_out: frozenset[int] = frozenset()
         self._waiting: Counter[int] = Counter()
+        self._turned_away = False
+        """Whether the last that it said was an error to who waited."""
         self._waiting_order: list[int] = []
 
     @property
@@ -182,6 +184,7 @@ class Leading:
     @clause("lag.leader-none")
     def evaluate(self, line: Line, said: Evaluate) -> None:
         """Judge what the leader concluded."""
+        self._turned_away = False
         pseudo, now_ms = said.pseudo_isr, said.time_ms
         kept = self._broker in pseudo or f"{self._broker} leads, and is not in it"
         evidence = Evidence("the leader among them", after=f"pseudo-ISR {sorted(pseudo)}")
@@ -357,6 +360,7 @@ class Leading:
     def answer(self, line: Line, said: Answer) -> None:
         """Judge an answer: not before the mark has passed the records."""
         self._waiting[said.offset] -= 1
+        self._turned_away = said.error is not None
         if said.error is None:
             offset, mark = said.offset, self._mark
             evidence = Evidence(
@@ -367,6 +371,19 @@ class Leading:
             kept = offset <= mark or f"records end at {offset}, the mark is {mark}"
             certain = self._knows_mark
             self._ledger.check(line, "hw.acks-all.answered", kept, evidence, certain=certain)
+
+    @clause("hw.acks-all.answered-at-end")
+    def finish(self, line: Line) -> None:
+        """Judge, now that it leads no more, whether a producer waits on."""
+        left = sorted(offset for offset, count in self._waiting.items() if count > 0)
+        certain = self.whole and self._tells_all("produce", "answer")
+        if left:
+            reason = f"records up to {left[0]} are not answered"
+            evidence = Evidence("an answer, or an error, before this")
+            name = "hw.acks-all.answered-at-end"
+            self._ledger.check(line, name, reason, evidence, certain=certain)
+        elif certain and self._turned_away:
+            self._ledger.keep("hw.acks-all.answered-at-end")
 
     def _check_answered(self, line: Line, passed: int) -> None:
         """Judge at an evaluation whether the mark before it left a producer without an answer."""

@@ -37,6 +37,8 @@ class ReplicaHistory:
         """Controller epoch and leader epoch of the last order."""
         self._log = Contents(0)
         self._mark = 0
+        self._highest: int | None = None
+        """The highest mark that it had since it was empty; None where it may have had another."""
         self._whole = False
         """Whether nothing is missing since somebody said what is in the log."""
         self._followed = False
@@ -50,6 +52,7 @@ class ReplicaHistory:
     def tear(self) -> None:
         """Note that lines of the writer are missing here."""
         self._whole = False
+        self._highest = None
         self._is_torn = True
         self._log = self._log._replace(pieces=None)
         if self._leading is not None:
@@ -60,7 +63,7 @@ class ReplicaHistory:
     def feed(self, line: Line, tells: frozenset[str]) -> None:
         """Judge one line; those of one broker must come in order."""
         said = line.said
-        is_restored = isinstance(said.what, Restored)
+        is_restored, leading = isinstance(said.what, Restored), self._leading
         if said.run != self._run >= 0 and not is_restored:
             self.tear()
         if self._is_torn:
@@ -69,6 +72,8 @@ class ReplicaHistory:
         if not is_restored and not self._take_order(line):
             return
         self._check_silent(line)
+        if leading is not None and isinstance(said.what, Follow | Stopped):
+            leading.finish(line)
         before, self._run = self._run, said.run
         match said.what:
             case Restored():
@@ -83,6 +88,9 @@ class ReplicaHistory:
                 self._replicate(line, said.what, tells)
             case _:
                 self._judge_leader(line, tells)
+        if self._highest is not None:
+            says_all = {"replica", "follow", "lead", "evaluate"} <= tells
+            self._highest = max(self._highest, self._mark) if says_all else None
 
     def _knows_log(self, tells: frozenset[str]) -> bool:
         """Whether all that became of the log was said."""
@@ -126,6 +134,8 @@ class ReplicaHistory:
 
     def _stop(self, said: Stopped) -> None:
         self._stopped, self._followed, self._leading = said, False, None
+        if said.deleted:
+            self._mark = self._highest = 0
 
     @clause("replica.deleted.empty")
     def _check_empty(self, line: Line, end: int, said: Stopped) -> None:
@@ -147,9 +157,22 @@ class ReplicaHistory:
         if line.said.run != run:
             # A replica that was deleted and is made anew has not forgotten what it has obeyed.
             self._order = line.said.controller_epoch, line.said.leader_epoch
+        self._check_restored(line, said, run)
         self._log, self._mark = log, said.high_watermark
         self._whole, self._followed, self._leading = True, False, None
         self._check_mark(line, said.high_watermark, said.log_end_offset)
+
+    @clause("hw.restored-not-raised")
+    def _check_restored(self, line: Line, said: Restored, run: int) -> None:
+        """Judge the mark that a replica begins with by those that it had in its life before."""
+        mark, before = said.high_watermark, self._highest
+        self._highest = mark
+        if before is None or run < 0:
+            return
+        kept = mark <= before or f"it had a high watermark of {before} at most"
+        evidence = Evidence(f"at most {before}", f"high watermark {before}", f"{mark} restored")
+        if self._ledger.check(line, "hw.restored-not-raised", kept, evidence):
+            self._highest = before
 
     # Following
 

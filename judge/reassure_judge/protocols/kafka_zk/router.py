@@ -330,15 +330,6 @@ class KafkaRouter(Router[KafkaHistory]):
         cluster.acted, cluster.won_ms = None, self._now[1]
         super()._on_epoch(cluster, at, data)
 
-    @clause("controller.write.by-controller", "controller.write.epoch-checked")
-    def _on_preferred(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
-        """Judge who removes what asks for preferred leaders; a client may withdraw it."""
-        author = self._get_author(cluster)
-        if data is None and not self._given and not author.is_client:
-            for broken in author.broken:
-                self._forbid(cluster, "", -1, at.path, broken)
-        super()._on_preferred(cluster, at, data)
-
     def _on_entries(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         try:
             entries = () if data is None else znodes.decode_reassign_partitions(at.path, data)

@@ -1,8 +1,13 @@
-"""The records of failed brokers and the tasks of one cluster, and how their writers are judged."""
+"""The records of failed brokers and the tasks of one cluster, and how their writers are judged.
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+The model is asked of each write whether it may be made (`HEALING.accept`), in each view of brokers
+and of earlier writes that its author may have had, and at rest what is owed (`HEALING.owed`).
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from operator import attrgetter
+from typing import Final
 
 from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.history import Event
@@ -17,27 +22,26 @@ from reassure_judge.protocols.kip_46.router import (
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition
-from reassure_model.protocols.kip_46 import Cluster, Hosted, Task, compute_plan, find_running
-from reassure_model.protocols.kip_46.writes import (
-    Judged,
-    find_left,
-    find_record_debts,
-    find_replaced,
-    find_senseless,
-    find_task_debt,
-    host,
-    is_refused,
-    judge_choice,
-    judge_generated,
-    judge_record,
-    judge_record_removal,
-    judge_start,
-    judge_task_removal,
+from reassure_model.protocols.kip_46 import (
+    Cluster,
+    CreateTask,
+    DeleteRecord,
+    Effect,
+    Hosted,
+    RecordFailure,
+    RemoveTask,
+    StartTask,
+    Task,
+    compute_plan,
 )
+from reassure_model.protocols.kip_46.healing import Healing, follow
+from reassure_model.protocols.kip_46.writes import HEALING, find_owed, host
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey, ReplicaList
+
+_TO_RECORDS: Final = (RecordFailure, DeleteRecord)
 
 
 class HealingTracker(CrossPartitionTracker):
@@ -46,51 +50,55 @@ class HealingTracker(CrossPartitionTracker):
     def __init__(self, readings: Readings, tally: Tally) -> None:
         super().__init__(readings, tally)
         self.racks: dict[int, str | None] = {}
-        self.failed: dict[int, int] = {}
-        """By broker: the time in the record of its failure, in ms."""
-        self.tasks: dict[int, Task] = {}
         self.misshapen: dict[str, Misshapen] = {}
         self._hosted: dict[PartitionKey, Hosted] = {}
-        self._placed: dict[int, set[PartitionKey]] = {}
-        """By broker with a record: the partitions for which a task was made since."""
         self._minimums: dict[str, int | None] = {}
-        """By topic: `min.insync.replicas`, "" for the default; None where the topic says none."""
-        self._started: set[int] = set()
-        """Tasks that were started."""
-        self._recorded_epoch: dict[int, int | None] = {}
-        """By broker with a record: the term in which it was written."""
+        self._state: Healing = HEALING.begin
+        """What follows from the writes so far; brokers and partitions are `_see`n anew."""
+        self._foreign: set[int] = set()
+        """Requests that somebody else than a controller made."""
         self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
         """What partitions were assigned, or were to be, until lately; () before they were made."""
         self._unrecorded: Earlier[int, int] = Earlier()
         """Records that there were until lately."""
         self._withdrawn: Earlier[int, Task] = Earlier()
         """Tasks that there were until lately."""
-        self._generated: Counter[int] = Counter()
-        """By broker: how often it was chosen since the last record was removed."""
 
     def begin_term(self) -> None:
         """Note that another controller acts, who generates anew."""
-        self._generated.clear()
+        self._state = HEALING.fail_over(self._state, self.readings)
 
     # What there is --------------------------------------------------------------------------------
 
-    def make_cluster(self, around: Environment) -> Cluster:
-        """Return the cluster as ZooKeeper holds it."""
-        return Cluster(
-            tuple(sorted(self.racks.items())),
-            around.live,
-            tuple(hosted for _, hosted in sorted(self._hosted.items())),
-            failed=tuple(sorted(self.failed.items())),
-            tasks=tuple(task for _, task in sorted(self.tasks.items())),
+    def _see(self) -> Healing:
+        """Return things as they are."""
+        cluster = replace(
+            self._state.cluster,
+            racks=tuple(sorted(self.racks.items())),
+            partitions=tuple(hosted for _, hosted in sorted(self._hosted.items())),
+            tasks=tuple(sorted(self._state.cluster.tasks, key=attrgetter("number"))),
+        )
+        return replace(
+            self._state, cluster=cluster, partitions=self.partitions, minimums=self._minimums
         )
 
-    def _iterate_views(self) -> Iterator[Cluster]:
-        """Yield the cluster as it is, then as whoever writes may have seen its brokers."""
-        cluster, doubtful = self.make_cluster(self.seen.around), self.seen.doubt.brokers
-        yield cluster
-        if doubtful:
-            live = cluster.live
-            yield from (replace(cluster, live=each) for each in (live | doubtful, live - doubtful))
+    def _ask(self, key: PartitionKey, effect: Effect, *states: Healing) -> bool:
+        """Judge a write by how things are, then by how whoever writes may have seen them."""
+        around, doubtful = self.seen.around, self.seen.doubt.brokers
+        lives = (around.live | doubtful, around.live - doubtful) if doubtful else ()
+        arounds = (around, *(replace(around, live=live) for live in lives))
+        outcomes = [
+            HEALING.accept(state, effect, each, self.readings)
+            for state in states
+            for each in arounds
+        ]
+        return self.settle(key, [o if isinstance(o, Rejected) else o.clauses for o in outcomes])
+
+    def _follow(self, effect: Effect) -> None:
+        """Take over what was written."""
+        self._state = follow(self._see(), effect, self.readings)
+        if self.seen.given:
+            self.begin_term()  # nobody knows who has written it
 
     def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Keep what healing looks at of a partition."""
@@ -128,45 +136,31 @@ class HealingTracker(CrossPartitionTracker):
                 self._on_misshapen(event)
             case MisshapenGone():
                 self.misshapen.pop(self.seen.path, None)
-            case QueueWritten(_, request, noticed_ms):
-                if request is not None and not self.seen.given and not self.seen.author.is_client:
+            case QueueWritten(sequence, request, noticed_ms):
+                if request is None:
+                    self._foreign.discard(sequence)
+                elif self.seen.given or self.seen.author.is_client:
+                    self._foreign.add(sequence)
+                else:
                     self._on_start(request.assignments, noticed_ms)
 
     # Records --------------------------------------------------------------------------------------
 
     def _on_record(self, event: FailureWritten) -> None:
         broker, since = event.broker, event.since
-        before = self.failed.get(broker)
+        state = self._see()
+        before = dict(state.cluster.failed).get(broker)
         self.shown = (_show_record(before), _show_record(since))
+        effect = DeleteRecord(broker) if since is None else RecordFailure(broker, since)
         if not self.seen.given:
             self.blame(NO_KEY)
-            views: list[Judged]
-            if since is not None:
-                live, doubtful = self.seen.around.live, self.seen.doubt.brokers
-                lives = (live, live - doubtful) if broker in doubtful else (live,)
-                views = [judge_record(broker, before, since, each) for each in lives]
-            else:
-                placed, readings = self._placed.get(broker, set()), self.readings
-                # Whoever removes it may not have noticed what came to the broker lately.
-                fresh = {k for k in self._planned.names() if self._planned.get(k, event.noticed_ms)}
-                views = [
-                    judge_record_removal(cluster, broker, keys, readings)
-                    for keys in (placed, *([placed | fresh] if fresh else ()))
-                    for cluster in self._iterate_views()
-                ]
-            self.settle(NO_KEY, views)
-        if since is None:
-            if before is not None:
-                self._unrecorded.note(broker, before, self.seen.time_ms)
-            for kept in (self.failed, self._placed, self._recorded_epoch):
-                kept.pop(broker, None)
-            self._generated.clear()
-        elif before is None:
-            self.failed[broker] = since
-            self._recorded_epoch[broker] = None if self.seen.given else self.epoch
-            self._placed[broker] = set()
-        else:
-            self.failed[broker] = since
+            # Whoever removes it may not have noticed what came to the broker lately.
+            fresh = {k for k in self._planned.names() if self._planned.get(k, event.noticed_ms)}
+            placed = state.placed | {(broker, key) for key in fresh}
+            self._ask(NO_KEY, effect, state, *([replace(state, placed=placed)] if fresh else ()))
+        if since is None and before is not None:
+            self._unrecorded.note(broker, before, self.seen.time_ms)
+        self._follow(effect)
 
     @clause("heal.record.format", "heal.generate.persisted")
     def _on_misshapen(self, event: Misshapen) -> None:
@@ -179,192 +173,126 @@ class HealingTracker(CrossPartitionTracker):
     # Tasks ----------------------------------------------------------------------------------------
 
     def _on_task(self, event: TaskWritten) -> None:
-        before, task = self.tasks.get(event.number), event.task
+        tasks = self._state.cluster.tasks
+        before = next((each for each in tasks if each.number == event.number), None)
+        task, by_client = event.task, self.seen.author.is_client
         self.shown = (_show_task(before), _show_task(task))
         if not self.seen.given:
             theirs = [each for each in (before, task) if each is not None and each.automatic]
-            if theirs or not self.seen.author.is_client:
+            if theirs or not by_client:
                 self.blame(NO_KEY)
-            if not self.seen.author.is_client:
+            if not by_client:
                 if before is not None:
                     self._judge_removal(before)
                 if task is not None:
                     self._judge_creation(task, event.noticed_ms)
         if before is not None:
             self._withdrawn.note(event.number, before, self.seen.time_ms)
-            self._started.discard(event.number)
-            del self.tasks[event.number]
+            self._follow(RemoveTask(event.number))
         if task is not None:
-            cluster = self.make_cluster(self.seen.around)
-            if task.automatic:
-                self._note_placed(cluster, task)
-            if self.seen.author.is_client:
-                self._note_plan(cluster, task, self.seen.time_ms)
-            self.tasks[event.number] = task
+            if by_client:
+                self._note_plan(task)
+            numbered = replace(self._state.cluster, next_number=event.number)
+            self._state = replace(self._state, cluster=numbered)
+            self._follow(CreateTask(task.assignments, task.automatic))
 
-    def _note_plan(self, cluster: Cluster, task: Task, time_ms: int) -> None:
+    def _note_plan(self, task: Task) -> None:
         """Note what was planned before an operator's task, which a controller may not know yet."""
-        plan = compute_plan(cluster)
+        plan = compute_plan(self._see().cluster)
         for key, _ in task.assignments:
             if key in plan:
-                self._planned.note(key, plan[key], time_ms)
-
-    def _note_placed(self, cluster: Cluster, task: Task) -> None:
-        """Note whom a generated task replaces in which partitions."""
-        plan = compute_plan(cluster)
-        for key, target in task.assignments:
-            hosted = self._hosted.get(key)
-            before = {*plan.get(key, ()), *(() if hosted is None else hosted.assigned)}
-            for broker in (before - set(target)) & self._placed.keys():
-                self._placed[broker].add(key)
+                self._planned.note(key, plan[key], self.seen.time_ms)
 
     def _judge_removal(self, task: Task) -> None:
-        clusters = list(self._iterate_views())
-        # Whoever removes it may not have noticed the requests that wait.
+        state = self._see()
+        views = self._forget_requests([state], self.requests)
+        self._ask(NO_KEY, RemoveTask(task.number), state, *views)
+
+    def _forget_requests(
+        self, states: Iterable[Healing], unnoticed: Collection[int]
+    ) -> list[Healing]:
+        """Return states as who writes may see them that has not noticed these requests."""
         unasked = {
-            key: host(key, replace(partition, requests=()))
+            key: host(key, replace(partition, requests=known))
             for key, partition in self.partitions.items()
-            if partition.requests
+            if (known := tuple(r for r in partition.requests if r.sequence not in unnoticed))
+            != partition.requests
         }
-        clusters += [
-            replace(each, partitions=tuple(unasked.get(h.key) or h for h in each.partitions))
-            for each in (clusters if unasked else ())
-        ]
-        started = task.number in self._started
-        views = [
-            judge_task_removal(
-                cluster,
-                task,
-                self.readings,
-                refused=self._is_refused(cluster, task, self.seen.around),
-                started=started,
-            )
-            for cluster in clusters
-        ]
-        self.settle(NO_KEY, views)
-
-    def _is_refused(self, cluster: Cluster, task: Task, around: Environment) -> bool:
-        if find_running(cluster) == task:
-            return False
-
-        def get_around(key: PartitionKey) -> Environment:
-            default = self._minimums.get("") or around.min_insync_replicas
-            least = self._minimums.get(key[0]) or default
-            return replace(around, min_insync_replicas=least)
-
-        return is_refused(find_left(cluster, task), self.partitions, get_around, self.readings)
+        found = []
+        for state in states if unasked else ():
+            others = tuple(unasked.get(h.key) or h for h in state.cluster.partitions)
+            found.append(replace(state, cluster=replace(state.cluster, partitions=others)))
+        return found
 
     @clause("heal.generate.persisted", "heal.failover.generated-again")
     def _judge_creation(self, task: Task, noticed_ms: float) -> None:
-        broken = Rejected("heal.generate.persisted", "it does not say that it was generated")
-        self.settle(NO_KEY, (("heal.generate.persisted",) if task.automatic else broken,))
+        """Judge a task partition by partition, so that each is told where it is."""
+        names = self._unrecorded.names()
+        lately = frozenset(b for b in names if self._unrecorded.get(b, noticed_ms))
+        doubt = lately or self.seen.doubt.brokers or self._planned.has_any(noticed_ms)
+        state = replace(self._see(), certain=not doubt)
+        if not task.automatic:
+            self._ask(NO_KEY, CreateTask(task.assignments, automatic=False), state)
         for key, target in task.assignments:
-            self._judge_target(key, target, noticed_ms)
+            part = CreateTask(((key, target),))
+            earlier = tuple((key, replicas) for replicas in self._list_earlier(key, noticed_ms))
+            self._ask(key, part, state, replace(state, earlier=earlier, unrecorded=lately))
+            state = follow(state, part, self.readings)
 
-    def _list_bases(
-        self, cluster: Cluster, key: PartitionKey, noticed_ms: float
-    ) -> tuple[list[ReplicaList], list[ReplicaList]]:
-        """Return what a task may be made from, as things are and as they were lately."""
-        hosted = self._hosted.get(key)
-        if hosted is None:
-            return [], self._planned.get(key, noticed_ms)
-        plan = compute_plan(cluster)[key]
-        from_plan = self.readings.heal_regenerate == "from-plan"
-        now = [plan] if from_plan else [hosted.assigned, plan]
-        older = [replicas for _, replicas in self._list_older(key, noticed_ms)]
-        return now, [*now, *older, *self._planned.get(key, noticed_ms)]
-
-    def _list_older(
-        self, key: PartitionKey, noticed_ms: float
-    ) -> Iterator[tuple[PartitionKey, ReplicaList]]:
-        """Yield what tasks that were there lately asked for a partition."""
-        for number in self._withdrawn.names():
+    def _list_earlier(self, key: PartitionKey, noticed_ms: float) -> Iterator[ReplicaList]:
+        """Yield what a partition was assigned lately, and what tasks asked for that are gone."""
+        for number in self._withdrawn.names() if key in self._hosted else ():
             for task in self._withdrawn.get(number, noticed_ms):
-                yield from (each for each in task.assignments if each[0] == key)
-
-    @clause("heal.failover.generated-again")
-    def _judge_target(self, key: PartitionKey, target: ReplicaList, noticed_ms: float) -> None:
-        clusters, recorded = list(self._iterate_views()), self.failed.keys()
-        lately = {b for b in self._unrecorded.names() if self._unrecorded.get(b, noticed_ms)}
-        bases, older = self._list_bases(clusters[0], key, noticed_ms)
-        views = [judge_generated(clusters[0], key, target, bases, recorded, self.readings)]
-        views += [
-            judge_generated(each, key, target, older, recorded | lately, self.readings)
-            for each in clusters
-        ]
-        sure = self.settle(key, views)
-        found = find_replaced(target, bases, recorded)
-        if found is None:
-            return
-        base, places = found
-        for place in places:
-            epoch = self._recorded_epoch.get(base[place], self.epoch)
-            if epoch != self.epoch:
-                self.count(("heal.failover.generated-again",))
-            certain = sure and len(clusters) == 1 and not lately and len(places) == 1
-            if certain and not self._planned.has_any(noticed_ms):
-                self._judge_choice(key, base, place, target, clusters[0])
-            self._generated[target[place]] += 1
-
-    def _judge_choice(
-        self,
-        key: PartitionKey,
-        base: ReplicaList,
-        place: int,
-        target: ReplicaList,
-        cluster: Cluster,
-    ) -> None:
-        """Judge who was chosen, however replicas were counted."""
-        planned = _count(compute_plan(cluster).values())
-        assigned = _count(hosted.assigned for hosted in self._hosted.values())
-        loads = (assigned + self._generated, planned)
-        verdict = judge_choice(cluster, base, base[place], target[place], loads)
-        self.settle(key, (verdict,))
+                yield from (target for each, target in task.assignments if each == key)
+        yield from self._planned.get(key, noticed_ms)
 
     @clause("heal.task.as-reassignment")
     def _on_start(self, asked: Mapping[PartitionKey, ReplicaList], noticed_ms: float) -> None:
         self.shown = ("", ", ".join(f"{t}-{n} to {list(to)}" for (t, n), to in asked.items()))
         self.blame(NO_KEY)
-        clusters = list(self._iterate_views())
+        state, start = self._see(), StartTask(tuple(asked.items()))
         older = {
             number: task
             for number in self._withdrawn.names()
             for task in self._withdrawn.get(number, noticed_ms)
         }
+        queues: list[tuple[Task, ...]] = [(task,) for task in older.values()]
         if older:
-            tasks = tuple(task for _, task in sorted({**older, **self.tasks}.items()))
-            clusters += [replace(cluster, tasks=tasks) for cluster in clusters]
-            clusters += [replace(clusters[0], tasks=(task,)) for task in older.values()]
-        views = [judge_start(cluster, asked, self.readings) for cluster in clusters]
-        if self.settle(NO_KEY, views):
-            self._started |= set(sorted(self.tasks)[:1])
+            every = {**older, **{task.number: task for task in state.cluster.tasks}}
+            queues.append(tuple(task for _, task in sorted(every.items())))
+        views = [replace(state, cluster=replace(state.cluster, tasks=queue)) for queue in queues]
+        # What it asked for itself a controller knows of, though no answer says so.
+        views += self._forget_requests((state, *views), self._foreign)
+        if self._ask(NO_KEY, start, state, *views):
+            self._follow(start)
 
     # At rest --------------------------------------------------------------------------------------
 
     @clause("heal.task.refuse-duplicate", "heal.task.as-reassignment")
     def find_debts(self, around: Environment) -> list[tuple[PartitionKey, str, Rejected]]:
-        """Return what is owed to records and tasks."""
+        """Return what is owed to records and tasks, of tasks the first only."""
         for kept in (self._planned, self._unrecorded, self._withdrawn):
             kept.settle()
-        cluster = self.make_cluster(around)
-        debts = [
-            (NO_KEY, znodes.failed_broker_path(broker), owed)
-            for broker, owed in find_record_debts(cluster, self._placed, self.readings)
-        ]
-        for path, found in self.misshapen.items():
-            debts.append((NO_KEY, path, Rejected("heal.task.refuse-duplicate", found.reason)))
-        due = find_task_debt(cluster, self.readings)
-        if due is not None:
-            task, owed = due
-            if find_senseless(task) is None and self._is_refused(cluster, task, around):
-                owed = Rejected("heal.task.as-reassignment", "its reassignments are refused")
-            debts.append((NO_KEY, znodes.task_path(task.number), owed))
-        return debts
+        debts = {
+            path: Rejected("heal.task.refuse-duplicate", found.reason)
+            for path, found in self.misshapen.items()
+        }
+        state = self._see()
+        while (due := find_owed(state, around, self.readings)) is not None:
+            path = _find_path(state.cluster, due.write)
+            debts.setdefault(path, Rejected(due.clause, due.reason))
+            if not isinstance(due.write, _TO_RECORDS):
+                break
+            state = follow(state, due.write, self.readings)
+        return [(NO_KEY, path, owed) for path, owed in debts.items()]
 
 
-def _count(lists: Iterable[ReplicaList]) -> Counter[int]:
-    """Return how many replicas each broker has."""
-    return Counter(replica for replicas in lists for replica in replicas)
+def _find_path(cluster: Cluster, effect: Effect) -> str:
+    """Return the znode that an effect is about."""
+    if isinstance(effect, _TO_RECORDS):
+        return znodes.failed_broker_path(effect.broker)
+    number = effect.number if isinstance(effect, RemoveTask) else cluster.tasks[0].number
+    return znodes.task_path(number)
 
 
 def _show_record(since: int | None) -> str:

@@ -5,12 +5,21 @@ good order. One that declares that it does is held to it, by what the log shows 
 received.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from reassure_judge.cross_partition import NO_KEY
-from reassure_judge.live_events import ClusterView, Ended, Event, Looked, ShutdownAsked, Wrote
+from reassure_judge.live_events import (
+    ClusterView,
+    Ended,
+    Event,
+    Looked,
+    Received,
+    ShutdownAsked,
+    Wrote,
+)
+from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_model.partition import Partition
 from reassure_model.selectors import select_controlled_shutdown, select_preferred
@@ -41,6 +50,20 @@ PREFERRED_HELD: Final = "act.preferred-election-held"
 HANDED_OVER: Final = "act.shutdown-handed-over"
 
 
+class _Standing(NamedTuple):
+    """How a topic stood that somebody asks to be deleted, from a transaction on."""
+
+    zxid: int
+    epoch: int
+    """Of the controller that acted."""
+    kept: frozenset[tuple[PartitionKey, int]]
+    """Partitions and brokers with a replica that is stopped by nothing but the deletion."""
+    moving: PartitionKey | None
+    """A partition that was being reassigned."""
+    away: tuple[PartitionKey, int] | None
+    """A replica whose broker was known to be down."""
+
+
 @dataclass(slots=True)
 class _Deletion:
     """A topic that somebody asks to be deleted."""
@@ -61,6 +84,13 @@ class _Deletion:
     """Brokers that died since."""
     returned: dict[int, int] = field(default_factory=dict)
     """By broker that died since and came back, the transaction in which it did."""
+    unnoticed: frozenset[int] = frozenset()
+    """The brokers that were registered at some time since then, or since the last rest."""
+    past: list[_Standing] = field(default_factory=list)
+    begun: set[int] = field(default_factory=set)
+    """The epochs of the controllers that have begun, by what brokers were told."""
+    removing: bool = False
+    """Whether something of the topic was removed."""
 
 
 class _Removal(NamedTuple):
@@ -93,6 +123,12 @@ class TopicsMonitor(Monitor):
         self._burdened: set[int] = set()
         """Those of them that had anything to hand over or to leave when they asked."""
         self._live: frozenset[int] = frozenset()
+        self._stopping: set[int] = set()
+        """Brokers that ever asked to stop."""
+        self._followed: list[tuple[str, _Deletion]] = []
+        """The deletions that were asked for at some time since the last look."""
+        self._orders: list[Told] = []
+        """What brokers were told to stop since the last look."""
 
     @property
     def deleting(self) -> frozenset[str]:
@@ -115,7 +151,10 @@ class TopicsMonitor(Monitor):
                 self._note_shutdown(broker, view)
             case Ended(broker):
                 self._handed.pop(broker, None)
+            case Received(told) if told.state is None:
+                self._orders.append(told)
             case Looked(view):
+                yield from self._judge_beginnings()
                 yield from self._judge_orders()
                 if event.rests:
                     yield from self._judge_rest(view)
@@ -123,6 +162,7 @@ class TopicsMonitor(Monitor):
     def _note_shutdown(self, broker: int, view: ClusterView) -> None:
         """Note that a broker tells the controller that it wants to stop."""
         self._handed[broker] = set()
+        self._stopping.add(broker)
         kept = {key for key in view.partitions if self._holds(key, broker, view)}
         self._handed[broker] = kept
         if kept:
@@ -135,7 +175,7 @@ class TopicsMonitor(Monitor):
     ) -> Iterator[Verdict]:
         if before.controller_epoch != after.controller_epoch:
             for deletion in self._asked.values():
-                deletion.there = after.live
+                deletion.there = deletion.unnoticed = after.live
         for op in transaction.ops:
             for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
                 yield from self._take(path, None, transaction.zxid, before, after)
@@ -149,6 +189,7 @@ class TopicsMonitor(Monitor):
     ) -> Iterator[Verdict]:
         below = path.removeprefix(self.driven.chroot)
         root, _, name = below.rpartition("/")
+        topic = below.removeprefix(f"{TOPICS}/").partition("/")[0]
         if below == PREFERRED_ELECTION:
             yield from self._take_preferred(data, after)
         elif root == BROKER_IDS and data is None:
@@ -156,12 +197,13 @@ class TopicsMonitor(Monitor):
         elif root == TOPIC_CONFIGS:
             (self._settings.discard if data is None else self._settings.add)(name)
         elif root == DELETED_TOPICS and data is not None:
-            self._asked[name] = _Deletion(zxid, after.live)
+            self._asked[name] = _Deletion(zxid, after.live, unnoticed=after.live)
+            self._followed.append((name, self._asked[name]))
             self._spans.append((name, zxid, None))
         elif root == DELETED_TOPICS:
             yield from self._judge_end(name, zxid, after)
-        elif root == TOPICS and data is None and name in self._asked:
-            yield from self._judge_removal(name, zxid, before)
+        elif below.startswith(f"{TOPICS}/") and data is None and topic in self._asked:
+            yield from self._judge_removal(topic, zxid, before, whole=root == TOPICS)
 
     def _look(self, zxid: int, after: ClusterView) -> None:
         """Note how things stand for whoever waits."""
@@ -173,6 +215,10 @@ class TopicsMonitor(Monitor):
             deletion.was_moving |= any(p.reassignment is not None for _, p in partitions)
             deletion.lacked |= not replicas <= after.live
             deletion.there |= after.live
+            deletion.unnoticed |= after.live
+            standing = _find_standing(zxid, after, partitions, deletion.unnoticed)
+            if not deletion.past or deletion.past[-1][1:] != standing[1:]:
+                deletion.past.append(standing)
             deletion.died |= self._live - after.live
             back = after.live - self._live
             deletion.returned |= dict.fromkeys(back & deletion.died, zxid)
@@ -184,11 +230,57 @@ class TopicsMonitor(Monitor):
 
     # -- deletions
 
+    def _judge_beginnings(self) -> Iterator[Verdict]:
+        """Judge when replicas were told to stop for a deletion, since the last look."""
+        orders, self._orders = self._orders, []
+        for told in orders:
+            for topic, deletion in self._followed:
+                if topic == told.topic:
+                    yield from self._judge_beginning(told, deletion)
+        self._followed = list(self._asked.items())
+
     @clause(WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
-    def _judge_removal(self, topic: str, zxid: int, before: ClusterView) -> Iterator[Verdict]:
+    def _judge_beginning(self, told: Told, deletion: _Deletion) -> Iterator[Verdict]:
+        """Judge the first order by which a controller begins a deletion."""
+        key, zxid = (told.topic, told.partition), told.zxid
+        if zxid is None or (told.broker in self._stopping and not told.delete):
+            return
+        then = next((each for each in reversed(deletion.past) if each.zxid <= zxid), None)
+        if then is None or (key, told.broker) not in then.kept:
+            return
+        if told.controller_epoch != then.epoch or then.epoch in deletion.begun:
+            return
+        deletion.begun.add(then.epoch)
+        if then.moving is not None:
+            reason = f"partition {then.moving[1]} was being reassigned when replicas were stopped"
+            yield decide(then.moving, WAITS_FOR_MOVES, reason)
+        if then.away is not None:
+            reason = f"broker {then.away[1]} was down when the other replicas were stopped"
+            yield decide(then.away[0], WAITS_FOR_BROKERS, reason)
+
+    def _judge_removal(
+        self, topic: str, zxid: int, before: ClusterView, *, whole: bool
+    ) -> Iterator[Verdict]:
+        """Judge the removal of a topic, or of the first znode below it."""
         deletion = self._asked[topic]
         partitions = _list_partitions(topic, before)
         replicas = [(key, one) for key, p in partitions for one in p.assigned or ()]
+        if not deletion.removing:
+            yield from self._judge_waits(deletion, partitions, replicas)
+        deletion.removing = not whole
+        if whole:
+            epoch, returned = before.controller_epoch, deletion.returned
+            removal = _Removal(topic, tuple(replicas), deletion.since, zxid, epoch, returned)
+            self._removed.append(removal)
+
+    @clause(WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
+    def _judge_waits(
+        self,
+        deletion: _Deletion,
+        partitions: Sequence[tuple[PartitionKey, Partition]],
+        replicas: Sequence[tuple[PartitionKey, int]],
+    ) -> Iterator[Verdict]:
+        """Judge what had to be waited for before anything of a topic is removed."""
         moving = next((key for key, p in partitions if p.reassignment is not None), None)
         if moving is not None:
             reason = f"partition {moving[1]} was being reassigned when the topic was removed"
@@ -201,14 +293,11 @@ class TopicsMonitor(Monitor):
             yield decide(away[0], WAITS_FOR_BROKERS, reason)
         elif deletion.lacked:
             yield Verdict(NO_KEY, WAITS_FOR_BROKERS)
-        epoch = before.controller_epoch
-        self._removed.append(
-            _Removal(topic, tuple(replicas), deletion.since, zxid, epoch, deletion.returned)
-        )
 
     @clause(LAST, NO_SETTINGS_LEFT, UNKNOWN, DELETED)
     def _judge_end(self, topic: str, zxid: int, after: ClusterView) -> Iterator[Verdict]:
         deletion = self._asked.pop(topic)
+        deletion.past.append(_Standing(zxid, 0, frozenset(), None, None))
         self._spans = [
             (name, since, zxid if name == topic and until is None else until)
             for name, since, until in self._spans
@@ -330,6 +419,7 @@ class TopicsMonitor(Monitor):
     def _judge_rest(self, view: ClusterView) -> Iterator[Verdict]:
         """Yield what is owed, and what rightly waits, now that the cluster rests."""
         for topic in sorted(self._asked):
+            self._asked[topic].unnoticed = view.live
             partitions = _list_partitions(topic, view)
             replicas = {one for _, p in partitions for one in p.assigned or ()}
             if not partitions:
@@ -352,6 +442,30 @@ def _list_partitions(topic: str, view: ClusterView) -> list[tuple[PartitionKey, 
     """Return the partitions of a topic that exist, in order."""
     found = ((key, p) for key, p in sorted(view.partitions.items()) if key[0] == topic)
     return [(key, p) for key, p in found if p.assigned is not None]
+
+
+def _find_standing(
+    zxid: int,
+    view: ClusterView,
+    partitions: Sequence[tuple[PartitionKey, Partition]],
+    unnoticed: frozenset[int],
+) -> _Standing:
+    """Return how a topic stands; `unnoticed` are the brokers that nobody has to know are down.
+
+    A reassignment stops replicas as well, but no leader that is of its target.
+    """
+    kept, away, moving = set(), None, None
+    for key, partition in partitions:
+        flight, state = partition.reassignment, partition.state
+        if flight is not None:
+            moving = moving or key
+        for one in partition.assigned or ():
+            leads = state is not None and state.leader == one
+            if flight is None or (leads and one in flight.target):
+                kept.add((key, one))
+            if one not in unnoticed:
+                away = away or (key, one)
+    return _Standing(zxid, view.controller_epoch, frozenset(kept), moving, away)
 
 
 MONITOR: Final = TopicsMonitor

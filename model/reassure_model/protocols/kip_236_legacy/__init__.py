@@ -137,7 +137,7 @@ def remove_completed(legacy: Legacy, key: PartitionKey, owed: Obligation) -> Eff
 
 
 @clause("legacy.translate.request", "legacy.rewrite.taken-up", "legacy.original.recorded")
-@clause("legacy.entry.refused-removed", "legacy.znode.malformed")
+@clause("legacy.entry.refused-removed", "legacy.znode.malformed", "legacy.translate.once")
 def next_for_znode(legacy: Legacy, readings: Readings) -> Effect | None:
     """Translate what is new in the znode, then remove entries that nothing is in flight for."""
     if legacy.entries is None:

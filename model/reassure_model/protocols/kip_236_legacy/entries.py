@@ -21,7 +21,8 @@ from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 NO: Final = "no"
 MAYBE: Final = "maybe"
-"""Nobody can say: it was there before the history begins."""
+"""Nobody can say: it was there before the history begins, or the request that waits was made by the
+controller before, or of an entry that a client took back."""
 YES: Final = "yes"
 
 
@@ -87,6 +88,15 @@ def find_broken_translation(
         reason = "what the old znode asks for is requested without the legacy key"
         return Rejected("legacy.translate.flag", reason)
     return None
+
+
+@checks
+def judge_translation(entry: Entry) -> tuple[str, ...] | Rejected:
+    """Judge a controller that makes a request of an entry, by what it has made of it before."""
+    if entry.translated == YES:
+        reason = f"a request to go to {list(entry.target)} was made of it before"
+        return Rejected("legacy.translate.once", reason)
+    return ("legacy.translate.once",)
 
 
 @checks

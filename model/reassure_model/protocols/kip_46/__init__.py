@@ -115,7 +115,7 @@ class DeleteRecord:
     """Delete the record of a failure."""
 
     broker: int
-    why: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +128,19 @@ class Generate:
 
 @dataclass(frozen=True, slots=True)
 class CreateTask:
-    """Persist a generated task under the next number."""
+    """Persist a task under the next number."""
 
     assignments: Assignments
+    automatic: bool = True
+    """Whether it says that it was generated, as every one of a controller's has to."""
 
 
 @dataclass(frozen=True, slots=True)
 class StartTask:
-    """Start the reassignments of the first task."""
+    """Start the first task by an ordinary request."""
 
-    number: int
+    asked: Assignments
+    """What the request asks for: what of the task is not there yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +148,8 @@ class RemoveTask:
     """Delete a task: complete, satisfied already, or cancelled."""
 
     number: int
-    clause: str
-    why: str
+    clause: str = ""
+    why: str = ""
 
 
 Effect = RecordFailure | DeleteRecord | Generate | CreateTask | StartTask | RemoveTask
@@ -353,6 +356,7 @@ def plan_of(cluster: Cluster, readings: Readings) -> dict[PartitionKey, ReplicaL
     "heal.task.in-order",
     "heal.cancel.never-running",
     "heal.task.started",
+    "heal.task.started-once",
 )
 @checks
 def next_for_tasks(cluster: Cluster, readings: Readings) -> StartTask | RemoveTask | None:
@@ -367,7 +371,7 @@ def next_for_tasks(cluster: Cluster, readings: Readings) -> StartTask | RemoveTa
     stale = find_stale(cluster, task) or find_dead_target(cluster, task)
     if task.automatic and readings.heal_stale_task == "skip" and stale is not None:
         return RemoveTask(task.number, "heal.task.stale", stale)
-    return StartTask(task.number)
+    return StartTask(find_left(cluster, task))
 
 
 def find_running(cluster: Cluster) -> Task | None:
@@ -387,6 +391,12 @@ def is_satisfied(cluster: Cluster, task: Task) -> bool:
     """Whether every partition of the task that still exists has the assignment it asks for."""
     there = ((get_hosted(cluster, key), target) for key, target in task.assignments)
     return all(hosted is None or hosted.assigned == target for hosted, target in there)
+
+
+def find_left(cluster: Cluster, task: Task) -> Assignments:
+    """Return what of a task is not there yet."""
+    there = {hosted.key: hosted.assigned for hosted in cluster.partitions}
+    return tuple((key, to) for key, to in task.assignments if there.get(key, to) != to)
 
 
 @clause("heal.task.stale")
@@ -448,18 +458,15 @@ def apply_effect(cluster: Cluster, effect: Effect) -> Cluster:
             return replace(cluster, failed=failed, generation=generation)
         case Generate(broker, pending):
             return replace(cluster, generation=Generation(broker, pending))
-        case CreateTask(assignments):
-            after = add_task(cluster, assignments, automatic=True)
-            assert after.generation is not None  # it is the generation that asks for the effect
-            rest = after.generation.pending[1:]
-            return replace(after, generation=replace(after.generation, pending=rest))
-        case StartTask(number):
-            task = next(task for task in cluster.tasks if task.number == number)
-            wanted = dict(task.assignments)
+        case CreateTask(assignments, automatic):
+            after, generation = add_task(cluster, assignments, automatic=automatic), None
+            if after.generation is not None:
+                generation = replace(after.generation, pending=after.generation.pending[1:])
+            return replace(after, generation=generation)
+        case StartTask(asked):
+            wanted = dict(asked)
             moved = (
-                replace(h, target=wanted[h.key])
-                if h.key in wanted and h.assigned != wanted[h.key]
-                else h
+                replace(h, target=wanted[h.key]) if h.key in wanted else h
                 for h in cluster.partitions
             )
             return replace(cluster, partitions=tuple(moved))

@@ -33,7 +33,7 @@ from reassure_model.machine import (
 )
 from reassure_model.narration import parse_key
 from reassure_model.outcome import Accepted, Rejected
-from reassure_model.partition import spell_key
+from reassure_model.partition import Environment, spell_key
 from reassure_model.protocols.kip_46 import (
     Action,
     Assignments,
@@ -51,7 +51,6 @@ from reassure_model.protocols.kip_46 import (
     Task,
     Tick,
     add_task,
-    apply_effect,
     find_dead_target,
     find_due,
     find_running,
@@ -60,7 +59,9 @@ from reassure_model.protocols.kip_46 import (
     is_redundant,
     next_effect,
 )
+from reassure_model.protocols.kip_46.healing import Healing
 from reassure_model.protocols.kip_46.narration import make_vocabulary
+from reassure_model.protocols.kip_46.writes import HEALING
 from reassure_spec.clauses import checks, clause
 from reassure_spec.readings import Readings, override_readings
 from reassure_spec.words import Arguments, parse_number, spell_replicas
@@ -99,8 +100,17 @@ def step(
         case Controller():
             effect = next_effect(cluster, config, readings)
             if effect is not None:
-                return Accepted(apply_effect(cluster, effect), effects=(effect,))
+                return carry_out(cluster, effect, readings)
     raise NotPossible(f"{action} is not possible in {cluster}")
+
+
+def carry_out(cluster: Cluster, effect: Effect, readings: Readings) -> Accepted[Cluster] | Rejected:
+    """Return the cluster after an effect, unless the rules on writes reject it."""
+    around = Environment(cluster.live, cluster.live)
+    outcome = HEALING.accept(Healing(cluster), effect, around, readings)
+    if isinstance(outcome, Rejected):
+        return outcome
+    return Accepted(outcome.state.cluster, outcome.clauses, outcome.effects)
 
 
 @checks

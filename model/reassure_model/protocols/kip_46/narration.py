@@ -93,8 +93,8 @@ def say_effect(effect: kip_46.Effect, before: kip_46.Cluster, _: kip_46.Cluster)
         case kip_46.CreateTask(assignments):
             content = encode_task(TaskZnode(dict(assignments), automatic=True)).decode()
             return f"create {task_path(before.next_number)} {content}"
-        case kip_46.StartTask(number):
-            return f"task {number} starts"
+        case kip_46.StartTask():
+            return f"task {before.tasks[0].number} starts"
         case kip_46.RemoveTask(number, clause, why):  # one way: there is no other effect
             return f"task {number} removed, {why} ({clause})"
 

@@ -1,19 +1,22 @@
 """Records of failed brokers and tasks of healing: which write may come next, and what is owed.
 
-Everything is asked of a `Cluster` as ZooKeeper holds it: what the acting controller has in memory
-(the tasks that it is in the middle of generating) is not among it, and nothing here needs it.
+`HEALING` answers both. It is asked of a cluster as ZooKeeper holds it. What the acting controller
+is in the middle of generating is judged when it is persisted, and where it is known (in the model)
+it may be persisted as it was generated.
 
 Neither the failure interval nor the size of a task stands in ZooKeeper, and the time in a record is
 by the clock of the controller that wrote it. So whether a task comes too early or is too large is
 not judged here; what has to follow once a task is there is.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from reassure_model.lives import Life
-from reassure_model.outcome import Rejected
+from reassure_model.machine import Judgement
+from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import (
     Environment,
     Partition,
@@ -23,15 +26,20 @@ from reassure_model.partition import (
     spell_key,
 )
 from reassure_model.protocols.kip_46 import (
-    Assignments,
     Cluster,
+    CreateTask,
     DeleteRecord,
+    Effect,
+    Generation,
     Hosted,
+    RecordFailure,
+    RemoveTask,
     StartTask,
     Task,
     choose_replacement,
     compute_plan,
     find_dead_target,
+    find_left,
     find_running,
     find_stale,
     get_hosted,
@@ -41,6 +49,13 @@ from reassure_model.protocols.kip_46 import (
     next_for_tasks,
     plan_of,
     rank_replacement,
+)
+from reassure_model.protocols.kip_46.healing import (
+    Healing,
+    fail_over,
+    find_replaced,
+    follow,
+    list_bases,
 )
 from reassure_model.protocols.kip_236 import Refusal, decide_request
 from reassure_spec.clauses import checks, clause
@@ -73,6 +88,15 @@ Judged = tuple[str, ...] | Rejected
 """The clauses that a write put to the test, or what it breaks."""
 
 
+@dataclass(frozen=True, slots=True)
+class Owed:
+    """An effect that is due."""
+
+    write: Effect
+    clause: str
+    reason: str
+
+
 # What a task moves is moved by ordinary requests --------------------------------------------------
 
 
@@ -97,64 +121,54 @@ def host(key: PartitionKey, partition: Partition) -> Hosted | None:
     return Hosted(key, wanted[0], isr, wanted[0])
 
 
-def find_left(cluster: Cluster, task: Task) -> Assignments:
-    """Return what of a task is not there yet."""
-    there = {hosted.key: hosted.assigned for hosted in cluster.partitions}
-    return tuple((key, to) for key, to in task.assignments if there.get(key, to) != to)
-
-
 @clause("heal.task.as-reassignment")
-def is_refused(
-    asked: Assignments,
-    partitions: Mapping[PartitionKey, Partition],
-    get_around: Callable[[PartitionKey], Environment],
-    readings: Readings,
-) -> bool:
-    """Whether each of these would be refused as a reassignment that an operator asks for."""
-    for key, target in asked:
-        request = Request(0, target)
-        decision = decide_request(request, partitions[key], get_around(key), readings)
-        if not isinstance(decision, Refusal):
+def is_refused(state: Healing, task: Task, around: Environment, readings: Readings) -> bool:
+    """Whether all that is left of a task would be refused as what an operator asks for."""
+    left = find_left(state.cluster, task)
+    for key, target in left:
+        least = state.minimums.get(key[0]) or state.minimums.get("") or around.min_insync_replicas
+        partition = state.partitions.get(key)
+        mine = replace(around, min_insync_replicas=least)
+        if partition is None or not isinstance(
+            decide_request(Request(0, target), partition, mine, readings), Refusal
+        ):
             return False
-    return len(asked) > 0
+    return len(left) > 0
 
 
 # Records of failures ------------------------------------------------------------------------------
 
 
 @checks
-def judge_record(broker: int, before: int | None, after: int, live: Set[int]) -> Judged:
-    """Judge a controller that writes the record of a failure; times are in ms."""
-    if before is not None and before != after:
+def judge_record(cluster: Cluster, effect: RecordFailure) -> Judged:
+    """Judge a controller that writes the record of a failure."""
+    before = dict(cluster.failed).get(effect.broker)
+    if before is not None and before != effect.failure_timestamp:
         return Rejected("heal.record.first-failure", f"the time of the first was {before}")
-    if broker in live:
-        return Rejected("heal.record.first-failure", f"broker {broker} is registered")
+    if effect.broker in cluster.live:
+        return Rejected("heal.record.first-failure", f"broker {effect.broker} is registered")
     return ("heal.record.first-failure", "heal.record.format")
 
 
-def find_unplaced(
-    cluster: Cluster, broker: int, placed: Collection[PartitionKey], readings: Readings
-) -> PartitionKey | None:
-    """Return a partition that a broker could be replaced in, and no task does so.
-
-    `placed` are those for which a task was made.
-    """
+def find_unplaced(state: Healing, broker: int, readings: Readings) -> PartitionKey | None:
+    """Return a partition that a broker could be replaced in, and no task does so."""
+    cluster = state.cluster
+    if cluster.generation == Generation(broker, ()):
+        return None  # whoever generated its tasks has persisted them all
     base, plan = plan_of(cluster, readings), compute_plan(cluster)
     for key, replicas in base.items():
-        waits = broker in replicas and broker in plan[key] and key not in placed
+        waits = broker in replicas and broker in plan[key] and (broker, key) not in state.placed
         if waits and choose_replacement(cluster, replicas, broker, {}) is not None:
             return key
     return None
 
 
 @checks
-def judge_record_removal(
-    cluster: Cluster, broker: int, placed: Collection[PartitionKey], readings: Readings
-) -> Judged:
+def judge_record_removal(state: Healing, broker: int, readings: Readings) -> Judged:
     """Judge a controller that removes the record of a failure: the broker is back, or replaced."""
-    if broker in cluster.live:
+    if broker in state.cluster.live:
         return ("heal.record.deleted-on-return",)
-    left = find_unplaced(cluster, broker, placed, readings)
+    left = find_unplaced(state, broker, readings)
     if left is not None:
         reason = f"no task replaces broker {broker} in {spell_key(left)}"
         return Rejected("heal.record.deleted-when-scheduled", reason)
@@ -162,73 +176,53 @@ def judge_record_removal(
 
 
 @checks
-def find_record_debts(
-    cluster: Cluster, placed: Mapping[int, Collection[PartitionKey]], readings: Readings
-) -> tuple[tuple[int, Rejected], ...]:
-    """Find what is owed to records by a controller that rests, by broker.
-
-    `placed` are the partitions for which a task was made since a broker was recorded.
-    """
-    found: list[tuple[int, Rejected]] = []
-    while (effect := next_for_records(cluster)) is not None:
-        broker = effect.broker
-        if isinstance(effect, DeleteRecord):
-            why = f"broker {broker} is back"
-            found.append((broker, Rejected("heal.record.deleted-on-return", why)))
-            left = tuple(each for each in cluster.failed if each[0] != broker)
-        else:
-            why = f"broker {broker} is away and is to have a replica"
-            found.append((broker, Rejected("heal.record.complete", why)))
-            left = (*cluster.failed, (broker, 0))
-        cluster = replace(cluster, failed=left)
-    told = {broker for broker, _ in found}
-    for broker, _ in cluster.failed:
-        keys = placed.get(broker)
-        if broker not in told and keys and find_unplaced(cluster, broker, keys, readings) is None:
+def find_record_debt(state: Healing, readings: Readings) -> Owed | None:
+    """Find what is owed to a record by a controller that rests."""
+    effect = next_for_records(state.cluster)
+    if isinstance(effect, DeleteRecord):
+        return Owed(effect, "heal.record.deleted-on-return", f"broker {effect.broker} is back")
+    if effect is not None:
+        why = f"broker {effect.broker} is away and is to have a replica"
+        return Owed(effect, "heal.record.complete", why)
+    for broker, _ in state.cluster.failed:
+        placed = any(each == broker for each, _ in state.placed)
+        if placed and find_unplaced(state, broker, readings) is None:
             why = f"the tasks for broker {broker} are persisted"
-            found.append((broker, Rejected("heal.record.deleted-when-scheduled", why)))
-    return tuple(found)
+            return Owed(DeleteRecord(broker), "heal.record.deleted-when-scheduled", why)
+    return None
 
 
 # Generated tasks ----------------------------------------------------------------------------------
 
 
-def find_replaced(
-    target: ReplicaList, bases: Sequence[ReplicaList], failed: Set[int]
-) -> tuple[ReplicaList, tuple[int, ...]] | None:
-    """Return what a task was made from, and where it differs; None where nothing fits.
-
-    Only failed brokers are replaced, each in its own place. Of the `bases` that fit the one is
-    meant that differs least.
-    """
-    found = None
-    for base in bases:
-        if len(base) != len(target):
-            continue
-        places = tuple(place for place, old in enumerate(base) if old != target[place])
-        fits = places and all(base[place] in failed for place in places)
-        if fits and (found is None or len(places) < len(found[1])):
-            found = (base, places)
-    return found
+@checks
+def judge_creation(state: Healing, effect: CreateTask, readings: Readings) -> Judged:
+    """Judge a controller that persists a task."""
+    if not effect.automatic:
+        return Rejected("heal.generate.persisted", "it does not say that it was generated")
+    clauses: tuple[str, ...] = ("heal.generate.persisted",)
+    generation = state.cluster.generation
+    if generation is not None and generation.pending[:1] == (effect.assignments,):
+        return clauses  # what it asks for was decided when it was generated
+    for part in effect.assignments:
+        judged = judge_generated(state, *part, readings)
+        if isinstance(judged, Rejected):
+            return judged
+        clauses += judged
+        state = follow(state, CreateTask((part,)), readings)
+    return clauses
 
 
 @checks
 def judge_generated(
-    cluster: Cluster,
-    key: PartitionKey,
-    target: ReplicaList,
-    bases: Sequence[ReplicaList],
-    gone: Set[int],
-    readings: Readings,
+    state: Healing, key: PartitionKey, target: ReplicaList, readings: Readings
 ) -> Judged:
-    """Judge what a generated task asks for one partition.
-
-    `bases` are the lists that it may have been made from, and `gone` the brokers that may be taken
-    for failed.
-    """
+    """Judge what a generated task asks for one partition."""
+    cluster = state.cluster
     name, failed = spell_key(key), {broker for broker, _ in cluster.failed}
     if len(set(target)) != len(target):
         return Rejected("heal.target.no-duplicate", f"{name} to {list(target)}")
+    bases, gone = list_bases(state, key, readings), failed | state.unrecorded
     found = find_replaced(target, bases, gone)
     if found is None:
         shown = " or ".join(str(list(base)) for base in bases) or "nothing"
@@ -251,10 +245,15 @@ def judge_generated(
         if kept is not None:
             reason = f"{name} to {list(target)}: broker {kept} is away for as long"
             return Rejected("heal.generate.all-due", reason)
-        clauses = (*clauses, "heal.generate.all-due")
+        clauses += ("heal.generate.all-due",)
     if readings.heal_regenerate == "from-plan":
-        clauses = (*clauses, "heal.generate.from-plan")
-    return clauses
+        clauses += ("heal.generate.from-plan",)
+    if any(base[place] in state.inherited for place in places):
+        clauses += ("heal.failover.generated-again",)
+    if not state.certain or len(places) > 1:
+        return clauses
+    judged = judge_choice(state, base, base[places[0]], target[places[0]])
+    return judged if isinstance(judged, Rejected) else clauses + judged
 
 
 def _find_kept_due(
@@ -271,17 +270,14 @@ def _find_kept_due(
 
 
 @checks
-def judge_choice(
-    cluster: Cluster,
-    replicas: ReplicaList,
-    broker: int,
-    chosen: int,
-    loads: Sequence[Mapping[int, int]],
-) -> Judged:
+def judge_choice(state: Healing, replicas: ReplicaList, broker: int, chosen: int) -> Judged:
     """Judge who takes a failed broker's place among `replicas`.
 
-    `loads` are the ways in which replicas may have been counted; it has to be the best by one.
+    It has to be the best by one of the ways in which replicas may have been counted.
     """
+    cluster = state.cluster
+    assigned = _count(hosted.assigned for hosted in cluster.partitions)
+    loads = (assigned + Counter(state.chosen), _count(compute_plan(cluster).values()))
     worse: Rejected | None = None
     for load in loads:
         best = choose_replacement(cluster, replicas, broker, load)
@@ -294,6 +290,11 @@ def judge_choice(
         broken = next(n for n, m, t in zip(names, mine, theirs, strict=True) if m != t)
         worse = worse or Rejected(broken, f"broker {chosen} for {broker}; {best} comes first")
     return worse or ()
+
+
+def _count(lists: Iterable[ReplicaList]) -> Counter[int]:
+    """Return how many replicas each broker has."""
+    return Counter(replica for replicas in lists for replica in replicas)
 
 
 # Tasks --------------------------------------------------------------------------------------------
@@ -328,17 +329,23 @@ def judge_start(
     senseless = find_senseless(first)
     if senseless is not None:
         return senseless
+    for key, target in asked.items():
+        hosted = get_hosted(cluster, key)
+        if hosted is not None and hosted.target == target:
+            reason = f"{spell_key(key)} waits for {list(target)}, or is being moved there"
+            return Rejected("heal.task.started-once", reason)
     if is_satisfied(cluster, first):
         return Rejected("heal.task.satisfied-skipped", f"task {first.number} is done already")
     for key, target in asked.items():
         hosted = get_hosted(cluster, key)
-        if hosted is not None and hosted.target is None and hosted.assigned == target:
+        if hosted is not None and hosted.assigned == target:
             reason = f"{spell_key(key)} is at {list(target)} already"
             return Rejected("heal.task.as-reassignment", reason)
     clauses: tuple[str, ...] = (
         "heal.task.in-order",
         "heal.task.as-reassignment",
         "heal.task.started",
+        "heal.task.started-once",
     )
     if running is not None:
         return clauses
@@ -358,50 +365,87 @@ def judge_start(
 
 @checks
 def judge_task_removal(
-    cluster: Cluster,
-    task: Task,
-    readings: Readings,
-    *,
-    refused: bool = False,
-    started: bool = False,
+    state: Healing, number: int, around: Environment, readings: Readings
 ) -> Judged:
-    """Judge a controller that removes a task.
-
-    `refused` says that an operator who asked for what is left of it would be refused, `started`
-    that it was started before.
-    """
+    """Judge a controller that removes a task."""
+    cluster = state.cluster
+    task = next(task for task in cluster.tasks if task.number == number)
     if find_senseless(task) is not None:
         return ("heal.task.refuse-duplicate",)
     if find_running(cluster) == task:
-        return Rejected("heal.cancel.never-running", f"task {task.number} was removed as it ran")
+        return Rejected("heal.cancel.never-running", f"task {number} was removed as it ran")
     if is_satisfied(cluster, task):
+        started = number in state.started
         return ("heal.cancel.never-running" if started else "heal.task.satisfied-skipped",)
-    if refused:
+    if is_refused(state, task, around, readings):
         return ("heal.task.as-reassignment",)
     if not task.automatic:
-        return Rejected("heal.cancel.automatic-only", f"task {task.number} is an operator's")
+        return Rejected("heal.cancel.automatic-only", f"task {number} is an operator's")
     if is_redundant(cluster, task, readings):
         return ("heal.cancel.enough-replicas", "heal.cancel.automatic-only")
     if find_stale(cluster, task) is not None or find_dead_target(cluster, task) is not None:
         return ("heal.task.stale", "heal.cancel.automatic-only")
-    return Rejected("heal.task.started", f"task {task.number} was removed and not carried out")
+    return Rejected("heal.task.started", f"task {number} was removed and not carried out")
 
 
 @clause("heal.task.satisfied-skipped", "heal.task.stale", "heal.task.refuse-duplicate")
 @checks
-def find_task_debt(cluster: Cluster, readings: Readings) -> tuple[Task, Rejected] | None:
-    """Find what is owed to the first task by a controller that rests."""
+def find_task_debt(state: Healing, around: Environment, readings: Readings) -> Owed | None:
+    """Find what is owed to a task by a controller that rests."""
+    cluster = state.cluster
     for task in cluster.tasks:
         senseless = find_senseless(task)
         if senseless is not None:
-            return task, senseless
+            return Owed(RemoveTask(task.number), senseless.clause, senseless.reason)
     effect = next_for_tasks(cluster, readings)
     if effect is None:
         return None
     task = cluster.tasks[0]
+    if is_refused(state, task, around, readings):
+        why = "its reassignments are refused"
+        return Owed(RemoveTask(task.number), "heal.task.as-reassignment", why)
     if isinstance(effect, StartTask):
-        return task, Rejected("heal.task.started", f"task {task.number} is not started")
+        return Owed(effect, "heal.task.started", f"task {task.number} is not started")
     clause_id = effect.clause
     if clause_id == "heal.cancel.automatic-only":
         clause_id = "heal.cancel.enough-replicas"
-    return task, Rejected(clause_id, f"task {task.number} is still there: {effect.why}")
+    return Owed(effect, clause_id, f"task {task.number} is still there: {effect.why}")
+
+
+# One for all --------------------------------------------------------------------------------------
+
+
+def accept(
+    state: Healing, effect: Effect, around: Environment, readings: Readings
+) -> Accepted[Healing] | Rejected:
+    """Whether a controller may make an effect now, and the state that it leads to.
+
+    Alive is who is registered `around` it. Raises StopIteration for a task that is not there.
+    """
+    state = replace(state, cluster=replace(state.cluster, live=around.live))
+    judged: Judged = ()  # what is generated is in memory only until it is persisted
+    match effect:
+        case RecordFailure():
+            judged = judge_record(state.cluster, effect)
+        case DeleteRecord(broker):
+            judged = judge_record_removal(state, broker, readings)
+        case CreateTask():
+            judged = judge_creation(state, effect, readings)
+        case StartTask(asked):
+            judged = judge_start(state.cluster, dict(asked), readings)
+        case RemoveTask(number):
+            judged = judge_task_removal(state, number, around, readings)
+    if isinstance(judged, Rejected):
+        return judged
+    return Accepted(follow(state, effect, readings), judged, (effect,))
+
+
+def find_owed(state: Healing, around: Environment, readings: Readings) -> Owed | None:
+    """Return what a controller has to do next, whatever its clock says; None where it may rest."""
+    state = replace(state, cluster=replace(state.cluster, live=around.live))
+    return find_record_debt(state, readings) or find_task_debt(state, around, readings)
+
+
+HEALING: Final[Judgement[Healing, Effect]] = Judgement(
+    Healing(Cluster((), frozenset(), ())), accept, fail_over, find_owed
+)

@@ -1,0 +1,87 @@
+"""Aims: generation goes for the mutants of the rules that survive, and ends when it kills none."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from reassure_conformance.adapter import CAPABILITIES, Adapter
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.approaches import MORE_EFFECTS, Approach, follow
+from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
+from reassure_conformance.gate.generation import GenerationBudget, generate
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.moment import ClusterMoment
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.story import parse_story
+from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.table import Killable
+from reassure_spec.readings import get_profile
+
+PROFILE: Final = "kip-236"
+CLUSTER: Final = "world cluster\ncreate orders with 1,2\n"
+
+
+def _is_taken_over(survivor: Survivor) -> bool:
+    """Whether a controller has to die between two writes, with a request in hand."""
+    return {"hold", "kill", "request"} <= {step.split()[0] for step in survivor.kill.steps}
+
+
+def test_hold_of_a_test_case_is_drawn() -> None:
+    """The steps stand as they were found; only how long the controller is let go on is drawn."""
+    steps = (s.parse_step("hold after 2"), s.parse_step("kill controller"), s.Elect())
+    lines = {tuple(map(s.format_step, follow(steps)(_NOW, draw.__mod__))) for draw in range(40)}
+    first = {line[0] for line in lines}
+    assert {line[1:] for line in lines} == {("kill controller", "elect")}
+    assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}
+
+
+def test_generation_kills_what_it_aims_at(make_harness: Callable[[Adapter], Harness]) -> None:
+    """A mutant that takes a death between two writes is killed soon by who aims at it."""
+    scorer = Scorer(PROFILE, get_profile(PROFILE))
+    survivor = next(filter(_is_taken_over, scorer.list_survivors()))
+    aim = follow(tuple(map(s.parse_step, survivor.kill.steps)))
+    harness = make_harness(Bundled(profile=PROFILE))
+    for aims, alive in (((), True), ((aim,), False)):
+        harness.recorder.take_situations()
+        budget = GenerationBudget(examples=30, steps_per_example=8)
+        get_aims = partial(tuple[Approach, ...], aims)
+        generate(harness, 5, budget, get_wanted=frozenset, get_aims=get_aims)
+        scorer.update(harness.recorder.take_situations())
+        assert (survivor in scorer.list_survivors()) is alive
+
+
+def test_recorder_gives_each_situation_once(make_harness: Callable[[Adapter], Harness]) -> None:
+    """What was seen before is not asked again, unless it went on for longer than then."""
+    harness = make_harness(Bundled(profile=PROFILE))
+    story = parse_story(f"{CLUSTER}request orders-0 to 2,3\n3 joins orders-0", "told.txt")
+    harness.tell(story)
+    first = harness.recorder.take_situations()
+    assert len(first) == len(set(first)) > 4
+    harness.tell(story)
+    assert harness.recorder.take_situations() == ()
+    harness.tell(parse_story(f"{CLUSTER}request orders-0 to 3,4", "other.txt"))
+    again = harness.recorder.take_situations()
+    assert again
+    assert not set(first) & set(again)
+
+
+@pytest.mark.parametrize(("able", "given_up"), [(True, PATIENCE), (False, 0)])
+def test_mutant_that_nothing_kills_is_given_up(tmp_path: Path, able: bool, given_up: int) -> None:
+    """A run until everything is covered goes on for a mutant, and not for ever."""
+    capabilities = frozenset(CAPABILITIES if able else ())
+    runner = ControllersRunner(Settings(seed=1, profile=PROFILE), tmp_path)
+    kill = Killable("drop.leader-kept", ("create orders with 1,2", "broker 1 dies"), False)
+    survivors = (Survivor("a", "it is a", kill), Survivor("b", "it is b", kill))
+    runner.result = ControllersResult(runner.settings, {}, PROFILE, {}, capabilities)
+    runner.result.killable, runner.result.survivors = {kill.clause: 3}, survivors
+    runner.list_wanted()
+    runner.result.survivors = survivors[:1]
+    wanted = [tuple(runner.list_wanted()) for _ in range(PATIENCE + 2)]
+    assert wanted == [("a",)] * given_up + [()] * (PATIENCE + 2 - given_up)
+
+
+_NOW: Final = ClusterMoment((1, 2, 3), view=None)  # type: ignore[arg-type]
