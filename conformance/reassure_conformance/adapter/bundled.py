@@ -12,7 +12,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
