@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final, TypeVar
 
 from clause_checks import collect_checks, format_checks
+from mutation_scores import render_mutation
 from pieces import make_anchor, make_page, make_table
 from reference import REFERENCE
 
@@ -657,6 +658,7 @@ TRACKED: Final[Mapping[str, Callable[[], str]]] = {
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
     "docs/generated/clauses.md": render_clauses,
     "docs/generated/hypotheses.md": render_hypotheses,
+    "docs/generated/mutation.md": render_mutation,
     "docs/generated/scopes.md": render_scopes,
     "docs/generated/state-machines.md": render_state_machines,
     "docs/generated/worked-moves.md": render_worked_moves,

@@ -14,6 +14,7 @@ from reassure_judge.history import (
     SeenWrite,
     Unreadable,
 )
+from reassure_judge.moments import Witness
 from reassure_judge.rules import Rules
 from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.controllers import Controllership, find_vacancy
@@ -27,12 +28,16 @@ from reassure_spec.znodes import CONTROLLER
 class ClusterTracker:
     """Follows what concerns a cluster as a whole: elections, and what is none of ours."""
 
-    def __init__(self, rules: Rules[Any, Any], tally: Tally) -> None:
+    def __init__(
+        self, rules: Rules[Any, Any], tally: Tally, witness: Witness | None = None
+    ) -> None:
         self.rules = rules
         self.controllership = Controllership()
         self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
         self.across = rules.make_tracker(tally)
+        if self.across is not None:
+            self.across.witness = witness
         self._met = False
         """Whether a controller or a broker was seen: not where only some topics are judged."""
         self._reported: set[str] = set()

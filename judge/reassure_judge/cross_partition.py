@@ -12,9 +12,10 @@ It has a doubt of its own: what was in a znode until lately may be what its read
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from reassure_judge.history import AssignedWritten, Event, SeenWrite, StateWritten
+from reassure_judge.moments import RESTS, SUCCEEDS, Witness
 from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition, Reassignment, Request
@@ -96,6 +97,8 @@ class CrossPartitionTracker(ABC):
         """What is judged at the moment."""
         self.shown = ("", "")
         """What it changed, before and after, in words."""
+        self.witness: Witness | None = None
+        """Who is told of the moments of the cluster (`list_states`)."""
         self.epoch: int | None = None
         self._reported: set[tuple[str, str]] = set()
         """Clause and subject of what was owed at the last rest, and was reported."""
@@ -105,7 +108,7 @@ class CrossPartitionTracker(ABC):
     def feed(self, seen: SeenWrite) -> None:
         """Judge one observation of the cluster, and take it over."""
         self.seen, self.shown = seen, ("", "")
-        self._note_term(seen.around)
+        self._note_term(seen.chroot, seen.around)
         event = seen.event
         if isinstance(event, Copied):
             before = self.get(event.key)
@@ -118,10 +121,21 @@ class CrossPartitionTracker(ABC):
                 self.take_queue(event)
         self._tell()
 
-    def _note_term(self, around: Environment) -> None:
+    def _note_term(self, chroot: str, around: Environment) -> None:
         if around.controller_epoch != self.epoch is not None:
+            self.note(SUCCEEDS, chroot, around)
             self.begin_term()
         self.epoch = around.controller_epoch
+
+    def note(self, kind: str, chroot: str, around: Environment) -> None:
+        """Tell the witness of a moment, if there is one and the protocol has any."""
+        states = () if self.witness is None else self.list_states()
+        if self.witness is not None and states:
+            self.witness.note(kind, (chroot, *NO_KEY), states, around)
+
+    def list_states(self) -> tuple[Any, ...]:
+        """Return by which states a controller decides what it does beside the partitions."""
+        return ()
 
     def take_queue(self, event: QueueWritten) -> None:
         """Take over what became of a request."""
@@ -157,7 +171,8 @@ class CrossPartitionTracker(ABC):
 
     def rest(self, chroot: str, zxid: int, around: Environment, time_ms: int) -> None:
         """Judge what must be when the controller has nothing left to do."""
-        self._note_term(around)
+        self._note_term(chroot, around)
+        self.note(RESTS, chroot, around)
         debts = self.find_debts(around)
         self._tell()
         for (topic, number), path, owed in debts:

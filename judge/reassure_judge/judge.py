@@ -79,7 +79,7 @@ class Tracking:
         else:
             cluster = self.clusters.get(seen.chroot)
             if cluster is None:
-                cluster = ClusterTracker(self.rules, self.tally)
+                cluster = ClusterTracker(self.rules, self.tally, self._witness)
                 self.clusters[seen.chroot] = cluster
             cluster.feed(seen)
 

@@ -1,6 +1,7 @@
 """Moments: in which states somebody acted, for whoever asks what others would have done there."""
 
-from typing import Any, Final, Protocol
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Protocol, TypeVar
 
 from reassure_model.partition import Environment
 
@@ -14,6 +15,32 @@ DISTURBED: Final = "disturbed"
 """Anything else happens to the partition."""
 Place = tuple[str, str, int]
 """Chroot, topic and partition."""
+
+Key = TypeVar("Key")
+Value_co = TypeVar("Value_co", covariant=True)
+
+
+class Kept(Mapping[Key, Value_co]):
+    """A mapping as it is at a moment, which can be told from another one and looked up by it."""
+
+    def __init__(self, items: Mapping[Key, Value_co]) -> None:
+        self._items = dict(items)
+        self._hash = hash(frozenset(self._items.items()))
+
+    def __getitem__(self, key: Key) -> Value_co:
+        return self._items[key]
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._items)
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self._items)
 
 
 class Witness(Protocol):

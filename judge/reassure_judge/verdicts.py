@@ -20,6 +20,8 @@ VIOLATED: Final = "violated"
 NOT_FOLLOWED: Final = "not followed"
 UNKNOWN: Final = "unknown"
 NOT_EXERCISED: Final = "not exercised"
+NOT_DISCRIMINATED: Final = "not discriminated"
+"""It was exercised, though only where every mutant of it is right as well."""
 
 BY_CONTENT: Final = frozenset(
     {
@@ -268,7 +270,14 @@ def merge_verdicts(verdicts: Iterable[ClauseVerdict]) -> ClauseVerdict:
     return replace(worst, exercised=exercised, undecided=sum(each.undecided for each in found))
 
 
-_WORST_FIRST: Final = (VIOLATED, UNKNOWN, NOT_FOLLOWED, HOLDS, NOT_EXERCISED)
+_WORST_FIRST: Final = (
+    VIOLATED,
+    UNKNOWN,
+    NOT_FOLLOWED,
+    HOLDS,
+    NOT_DISCRIMINATED,
+    NOT_EXERCISED,
+)
 
 
 def binds(clause_id: str) -> bool:

@@ -195,7 +195,7 @@ class Reference:
         """Return what the true rules say in each state; None of what nobody could write."""
         try:
             outcomes = [(state, self.rules.accept(state, write, around)) for state in states]
-        except (AssertionError, AttributeError, IndexError, TypeError):
+        except (AssertionError, AttributeError, LookupError, StopIteration, TypeError):
             return None
         return None if any(outcome is None for _, outcome in outcomes) else outcomes
 

@@ -34,11 +34,12 @@ def _list_names(code: CodeType) -> set[str]:
 
 
 def _list_called(function: FunctionType) -> Iterator[FunctionType]:
-    """Yield the functions of the model that a function names."""
+    """Yield the functions of the model that a function names, or finds in a table that it names."""
     for name in sorted(_list_names(function.__code__)):
         value = function.__globals__.get(name)
-        if isinstance(value, FunctionType) and value.__module__.startswith(ROOMS):
-            yield value
+        for each in value.values() if isinstance(value, Mapping) else (value,):
+            if isinstance(each, FunctionType) and each.__module__.startswith(ROOMS):
+                yield each
 
 
 def list_reached(*begin: FunctionType) -> tuple[FunctionType, ...]:
@@ -77,10 +78,11 @@ class Linked:
         modules = {each.__module__ for each in self.functions}
         self._names: Final = {each: dict(vars(sys.modules[each])) for each in modules}
         """By module, the names that the copies in it look up."""
+        tables = self._list_tables()
         self._places: Final = {
             function: [
                 (names, name)
-                for names in self._names.values()
+                for names in tables
                 for name, value in names.items()
                 if value is function
             ]
@@ -92,6 +94,16 @@ class Linked:
         }
         for function, copy in self._copies.items():
             self._bind(function, copy)
+
+    def _list_tables(self) -> list[dict[Any, Any]]:
+        """Return the names of each module, and copies of the tables of functions among them."""
+        found: list[dict[Any, Any]] = list(self._names.values())
+        for names in self._names.values():
+            for name, value in names.items():
+                if isinstance(value, Mapping) and any(f in value.values() for f in self.functions):
+                    names[name] = dict(value)
+                    found.append(names[name])
+        return found
 
     def compile(self, function: FunctionType, tree: ast.FunctionDef) -> FunctionType:
         """Return a function of this text, in place of that one, that calls the copies."""

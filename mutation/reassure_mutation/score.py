@@ -33,7 +33,8 @@ class Scorer:
         self.meetings: tuple[Meeting, ...] = ()
         """What can happen between a controller's decision and its write."""
         self._left: list[tuple[Reference, dict[str, Mutant]]] = []
-        for module in find_worlds(profile) if readings == get_profile(profile) else ():
+        usual = readings == get_profile(profile)
+        for module in find_worlds(profile) if usual else ():
             table = load_table(module, profile)
             if table is not None:
                 reference = make_reference(module, profile)
@@ -41,6 +42,9 @@ class Scorer:
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
                 self.killable.update(table.killable)
                 self.meetings += table.meetings
+        why = f"no table for {profile}" if usual else "readings differ from the profile's"
+        self.not_scored: Final = "" if self._left else why
+        """Why nothing is asked, "" where it is."""
 
     def update(self, situations: Iterable[Situation]) -> None:
         """Ask the situations of the mutants that survive so far."""

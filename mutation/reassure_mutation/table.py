@@ -78,7 +78,8 @@ def make_digest(module: ModuleType, profile: str) -> str:
         f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in reference.linked.functions
     )
     texts = (inspect.getsource(each) for each in (kills, operators, worlds, module))
-    said = "\n".join((*functions, *texts, repr(reference.rules.readings)))
+    data = repr((module.WORLDS, reference.rules.readings))
+    said = "\n".join((*functions, *texts, data))
     return hashlib.sha256(said.encode()).hexdigest()
 
 

@@ -1,13 +1,16 @@
 """Small clusters, explored to find what can be killed at all, each state with its shortest way.
 
-A world is one partition and what may happen around it. First everything waits while the controller
-has something to do, so that what is found there needs nobody who holds a controller; then anything
-may happen between two writes as well.
+A world is one partition and what may happen around it. Those of a protocol stand in its
+`worlds.toml`. First everything waits while the controller has something to do, so that what is
+found there needs nobody who holds a controller; then anything may happen between two writes as
+well.
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from importlib.resources import files
 from typing import Any, Final
 
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
@@ -15,7 +18,12 @@ from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment
 from reassure_mutation.kills import Reference, Situation, normalise
 from reassure_spec.readings import Readings
+from reassure_spec.words import spell_replicas
+from reassure_spec.znodes import ReplicaList
 
+TOPIC: Final = "orders"
+NAME: Final = f"{TOPIC}-0"
+"""The partition that a world is about."""
 FAILOVER: Final = ("kill controller", "elect")
 ANYWHERE: Final = ("cut connection", "expire session", "depose controller")
 """What may happen to a controller in any world."""
@@ -45,11 +53,43 @@ class World:
     partition: Any
     around: Environment
     limits: Mapping[str, int] = field(default_factory=dict)
-    """By name of what is counted; what is not named happens without end."""
-    targets: tuple[tuple[int, ...], ...] = ()
+    """By name of what is counted; what is not named does not happen."""
+    targets: tuple[Any, ...] = ()
     """What clients may ask for."""
     calm: bool = False
     """Whether it is looked at only while everything waits for the controller."""
+
+
+def load_worlds(package: str, make: Callable[[Any, frozenset[int]], Any]) -> tuple[World, ...]:
+    """Return the worlds of a protocol.
+
+    `make` makes of what is assigned, and of the brokers, what is there before anything is written.
+    Where nothing is assigned there is no partition; a list of lists is several partitions.
+    """
+    worlds = []
+    said = tomllib.loads((files(package) / "worlds.toml").read_text(encoding="utf-8"))
+    for name, each in said.items():
+        members, least = frozenset(range(1, each["brokers"] + 1)), each.get("min-isr", 1)
+        assigned = _freeze(each.get("assigned"))
+        begin: tuple[str, ...] = ()
+        if assigned is not None:
+            lists = assigned if isinstance(assigned[0], tuple) else (assigned,)
+            more = f" min isr {least}" if least > 1 else ""
+            begin = (f"create {TOPIC} with {' and '.join(map(spell_replicas, lists))}{more}",)
+        partition, around = make(assigned, members), Environment(members, members, least)
+        calm, targets = each.get("calm", False), _freeze(each["targets"])
+        worlds.append(World(name, begin, partition, around, each["limits"], targets, calm))
+    return tuple(worlds)
+
+
+def _freeze(value: Any) -> Any:
+    """Return a value of a table with tuples for its lists."""
+    return tuple(map(_freeze, value)) if isinstance(value, list) else value
+
+
+def spell_target(target: ReplicaList) -> str:
+    """Return what a client asks for, as a step of a test case has it."""
+    return spell_replicas(target) or "none"
 
 
 Moves = Callable[[Any, Environment, World, Readings], Iterator[Move]]
@@ -204,8 +244,10 @@ def find_meetings(
 
 def _spend(left: tuple[int, ...], names: tuple[str, ...], counted: str) -> tuple[int, ...] | None:
     """Return what is left after a move, None where nothing was."""
-    if counted not in names:
+    if not counted:
         return left
+    if counted not in names:
+        return None
     at = names.index(counted)
     return (*left[:at], left[at] - 1, *left[at + 1 :]) if left[at] > 0 else None
 

@@ -1,6 +1,7 @@
 """Aims: generation goes for the mutants of the rules that survive, and ends when it kills none."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import MORE_EFFECTS, Approach, follow
 from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import ClusterMoment
@@ -77,9 +79,10 @@ def test_mutant_that_nothing_kills_is_given_up(tmp_path: Path, able: bool, given
     kill = Killable("drop.leader-kept", ("create orders with 1,2", "broker 1 dies"), False)
     survivors = (Survivor("a", "it is a", kill), Survivor("b", "it is b", kill))
     runner.result = ControllersResult(runner.settings, {}, PROFILE, {}, capabilities)
-    runner.result.killable, runner.result.survivors = {kill.clause: 3}, survivors
+    score = Score({kill.clause: 3}, survivors, capabilities)
+    runner.result.score = score
     runner.list_wanted()
-    runner.result.survivors = survivors[:1]
+    runner.result.score = replace(score, survivors=survivors[:1])
     wanted = [tuple(runner.list_wanted()) for _ in range(PATIENCE + 2)]
     assert wanted == [("a",)] * given_up + [()] * (PATIENCE + 2 - given_up)
 

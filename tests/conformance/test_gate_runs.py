@@ -10,10 +10,12 @@ import pytest
 
 from reassure_conformance import cli
 from reassure_conformance.gate.evidence import judge_again, read_json
+from reassure_conformance.gate.rests import RESTS
 from reassure_conformance.gate.story import read_story
 from reassure_conformance.report.timeline import draw_timeline
 from reassure_judge import verdicts
 from reassure_spec.clauses import LEVELS
+from reassure_zookeeper.transactions import Create
 from reassure_zookeeper.txnlog import read_logs
 
 Say = Callable[..., dict[str, Any]]
@@ -162,17 +164,79 @@ def test_shipped_stories_alone_hold(green_run: tuple[Path, dict[str, Any]]) -> N
 def test_log_of_a_run_is_audited_alike(green_run: tuple[Path, dict[str, Any]], say: Say) -> None:
     """The audit of a run's directory judges what the run judged, and says nothing of time.
 
-    Nobody tells it when the cluster rested, so it may leave undecided what the run could settle.
+    It finds when the clusters were quiescent, so that it scores mutants as the run did.
     """
     directory, run = green_run
     audit = say("audit", directory)
     assert (audit["violations"], audit["seconds"]) == ([], None)
-    assert audit["verdict"] in ("holds", "unknown")
+    assert audit["verdict"] == "holds"
+    assert (audit["mutants"], audit["survivors"]) == (run["mutants"], run["survivors"])
+    scores = [
+        {n: each["counts"][n] for n in ("mutants_killed", "mutants")} for each in (audit, run)
+    ]
+    assert scores[0] == scores[1]
+    assert 0 < scores[0]["mutants_killed"] <= scores[0]["mutants"]
     assert audit["counts"]["transactions"] >= run["counts"]["transactions"]
     ids = {clause["id"] for clause in audit["clauses"] if clause["verdict"] == "holds"}
     told = {clause["id"]: clause for clause in run["clauses"]}
     assert "leader-epoch.raised-by-one" in ids
     assert all(told[clause]["verdict"] == "holds" for clause in ids)
+
+
+def _copy(run: Path, to: Path, rests: str | None) -> Path:
+    """Return a run's directory with the same log and other moments, or none."""
+    to.mkdir()
+    for name in ("run.json", "zookeeper"):
+        (to / name).symlink_to(run / name)
+    if rests is not None:
+        (to / RESTS).write_text(rests, encoding="utf-8")
+    return to
+
+
+def test_audit_of_a_run_judges_what_was_due_at_rest(
+    green_run: tuple[Path, dict[str, Any]], tmp_path: Path, say: Say
+) -> None:
+    """A cluster said to be quiescent right behind a request owes what comes next of it."""
+    directory, _ = green_run
+    head, *lines = (directory / RESTS).read_text(encoding="utf-8").splitlines()
+    made = (
+        (each.zxid, op.path)
+        for each in read_logs(directory / "zookeeper")
+        for op in each.ops
+        if isinstance(op, Create) and "/request_" in op.path
+    )
+    zxid, path = next(made)
+    planted = {"zxid": zxid, "chroot": path[: path.index("/", 1)], "moment": "quiescent"}
+    at = sum(json.loads(line)["zxid"] < zxid for line in lines)
+    lines.insert(at, json.dumps(planted))
+    audit = say("audit", _copy(directory, tmp_path / "run", "\n".join([head, *lines, ""])))
+    assert (audit["verdict"], audit["exit_code"]) == ("violated", 1)
+    assert (audit["survivors"], audit["counts"]["mutants"]) == ([], 0)
+    due = audit["violations"][0]
+    assert (due["zxid"], due["chroot"]) == (zxid, planted["chroot"])
+    assert {c["id"]: c["verdict"] for c in audit["clauses"]}[due["clause"]] == "violated"
+    assert audit["counts"]["violations"] == len(audit["violations"])
+
+
+def test_run_that_kept_no_moments_is_audited_by_its_log(
+    green_run: tuple[Path, dict[str, Any]], tmp_path: Path, say: Say
+) -> None:
+    """Then nothing says what was due, nor is there a score."""
+    audit = say("audit", _copy(green_run[0], tmp_path / "run", None))
+    assert audit["violations"] == []
+    assert "survivors" not in audit
+    assert "mutants" not in audit["counts"]
+
+
+def test_failure_is_audited_as_the_run_found_it(failed_run: Path, say: Say) -> None:
+    """The violation is listed once, though both the log and the moments show it."""
+    audit = say("audit", failed_run)
+    run = read_json(failed_run / "result.json")
+    assert audit["verdict"] == "violated"
+    found = [each["clause"] for each in audit["violations"]]
+    assert run["clause"] in found
+    places = [(each["clause"], each["zxid"], each["path"]) for each in audit["violations"]]
+    assert len(set(places)) == len(places)
 
 
 def test_run_without_stories_is_vacuous(tmp_path: Path, say: Say) -> None:

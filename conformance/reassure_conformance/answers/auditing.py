@@ -15,6 +15,7 @@ from reassure_judge.protocols import NoRules, find_protocols
 from reassure_spec.errors import BadData
 
 if TYPE_CHECKING:
+    from reassure_conformance.gate.rests import Rests
     from reassure_judge.recognise import Recognised
     from reassure_pipeline.audit.audit_report import AuditReport
     from reassure_pipeline.audit.not_judged import NotJudged
@@ -54,6 +55,9 @@ def audit_document(
 
     options |= {"members": members, "resume": resume}
     places = [find_place(path) for path in paths]
+    rests = _find_rests(paths, options)
+    if rests is not None and recognise:
+        profile, readings, recognise = rests.profile, {**rests.readings, **readings}, False
     left_out: list[NotJudged] = []
     while True:
         try:
@@ -68,7 +72,31 @@ def audit_document(
             places = [place for place in places if place not in gone]
             left_out += unfit
         else:
-            return _leave_out(document, left_out)
+            break
+    if rests is not None and _reads_logs(document):
+        from reassure_conformance.answers.rejudging import judge_again
+
+        names = "min_insync_replicas", "grace_ms"
+        given = {name: options[name] for name in names if name in options}
+        document = judge_again(document, rests, places[0], strict=strict, **given)
+    return _leave_out(document, left_out)
+
+
+def _find_rests(paths: Sequence[Path], options: Mapping[str, Any]) -> "Rests | None":
+    """Return when the run in the only path was quiescent, where it kept that and all is judged."""
+    from reassure_conformance.gate.rests import read_rests
+    from reassure_pipeline.audit.jobs import NO_BUDGET
+
+    is_cut = options.get("since") is not None or options.get("budget", NO_BUDGET) != NO_BUDGET
+    if len(paths) > 1 or is_cut or find_place(paths[0]) == paths[0]:
+        return None
+    return read_rests(paths[0])
+
+
+def _reads_logs(document: Document) -> bool:
+    """Whether there is a history that was judged from its beginning to its end."""
+    archives = document.body["archives"]
+    return len(archives) == 1 and not archives[0]["damages"]
 
 
 def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:

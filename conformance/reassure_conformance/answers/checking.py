@@ -20,7 +20,7 @@ from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.report.document import VACUOUS, Document, worst
-from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
+from reassure_judge.verdicts import HOLDS, NOT_DISCRIMINATED, ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile
 
 QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
@@ -188,8 +188,10 @@ class CheckResult:
                 found.setdefault(clause.id, {})[who] = clause
         for name, verdicts in found.items():
             by = {who: each.exercised for who, each in verdicts.items() if each.exercised}
-            row = merge_verdicts(verdicts.values()).as_dict()
-            yield {**row, "by": by, "proof": proofs.get(name)}
+            row = merge_verdicts(verdicts.values())
+            if row.verdict == HOLDS and name in self.run.score.not_discriminated():
+                row = replace(row, verdict=NOT_DISCRIMINATED)  # brokers decide nothing of it
+            yield {**row.as_dict(), "by": by, "proof": proofs.get(name)}
 
 
 _OF_FAILURE: Final = ("violations", "story", "repeats", "clause", "timeline", "directory")

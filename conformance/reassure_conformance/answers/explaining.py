@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import cache
 from pathlib import Path
 from textwrap import wrap
 from types import MappingProxyType
@@ -234,6 +235,40 @@ def _describe_fault(name: str) -> Iterator[str]:
     )
 
 
+@cache
+def _load_mutants() -> Mapping[str, Mapping[str, Any]]:
+    """Return the mutants of the rules by name, and by profile what kills each, or why nothing."""
+    from reassure_mutation.table import find_worlds, load_table
+
+    found: dict[str, dict[str, Any]] = {}
+    for profile in PROTOCOLS:
+        for module in find_worlds(profile):
+            table = load_table(module, profile)
+            for name, told in {**table.killable, **table.survivors}.items() if table else ():
+                found.setdefault(name, {})[profile] = told
+    return found
+
+
+@cache
+def _load_sentences(profile: str) -> Mapping[str, str]:
+    from reassure_mutation.table import find_worlds, make_reference
+
+    references = [make_reference(module, profile) for module in find_worlds(profile)]
+    return {each.name: each.sentence for one in references for each in one.list_mutants()}
+
+
+def _describe_mutant(name: str) -> Iterator[str]:
+    told = _load_mutants()[name]
+    sentences = (_load_sentences(profile).get(name) for profile in told)
+    yield from _tell_paragraph(next(filter(None, sentences), "of rules that have changed since"))
+    for profile, said in told.items():
+        if isinstance(said, str):
+            yield from _tell({"Profile": profile, "Survives": said})
+        else:
+            steps = "; ".join(said.steps)
+            yield from _tell({"Profile": profile, "Killed by": said.clause, "Test case": steps})
+
+
 def _list_scopes() -> Iterable[str]:
     from reassure_explorer.scopes.catalogue import COUNTEREXAMPLES, MEETINGS, SCOPES
 
@@ -368,6 +403,7 @@ KINDS: Final[Mapping[str, NamedKind]] = MappingProxyType(
         "theorem": NamedKind(_list_theorems, _describe_theorem),
         "reading": NamedKind(lambda: [each.name for each in READINGS], _describe_reading),
         "fault": NamedKind(_list_faults, _describe_fault),
+        "mutant of the rules": NamedKind(_load_mutants, _describe_mutant),
         "profile": NamedKind(lambda: PROTOCOLS, _describe_profile),
         "scope": NamedKind(_list_scopes, _describe_scope),
         "story": NamedKind(_list_stories, _describe_story),

@@ -26,7 +26,12 @@ from reassure_conformance.report.document import (
     Document,
     worst,
 )
-from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
+from reassure_judge.verdicts import (
+    NOT_DISCRIMINATED,
+    NOT_EXERCISED,
+    ClauseVerdict,
+    merge_verdicts,
+)
 from reassure_spec.errors import Unavailable
 
 STRIDE: Final = 1_000_003
@@ -187,7 +192,7 @@ def merge(settings: Settings, results: Sequence[Mapping[str, Any]], seconds: flo
             },
             "not_followed": [record for each in results for record in each["not_followed"]],
             **_merge_asides(results),
-            "survivors": _merge_survivors(results),
+            **_merge_score(results),
             "meetings": _merge_meetings(results),
             "unsettled": sum(each["unsettled"] for each in results),
             "stale": stale,
@@ -229,13 +234,18 @@ def _merge_meetings(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, A
     return [{**same[0], "reached": sum(each["reached"] for each in same)} for same in every]
 
 
-def _merge_survivors(results: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return the mutants that survive the states of every worker."""
-    alive = set(_in_all([[m["name"] for m in each.get("survivors", ())] for each in results]))
-    return [each for each in results[0].get("survivors", ()) if each["name"] in alive]
+def _merge_score(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the mutants that survive the states of every worker, if all of them were scored."""
+    if not all(each["mutants"] for each in results):
+        return {"mutants": {}, "survivors": []}
+    alive = set(_in_all([[mutant["name"] for mutant in each["survivors"]] for each in results]))
+    return {
+        "mutants": results[0]["mutants"],
+        "survivors": [each for each in results[0]["survivors"] if each["name"] in alive],
+    }
 
 
-_OPEN: Final = frozenset({UNKNOWN, "not exercised"})
+_OPEN: Final = frozenset({UNKNOWN, NOT_EXERCISED, NOT_DISCRIMINATED})
 _HEAD: Final = frozenset(
     {"verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings", "counts"}
 ) | {"schema"}
@@ -261,7 +271,9 @@ def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[st
     counts["clauses_required"] = max(each["clauses_required"] for each in every)
     counts["clauses_exercised"] = counts["clauses_required"] - missing
     if "mutants" in counts:
-        counts["mutants_killed"] = counts["mutants"] - len(_merge_survivors(results))
+        score = _merge_score(results)
+        counts["mutants"] = sum(score["mutants"].values())
+        counts["mutants_killed"] = counts["mutants"] - len(score["survivors"])
         counts["meetings_reached"] = sum(1 for m in _merge_meetings(results) if m["reached"])
     reached = zip(*(each["situations"] for each in results), strict=True)
     counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)

@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from shutil import rmtree
 from time import monotonic
 from typing import Any, Final
 
@@ -14,6 +13,7 @@ from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.approaches import Approach, follow
 from reassure_conformance.gate.base_runner import Runner, open_server
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
@@ -27,6 +27,7 @@ from reassure_conformance.gate.requirements import (
     join_needs,
     merge_needs,
 )
+from reassure_conformance.gate.rests import RestsFile
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_conformance.gate.shortening import carried_out, minimise
 from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
@@ -44,8 +45,6 @@ ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
 PATIENCE: Final = 5
 """After so many batches in a row that kill no mutant generation has had its time for them."""
-SURVIVORS: Final = "survivors"
-"""The folder of a run's directory with a test case for each mutant that survives."""
 UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
@@ -110,10 +109,8 @@ class ControllersResult(RunOutcome):
     """How often each known failure came up."""
     refused: int = 0
     skipped: int = 0
-    killable: Mapping[str, int] = field(default_factory=dict)
-    """By clause: how many mutants of the rules are killed by it, in some state."""
-    survivors: tuple[Survivor, ...] = ()
-    """Those of them that no state of the run kills."""
+    score: Score = field(default_factory=Score)
+    """Which mutants of the rules the states of the run kill."""
     meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
     """What can happen between a controller's decision to write and the write."""
     met: Mapping[Kind, int] = field(default_factory=dict)
@@ -148,23 +145,8 @@ class ControllersResult(RunOutcome):
 
         One that was exercised only where right and wrong look alike was not.
         """
-        alike = self.not_discriminated()
+        alike = self.score.not_discriminated()
         return tuple(c.id for c in self.required() if not c.exercised or c.id in alike)
-
-    def not_discriminated(self) -> frozenset[str]:
-        """Return the clauses of which every mutant survives, though it could have been killed."""
-        alive = Counter(each.kill.clause for each in self.survivors)
-        able = {each.kill.clause for each in self.survivors if self.is_able(each)}
-        return frozenset(clause for clause in able if alive[clause] == self.killable[clause])
-
-    def find_lacking(self, steps: tuple[str, ...]) -> tuple[str, ...]:
-        """Return what the implementation does not declare and a test case takes."""
-        needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps}
-        return tuple(sorted(need for need in needs if need and need not in self.capabilities))
-
-    def is_able(self, survivor: Survivor) -> bool:
-        """Whether the implementation declares all that it takes to kill a mutant."""
-        return not self.find_lacking(survivor.kill.steps)
 
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
@@ -175,8 +157,7 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.counts(self),
             "clauses_exercised": len(self.required()) - len(self.missing()),
-            "mutants_killed": sum(self.killable.values()) - len(self.survivors),
-            "mutants": sum(self.killable.values()),
+            **self.score.counts(),
             "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
             "meetings": len(self.meetings),
             "refused": self.refused,
@@ -198,8 +179,7 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
-            "mutants": dict(self.killable),
-            "survivors": [self._describe_survivor(each) for each in self.survivors],
+            **self.score.as_body(self.directory),
             "meetings": [
                 {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
                 for effect, event in sorted(self.meetings)
@@ -215,15 +195,6 @@ class ControllersResult(RunOutcome):
     def _make_timeline(self, failure: StoryFailure, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what happened in a failing story."""
         return make_timeline(self.profile, self.readings, record, failure.example.transactions)
-
-    def _describe_survivor(self, survivor: Survivor) -> dict[str, Any]:
-        return {
-            "name": survivor.name,
-            "sentence": survivor.sentence,
-            "clause": survivor.kill.clause,
-            "needs": list(self.find_lacking(survivor.kill.steps)),
-            "steps": list(survivor.kill.steps),
-        }
 
     def _describe_aside(self, aside: StoryFailure) -> dict[str, Any]:
         """Return a violation that counts for no verdict, with what happened."""
@@ -267,16 +238,21 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             ) as h,
         ):
             self.harness, self.driver = h, h.driver
-            self.scorer = Scorer(h.description.profile, h.readings)
+            profile, able = h.description.profile, frozenset(h.abilities)
+            self.scorer = Scorer(profile, h.readings)
+            if log_dir is not None and log_dir.is_relative_to(self.directory):
+                h.judge.file = RestsFile(self.directory, profile, h.readings, able)
             self.result = ControllersResult(
                 settings,
                 h.description.as_dict(),
-                h.description.profile,
+                profile,
                 h.readings.as_dict(),
-                frozenset(h.abilities),
+                able,
+                score=Score(capabilities=able),
                 directory=self.directory,
             )
             yield
+        self.result.score.write_cases(self.directory)
         if h.died is not None and not self.result.died:
             self.bury(h.died)
 
@@ -367,13 +343,13 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def _list_survivors(self) -> tuple[Survivor, ...]:
         """Return the mutants that survive by now, and that the implementation could kill."""
         self.scorer.update(self.harness.recorder.take_situations())
-        return tuple(each for each in self.scorer.list_survivors() if self.result.is_able(each))
+        return tuple(filter(self.result.score.is_able, self.scorer.list_survivors()))
 
     def _list_unmet(self) -> Iterator[Meeting]:
         """Yield what did not meet so far, and can."""
         for kind, meeting in list_kinds(self.scorer.meetings).items():
-            able = not self.result.find_lacking(meeting.steps)
-            if able and kind not in self.harness.meetings.met:
+            lacking = self.result.score.find_lacking(meeting.steps)
+            if not lacking and kind not in self.harness.meetings.met:
                 yield meeting
 
     def list_wanted(self) -> Sequence[str]:
@@ -381,7 +357,8 @@ class ControllersRunner(Runner[Story, StoryFailure]):
 
         The mutants are given up once so many batches in a row killed none.
         """
-        alive = tuple(each.name for each in self.result.survivors if self.result.is_able(each))
+        score = self.result.score
+        alive = tuple(each.name for each in filter(score.is_able, score.survivors))
         self.in_vain = self.in_vain + 1 if len(alive) == self.alive else 0
         self.alive = len(alive)
         return (*self.result.missing(), *(alive if self.in_vain < PATIENCE else ()))
@@ -395,17 +372,6 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             story, example = shortest
             violation = next(v for v in example.violations if v.clause == clause)
             yield StoryFailure(story, example, violation, repeats=True)
-
-    def _write_survivors(self) -> None:
-        """Write a test case for each mutant that survives: what would kill it."""
-        folder = self.directory / SURVIVORS
-        rmtree(folder, ignore_errors=True)  # those of an earlier batch, if any
-        for number, survivor in enumerate(self.result.survivors, start=1):
-            why = (survivor.name, f"{survivor.kill.clause} kills it.")
-            steps = tuple(map(s.parse_step, survivor.kill.steps))
-            story = Story(f"{number}", steps, why=why)
-            folder.mkdir(exist_ok=True)
-            write_text(folder / f"{number}{SUFFIX}", format_story(story))
 
     def keep(self, found: StoryFailure) -> StoryFailure:
         """Write what a person and a replay need, in place of a longer telling of the same."""
@@ -444,9 +410,9 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             strict=settings.strict,
         )
         if result.failure is None:
-            self.scorer.update(h.recorder.take_situations())
-            result.killable = self.scorer.count_killable()
-            result.survivors = self.scorer.list_survivors()
+            situations = h.recorder.take_situations()
+            result.score = Score.of(self.scorer, situations, result.capabilities)
+            result.clauses = result.score.mark(result.clauses)
         result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
         result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
@@ -458,4 +424,3 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             path = self.directory / f"unsettled-{number}{SUFFIX}"
             write_text(path, format_story(story))
         result.transactions = h.judge.transactions
-        self._write_survivors()

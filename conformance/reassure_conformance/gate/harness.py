@@ -42,10 +42,10 @@ from reassure_conformance.gate.example import Done, Example
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.meetings import Meetings
 from reassure_conformance.gate.moment import ClusterMoment, why_not
+from reassure_conformance.gate.rests import NotingJudge
 from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
-from reassure_judge.judge import Judge
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wrote
 from reassure_judge.messages import Told
@@ -110,7 +110,7 @@ class Harness:
         self.recorder: Final = Recorder()
         """Keeps in which states the implementation acted, rested and took over."""
         self.meetings: Final = Meetings()
-        self.judge = Judge(profile, self.readings, witness=self.recorder)
+        self.judge = NotingJudge(profile, self.readings, witness=self.recorder)
         self.current: Example | None = None
         """The example that was begun last."""
         self.steps = 0

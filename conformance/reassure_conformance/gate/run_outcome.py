@@ -205,6 +205,9 @@ class RunOutcome(ABC):
                 }
                 for situation in self.situations
             ],
+            "mutants": {},
+            "survivors": [],
+            "not_scored": f"no table for {self.profile}",
             "undeclared": dict(self.undeclared),
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,

@@ -5,6 +5,8 @@ A run has a directory, made before anything is judged:
     run.json            what was asked for: seed, implementation, profile, readings, settings
     result.json         what came of it, its schema is `reassure spec schema result`
     zookeeper/          the server's own files, its transaction log among them, for `audit`
+    rests.jsonl       when the clusters were quiescent, for `audit` (`gate.rests`)
+    survivors/N.txt   for each mutant of the rules that survives the test case that kills it
     failure.txt       the shortest story of the violation
     failure.json        its evidence: violations, steps and what became of them, quiet points
     transactions.jsonl  the transactions of that story, one a line, for people

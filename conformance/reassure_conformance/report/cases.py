@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from reassure_conformance.report.display import describe_record, show_text
 from reassure_conformance.report.document import VIOLATED
+from reassure_judge.verdicts import NOT_DISCRIMINATED
 from reassure_spec.clauses import load_clauses
 
 Result = Mapping[str, Any]
@@ -38,6 +39,7 @@ _OF_CLAUSES: Final = {
     "not followed": ADVISED,
     "unknown": OPEN,
     "not exercised": SKIPPED,
+    NOT_DISCRIMINATED: SKIPPED,
 }
 _OF_THEOREMS: Final = {"holds": PASSED, "finding": PASSED, "violated": FAILED}
 _OF_FAULTS: Final = {"killed": PASSED, "survived": FAILED}
@@ -163,6 +165,9 @@ def _iterate_clauses(result: Result) -> Iterator[Case]:
             outcome, message = SKIPPED, f"skipped; needs {needs[name]}"
         elif name in missing and is_cut_short(result):
             outcome, message = SKIPPED, "not reached before the run ended"
+        elif clause["verdict"] == NOT_DISCRIMINATED:
+            outcome = OPEN if name in missing else SKIPPED
+            message = "exercised, not discriminated: every mutant that violates it survives"
         elif name in missing:
             outcome, message = OPEN, "required, but not covered"
         elif outcome == OPEN:

@@ -28,6 +28,7 @@ STYLES: Final = {
     "unknown": "yellow",
     "vacuous": "yellow",
     "not exercised": "yellow",
+    "not discriminated": "yellow",
     "skipped": "yellow",
 }
 

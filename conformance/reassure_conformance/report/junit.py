@@ -14,7 +14,7 @@ from reassure_conformance.report.cases import (
     Result,
     describe_clause,
 )
-from reassure_conformance.report.qualified import read_report
+from reassure_conformance.report.qualified import MUTANTS, read_report
 
 _ELEMENTS: Final = {FAILED: "failure", OPEN: "error", SKIPPED: "skipped"}
 
@@ -28,6 +28,7 @@ def render_junit(result: Result) -> str:
     report = read_report(result)
     cases = report.cases
     about = [("verdict", report.headline), *(("note", note) for note in report.notes)]
+    about += [(name, str(result["counts"][name])) for name in MUTANTS if name in result["counts"]]
     if result["seed"] is not None:
         about.append(("seed", str(result["seed"])))
     root = Xml.Element(

@@ -20,6 +20,7 @@ from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
 from reassure_conformance.report.spelling import spell_verb
+from reassure_judge.verdicts import NOT_DISCRIMINATED
 from reassure_spec.clauses import load_clauses
 
 _LINES: Final = 30
@@ -41,6 +42,8 @@ class CaseRow(NamedTuple):
     """A line of the table of cases."""
 
     case: Case
+    word: str
+    """What came of it."""
     level: str
     sentence: str
     times: str
@@ -167,7 +170,9 @@ def _list_lines(result: Result, cases: tuple[Case, ...]) -> list[CaseRow]:
         row = rows.get(case.name) if case.group == "clauses" else None
         level = clauses[case.name].level if case.name in clauses else case.group
         times = "" if row is None else str(row["exercised"])
-        lines.append(CaseRow(case, level, describe_clause(case.name), times))
+        alike = row is not None and row["verdict"] == NOT_DISCRIMINATED
+        word = NOT_DISCRIMINATED if alike else WORDS[case.outcome]
+        lines.append(CaseRow(case, word, level, describe_clause(case.name), times))
     order = list(WORDS)
     return sorted(lines, key=lambda line: order.index(line.case.outcome))
 

@@ -6,7 +6,7 @@ the others.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
@@ -21,9 +21,14 @@ from reassure_conformance.report.cases import (
     name_skipped,
     say_seconds,
 )
+from reassure_judge.verdicts import NOT_DISCRIMINATED
 
+MUTANTS: Final = ("mutants_killed", "mutants")
+"""The counts of a score."""
 SURVIVORS_SHOWN: Final = 5
 """How many mutants that survive are told in full."""
+_NAMED: Final = 5
+"""How many clauses of a kind are named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,14 +77,23 @@ class ResultReport:
 
     @property
     def coverage(self) -> str:
-        """How many of the clauses were covered, "" where that is not counted."""
-        counts = self.result["counts"]
-        if "clauses_required" not in counts:
-            return ""
-        said = f"{counts['clauses_exercised']} of {counts['clauses_required']} clauses covered"
-        if not counts.get("mutants"):
-            return said
-        return f"{said}, {counts['mutants_killed']} of {counts['mutants']} mutants killed"
+        """How many clauses were covered and mutants killed, "" where that is not counted."""
+        counts, said = self.result["counts"], []
+        if "clauses_required" in counts:
+            covered = f"{counts['clauses_exercised']} of {counts['clauses_required']}"
+            said.append(f"{covered} clauses covered")
+        if counts.get("mutants"):
+            killed = f"{counts['mutants_killed']} of {counts['mutants']} mutants killed"
+            unable = [f"{count} cannot be without {need}" for need, count in self.unable.items()]
+            said.append(f"{killed} ({', '.join(unable)})" if unable else killed)
+        return ", ".join(said)
+
+    @property
+    def unable(self) -> Mapping[str, int]:
+        """By what the implementation does not declare, how many mutants that keeps alive."""
+        survivors = self.result.get("survivors", ())
+        needs = Counter(" and ".join(each["needs"]) for each in survivors if each["needs"])
+        return dict(sorted(needs.items()))
 
     @property
     def failures(self) -> tuple[Case, ...]:
@@ -125,11 +139,9 @@ def _list_notes(result: Result) -> Iterator[str]:
             "writes judged. The steps are in unsettled-N.txt in the directory of the run; see "
             "docs/adapter.md."
         )
-    cut, missing = is_cut_short(result), result.get("not_exercised", ())
-    if missing and cut:
-        yield f"Required, but not exercised before the run ended: {len(missing)} clauses."
+    yield from _list_missing(result)
     for situation in result.get("situations", ()):
-        if situation["reached"] == 0 and not cut:
+        if situation["reached"] == 0 and not is_cut_short(result):
             needed = ", ".join(situation["clauses"])
             name, sentence = situation["name"], situation["sentence"]
             yield f"Coverage goal missed: {name}: {sentence} (for {needed})"
@@ -143,22 +155,52 @@ def _list_notes(result: Result) -> Iterator[str]:
         yield f"Needed: {need}"
 
 
+def _list_missing(result: Result) -> Iterator[str]:
+    """Yield the clauses that make a verdict vacuous, and what to do about them."""
+    missing = result.get("not_exercised", ())
+    if missing and is_cut_short(result):
+        yield f"Required, but not exercised before the run ended: {len(missing)} clauses."
+        return
+    alike = {c["id"] for c in result.get("clauses", ()) if c["verdict"] == NOT_DISCRIMINATED}
+    if never := [clause for clause in missing if clause not in alike]:
+        yield (
+            f"Required, but never exercised: {_name(never)}; more examples may "
+            "(--until covered), or a test case that brings it about (docs/stories.md)"
+        )
+    if found := [clause for clause in missing if clause in alike]:
+        told = next(m for m in result["survivors"] if m["clause"] == found[0] and not m["needs"])
+        yield (
+            f"Exercised, not discriminated: {_name(found)}: where it came up, whoever gets it "
+            f"wrong does the same; {_say_case(told)} tells them apart, and more examples may"
+        )
+
+
+def _name(clauses: Sequence[str]) -> str:
+    """Return the names of some clauses, those of many in part."""
+    more = len(clauses) - _NAMED
+    return ", ".join(clauses[:_NAMED]) + (f" and {more} others" if more > 0 else "")
+
+
 def _list_survivors(result: Result) -> Iterator[str]:
     """Yield the mistakes that the run would not have caught, a few of them, with what would."""
+    if result.get("not_scored"):
+        yield f"Mutants of the rules are not scored: {result['not_scored']}."
     survivors = [each for each in result.get("survivors", ()) if not each["needs"]]
-    lacking = Counter(need for each in result.get("survivors", ()) for need in each["needs"])
-    for number, each in enumerate(result.get("survivors", ()), start=1):
-        if each in survivors[:SURVIVORS_SHOWN]:
-            case = f"{result.get('directory')}/survivors/{number}.txt"
-            yield (
-                f"Would not have been caught: {each['sentence']} ({each['clause']}); "
-                f"`reassure test --case {case}` does"
-            )
+    for each in survivors[:SURVIVORS_SHOWN]:
+        yield (
+            f"Would not have been caught: {each['sentence']} ({each['clause']}); "
+            f"{_say_case(each)} does"
+        )
     if len(survivors) > SURVIVORS_SHOWN:
         more = len(survivors) - SURVIVORS_SHOWN
         yield f"And {more} other mutants survive; survivors in result.json lists all."
-    for need, count in sorted(lacking.items()):
-        yield f"{count} mutants cannot be killed without {need}."
+
+
+def _say_case(survivor: Mapping[str, Any]) -> str:
+    """Return the command that runs the test case that kills a mutant, or the test case."""
+    if survivor["case"] is None:
+        return f"the test case {'; '.join(survivor['steps'])}"
+    return f"`reassure test --case {survivor['case']}`"
 
 
 def _list_theorems(result: Result) -> Iterator[str]:

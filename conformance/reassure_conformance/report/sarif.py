@@ -57,6 +57,7 @@ def render_sarif(result: Result) -> str:
         "originalUriBaseIds": {_ROOT: {"description": {"text": "The root of the repository."}}},
         "results": [_make_finding(case, result, names.index(case.name)) for case in cases],
         "columnKind": "unicodeCodePoints",
+        "properties": {"verdict": report.headline, "counts": result["counts"]},
     }
     return json.dumps({"$schema": _SCHEMA, "version": "2.1.0", "runs": [run]}, indent=2) + "\n"
 

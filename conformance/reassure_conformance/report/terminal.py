@@ -21,6 +21,7 @@ from reassure_conformance.report.display import (
     show_zxid,
 )
 from reassure_conformance.report.qualified import ResultReport, Warned, read_report
+from reassure_judge.verdicts import NOT_DISCRIMINATED
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
 """The counts that are said where nobody asks for all."""
@@ -79,7 +80,7 @@ def _list_rows(result: Mapping[str, Any]) -> list[Row]:
     """Return one row for each clause: id, level, verdict, exercised.
 
     Where the gate asked by whom it was exercised, and the proof, as well. What was required and
-    not covered is vacuous, unless the run ended before it came up.
+    not exercised is vacuous, unless the run ended before it came up.
     """
     needs = find_needs(result)
     missing = () if is_cut_short(result) else result.get("not_exercised", ())
@@ -88,7 +89,7 @@ def _list_rows(result: Mapping[str, Any]) -> list[Row]:
         name, verdict, count = clause["id"], clause["verdict"], str(clause["exercised"])
         if name in needs:
             verdict, count = "skipped", f"needs {needs[name]}"
-        elif name in missing:
+        elif name in missing and verdict != NOT_DISCRIMINATED:
             verdict = "vacuous"
         elif verdict == "not followed":
             verdict = "warning"

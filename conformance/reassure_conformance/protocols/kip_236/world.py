@@ -5,7 +5,8 @@ and the sequence of requests are shared by all. `controller` makes every write t
 only the next one, so that anything can be put in between; `fail-over` replaces the controller.
 `remember` and `recall` are a client that tells reassignments apart by the zxids of their records.
 The `write-` and `delete-` commands put an arbitrary write to the rules, to see what they say;
-`write-state` takes what ZooKeeper says besides of an ordinary act.
+`write-state` takes what ZooKeeper says besides of an ordinary act, the writes on requests whether
+the topic is to be deleted.
 """
 
 from collections.abc import Callable
@@ -52,6 +53,7 @@ from reassure_spec.words import (
     parse_number,
     parse_replicas,
 )
+from reassure_spec.znodes import NO_LEADER
 
 ONLY: Final = "p"
 """Name of the partition where a scenario names none."""
@@ -167,7 +169,8 @@ class ReassignmentWorld:
         state = flight = None
         if {"online", "isr", "leader"} & arguments.keys():
             isr = parse_replicas("isr", arguments.get("isr", arguments["assigned"]))
-            leader = parse_number("leader", arguments.get("leader", str(isr[0])))
+            first = str(isr[0]) if isr else str(NO_LEADER)
+            leader = parse_number("leader", arguments.get("leader", first))
             state = LeaderAndIsr(leader, 0, system.controller_epoch, isr)
         if "target" in arguments:
             top = parse_number("top", arguments.get("top", str(len(assigned))))
@@ -353,8 +356,9 @@ class ReassignmentWorld:
         resting = next_write(system.partition, system.around, self._readings) is None
         broken = []
         for invariant in INVARIANTS:
-            reason = invariant.find(system.partition)
-            if reason is not None and (resting or not invariant.at_rest):
+            asked = resting or not invariant.at_rest
+            reason = invariant.find(system.partition) if asked else None
+            if reason is not None:
                 broken.append(f"{invariant.clause} is broken: {reason}")
         return "\n".join(broken) or "all hold"
 
@@ -414,7 +418,7 @@ class ReassignmentWorld:
 
     def _write_record(self, arguments: Arguments) -> str:
         """Make the record of a reassignment, or change the one in flight."""
-        check_arguments(arguments, ("target", "top"), ("legacy", "partition"))
+        check_arguments(arguments, ("target", "top"), ("legacy", "partition", "deleting"))
         flight = Reassignment(
             parse_replicas("target", arguments["target"]),
             parse_number("top", arguments["top"]),
@@ -434,7 +438,7 @@ class ReassignmentWorld:
         return self._put(arguments, DeleteReassignment())
 
     def _delete_request(self, arguments: Arguments) -> str:
-        check_arguments(arguments, ("sequence",), ("partition",))
+        check_arguments(arguments, ("sequence",), ("partition", "deleting"))
         name, system = self._get(arguments)
         if not system.partition.requests:
             raise ScenarioError(f"no request for partition {name} waits")

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import Final
 
 from reassure_judge.history import ElectionSeen
+from reassure_judge.protocols.kafka_42.owed import find_owed
 from reassure_judge.protocols.kafka_zk.partition import (
     ENTRIES,
     DropEntry,
@@ -19,7 +20,6 @@ from reassure_judge.protocols.kafka_zk.writes import (
     accept_path_gone,
     accept_replicas,
     fail_over,
-    next_obligation,
 )
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.trees import KAFKAS_OWN
@@ -86,7 +86,12 @@ class EntriesRules(KafkaRules):
         return Sign(0, words, readings)
 
     judgement = Judgement(
-        Logged(), accept, fail_over, next_obligation, make_invariants("move.isr.within-assigned")
+        Logged(),
+        accept,
+        fail_over,
+        find_owed,
+        make_invariants("move.isr.within-assigned"),
+        ("begun", "done", "completing"),
     )
 
     def take_entry(self, before: Logged, target: ReplicaList) -> Logged:

@@ -138,14 +138,18 @@ class KafkaRules(ReplicaRules[Possible, Written]):
                 return (Possible(gone),)
             case ListsWritten(assignment) if assignment is not None:
                 return (Possible(_take_lists(before, assignment)),)
-            case EntryWritten(None):
-                return (Possible(replace(before, entry=None, earlier=before.entry)),)
-            case EntryWritten(target) if target is not None:
-                # What another target takes the place of may be written back as well.
-                earlier = before.earlier if before.entry is None else before.entry
-                after = replace(before, earlier=earlier, done=before.done and bool(before.entry))
-                return (Possible(self.take_entry(after, target)),)
+            case EntryWritten(target):
+                return (Possible(self.follow_entry(before, target)),)
         return (state,)
+
+    def follow_entry(self, before: Logged, target: ReplicaList | None) -> Logged:
+        """Return the partition once a client has written the old znode, or deleted it (None)."""
+        if target is None:
+            return replace(before, entry=None, earlier=before.entry)
+        # What another target takes the place of may be written back as well.
+        earlier = before.earlier if before.entry is None else before.entry
+        after = replace(before, earlier=earlier, done=before.done and bool(before.entry))
+        return self.take_entry(after, target)
 
     def take_entry(self, before: Logged, target: ReplicaList) -> Logged:
         """Return the partition once the old znode names a target."""

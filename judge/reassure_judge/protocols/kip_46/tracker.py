@@ -11,6 +11,7 @@ from typing import Final
 
 from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.history import Event
+from reassure_judge.moments import ACTS, DISTURBED, Kept
 from reassure_judge.protocols.kip_46.router import (
     FailureWritten,
     MinimumSeen,
@@ -19,7 +20,9 @@ from reassure_judge.protocols.kip_46.router import (
     RackSeen,
     TaskWritten,
 )
+from reassure_judge.rules import Possible
 from reassure_judge.verdicts import Tally
+from reassure_model.controllers import ACTING
 from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_46 import (
@@ -68,6 +71,17 @@ class HealingTracker(CrossPartitionTracker):
         """Note that another controller acts, who generates anew."""
         self._state = HEALING.fail_over(self._state, self.readings)
 
+    def list_states(self) -> tuple[Possible, ...]:
+        """Return by what a controller decides about records and tasks."""
+        state = self._see()
+        known = replace(state, partitions=Kept(self.partitions), minimums=Kept(self._minimums))
+        return (Possible(known),)
+
+    def _note_write(self, *, by_controller: bool) -> None:
+        """Tell the witness of a write to records, tasks or partitions before it is taken over."""
+        kind = ACTS if by_controller and not self.seen.given else DISTURBED
+        self.note(kind, self.seen.chroot, self.seen.around)
+
     # What there is --------------------------------------------------------------------------------
 
     def _see(self) -> Healing:
@@ -113,6 +127,8 @@ class HealingTracker(CrossPartitionTracker):
 
     def _keep(self, key: PartitionKey, partition: Partition) -> None:
         before, after = self._hosted.get(key), host(key, partition)
+        if before != after and self.seen.author.office != ACTING:
+            self._note_write(by_controller=False)
         was, now = (() if each is None else each.assigned for each in (before, after))
         if was != now:
             self._planned.note(key, was, self.seen.time_ms)
@@ -148,6 +164,7 @@ class HealingTracker(CrossPartitionTracker):
 
     def _on_record(self, event: FailureWritten) -> None:
         broker, since = event.broker, event.since
+        self._note_write(by_controller=True)
         state = self._see()
         before = dict(state.cluster.failed).get(broker)
         self.shown = (_show_record(before), _show_record(since))
@@ -176,6 +193,7 @@ class HealingTracker(CrossPartitionTracker):
         tasks = self._state.cluster.tasks
         before = next((each for each in tasks if each.number == event.number), None)
         task, by_client = event.task, self.seen.author.is_client
+        self._note_write(by_controller=not by_client)
         self.shown = (_show_task(before), _show_task(task))
         if not self.seen.given:
             theirs = [each for each in (before, task) if each is not None and each.automatic]
@@ -249,6 +267,7 @@ class HealingTracker(CrossPartitionTracker):
     @clause("heal.task.as-reassignment")
     def _on_start(self, asked: Mapping[PartitionKey, ReplicaList], noticed_ms: float) -> None:
         self.shown = ("", ", ".join(f"{t}-{n} to {list(to)}" for (t, n), to in asked.items()))
+        self._note_write(by_controller=True)
         self.blame(NO_KEY)
         state, start = self._see(), StartTask(tuple(asked.items()))
         older = {

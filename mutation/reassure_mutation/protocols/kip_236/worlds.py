@@ -8,76 +8,10 @@ from reassure_model.environment import Controller, Die, Failover, Join, Leave, R
 from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.kip_236.system import Submit, System, enabled, step
-from reassure_mutation.worlds import FAILOVER, Move, World
+from reassure_mutation.worlds import FAILOVER, NAME, TOPIC, Move, World, load_worlds, spell_target
 from reassure_spec.readings import Readings
-from reassure_spec.words import spell_replicas
-from reassure_spec.znodes import ReplicaList
 
-NAME: Final = "orders-0"
-
-NONE: Final = {"requests": 0, "bursts": 0, "deaths": 0, "lags": 0, "failovers": 0, "deletions": 0}
-
-
-def _make(
-    name: str,
-    brokers: int,
-    assigned: ReplicaList | None,
-    targets: tuple[ReplicaList, ...],
-    least: int = 1,
-    *,
-    calm: bool = False,
-    **limits: int,
-) -> World:
-    """Return a world of a partition that is not online yet; without replicas there is none."""
-    members = frozenset(range(1, brokers + 1))
-    begin: tuple[str, ...] = ()
-    if assigned is not None:
-        more = f" min isr {least}" if least > 1 else ""
-        begin = (f"create orders with {spell_replicas(assigned)}{more}",)
-    around = Environment(members, members, least)
-    return World(name, begin, Partition(assigned), around, {**NONE, **limits}, targets, calm)
-
-
-WORLDS: Final = (
-    _make(
-        "two of three",
-        3,
-        (1, 2),
-        ((2, 3), (1, 3), (1, 2)),
-        requests=2,
-        bursts=1,
-        deaths=1,
-        lags=1,
-        failovers=1,
-    ),
-    _make("two deaths", 3, (1, 2), ((2, 3), (1, 3)), requests=2, deaths=2, failovers=1),
-    _make(
-        "refused",
-        3,
-        (1, 2),
-        ((), (3, 3), (2, 99), (1, -1), (2, 3)),
-        requests=2,
-        deaths=2,
-        deletions=1,
-        calm=True,
-    ),
-    _make("of nothing", 3, None, ((2, 3),), requests=1, failovers=1, calm=True),
-    _make(
-        "two in sync",
-        3,
-        (1, 2),
-        ((2, 3), (1, 3), (3,)),
-        2,
-        requests=2,
-        deaths=1,
-        lags=1,
-        failovers=1,
-        calm=True,
-    ),
-    _make(
-        "four brokers", 4, (1, 2), ((2, 3), (3, 4), (1, 2)), requests=3, deaths=1, lags=1, calm=True
-    ),
-)
+WORLDS: Final = load_worlds(__package__, lambda assigned, _: Partition(assigned))
 
 
 def list_moves(
@@ -87,7 +21,7 @@ def list_moves(
     system = System(partition, around.live, around.known, around.min_insync_replicas)
     if partition.assigned is not None and not around.deleting:
         asked = replace(around, deleting=True)
-        yield Move(("delete topic orders",), partition, asked, "deletions")
+        yield Move((f"delete topic {TOPIC}",), partition, asked, "deletions")
     submits: tuple[Submit, ...] = ()
     if not partition.requests:
         submits = tuple(Submit(target) for target in world.targets)
@@ -108,19 +42,15 @@ def _list_bursts(system: System, world: World, readings: Readings) -> Iterator[M
             outcome = step(after, Submit(target), readings)
             assert isinstance(outcome, Accepted)  # anybody may ask for anything
             after = outcome.state
-        asked = " then ".join(f"{NAME} to {_spell_target(each)}" for each in (first, second))
+        asked = " then ".join(f"{NAME} to {spell_target(each)}" for each in (first, second))
         yield Move((f"burst {asked}",), after.partition, system.around, "bursts")
-
-
-def _spell_target(target: ReplicaList) -> str:
-    return spell_replicas(target) or "none"
 
 
 def _spell(action: object, partition: Partition) -> tuple[tuple[str, ...], str]:
     """Return the steps of a test case that an action is, and what it counts as."""
     match action:
         case Submit(target):
-            return (f"request {NAME} to {_spell_target(target)}",), "requests"
+            return (f"request {NAME} to {spell_target(target)}",), "requests"
         case Join(replica):
             return (f"{replica} joins {NAME}",), ""
         case Leave(replica):

@@ -1,0 +1,254 @@
+"""The table of the mutants of the accepting rules: by profile and mutant what kills it, or why not.
+
+It is kept in `protocols/NAME/accepting.json`, beside the table of what can be killed. Where that
+has worlds, what a right controller writes in them is asked too, and what each mutant of the
+controller writes at the moment at which it is killed.
+"""
+
+import ast
+import hashlib
+import inspect
+import json
+import multiprocessing
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from reassure_judge.protocols import find_protocols, make_rules
+from reassure_judge.rules import LOGS
+from reassure_model.outcome import Accepted
+from reassure_mutation import accepting, operators
+from reassure_mutation.accepting import (
+    OPEN,
+    SAME,
+    UNASKED,
+    WORDS,
+    Accepting,
+    Kill,
+    Known,
+    Question,
+    make_strange,
+)
+from reassure_mutation.kills import Mutant, Situation
+from reassure_mutation.linked import parse, spell
+from reassure_mutation.operators import strip
+from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
+from reassure_mutation.worlds import Found, explore
+from reassure_spec.readings import READINGS, get_profile
+
+FILE: Final = "accepting.json"
+RECORDED: Final = "test case"
+RIGHT: Final = "right controller"
+WRONG: Final = "mutant of the controller"
+KILLERS: Final = (RECORDED, RIGHT, WRONG)
+"""What pins an answer, in the order in which it is asked."""
+STRANGE: Final = 1_500
+"""How many questions that nobody puts are drawn for the survivors in one function."""
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptingTable:
+    """What becomes of the mutants of the rules that judge under one profile."""
+
+    digest: str
+    counted: Mapping[str, int]
+    """By clause how often the recorded test cases put it to the test."""
+    killed: Mapping[str, Kill]
+    """By the name of the mutant."""
+    survivors: Mapping[str, str]
+    """By the name of each other mutant why."""
+
+
+def make_accepting(profile: str) -> Accepting:
+    """Return the rules that judge under a profile."""
+    return Accepting(make_rules(profile, get_profile(profile)).judgement)
+
+
+@cache
+def find_judged() -> tuple[str, ...]:
+    """Return the profiles under which ZooKeeper's log is judged, write by write."""
+    return tuple(name for name, rules in find_protocols().items() if rules.reads == LOGS)
+
+
+def find_path(profile: str) -> Path:
+    """Return the file of the table of a profile."""
+    rules = make_rules(profile, get_profile(profile))
+    return Path(__file__).parent / "protocols" / type(rules).__module__.split(".")[2] / FILE
+
+
+def make_digest(profile: str) -> str:
+    """Return what tells whether a table is of the rules as they stand."""
+    functions = make_accepting(profile).functions
+    said = [f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in functions]
+    said += [inspect.getsource(each) for each in (accepting, operators)]
+    return hashlib.sha256("\n".join((*said, repr(get_profile(profile)))).encode()).hexdigest()
+
+
+def load_accepting(profile: str) -> AcceptingTable | None:
+    """Return the table of a profile, None where there is none."""
+    path = find_path(profile)
+    tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    if profile not in tables:
+        return None
+    said = tables[profile]
+    killed = {name: Kill(**each) for name, each in said["killed"].items()}
+    return AcceptingTable(said["digest"], said["counted"], killed, said["survivors"])
+
+
+def save_accepting(table: AcceptingTable, profile: str) -> None:
+    """Write a table beside those of the other profiles of a protocol."""
+    path = find_path(profile)
+    tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    tables[profile] = asdict(table)
+    text = json.dumps(dict(sorted(tables.items())), indent=1, ensure_ascii=False)
+    path.write_text(f"{text}\n", encoding="utf-8")
+
+
+def count(recorded: Mapping[Question, str]) -> Counter[str]:
+    """Return by clause how often the questions put it to the test."""
+    answers = (each.function(*each.arguments) for each in recorded)
+    return Counter(
+        clause for each in answers if isinstance(each, Accepted) for clause in each.clauses
+    )
+
+
+# Making it ----------------------------------------------------------------------------------------
+
+
+def make_accepting_table(
+    profile: str, recorded: Mapping[Question, str], processes: int = 2
+) -> Iterator[str | AcceptingTable]:
+    """Yield a line for each kind of question that was put, and the table at the end.
+
+    `recorded` has the questions whose answers stand in test cases, with the name of the first.
+    """
+    rules = make_accepting(profile)
+    mutants = {each.name: each for each in rules.list_mutants()}
+    asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded.items()]
+    killed: dict[str, Kill] = {}
+    survivors = dict.fromkeys(mutants, UNASKED)
+    _look_at(rules, mutants, asked, killed, survivors, processes)
+    yield f"{profile} {len(asked)} questions of {RECORDED}s: {len(killed)} of {len(mutants)} killed"
+    for module in find_worlds(profile):
+        met = list(_list_met(module, profile, rules))
+        _look_at(rules, mutants, met, killed, survivors, processes)
+        yield f"{profile} {len(met)} questions in worlds: {len(killed)} killed"
+        asked += met
+    strange = list(_list_strange(rules, [mutants[name] for name in survivors], asked))
+    holes: dict[str, Kill] = {}
+    _look_at(rules, mutants, strange, holes, survivors, processes)
+    survivors |= {name: f"{OPEN}: {hole.how}" for name, hole in holes.items()}
+    yield f"{profile} {len(strange)} questions that nobody puts: {len(holes)} would be killed"
+    yield AcceptingTable(
+        make_digest(profile),
+        dict(sorted(count(recorded).items())),
+        dict(sorted(killed.items())),
+        dict(sorted(survivors.items())),
+    )
+
+
+def _list_strange(
+    rules: Accepting, left: Sequence[Mutant], asked: Sequence[Known]
+) -> Iterator[Known]:
+    """Yield questions that nobody puts, like those that come to a function with a survivor."""
+    values = {each.name.replace(".", "_").replace("-", "_"): each.values for each in READINGS}
+    pools: dict[str, list[Question]] = {f"<{spell(each.function)}>": [] for each in left}
+    for each in asked:
+        for name in rules.find_called(each.question) & pools.keys():
+            pools[name].append(each.question)
+    found = dict.fromkeys(
+        question for pool in pools.values() for question in make_strange(pool, values, STRANGE)
+    )
+    yield from (Known(each, OPEN, "") for each in found)
+
+
+def _look_at(
+    rules: Accepting,
+    mutants: Mapping[str, Mutant],
+    asked: Sequence[Known],
+    killed: dict[str, Kill],
+    survivors: dict[str, str],
+    processes: int,
+) -> None:
+    """Ask the mutants that survive; move those that are killed by it."""
+    left = [mutants[name] for name in survivors]
+    order = (UNASKED, SAME, WORDS)
+    for name, answer in _find_kills(rules, left, asked, processes).items():
+        if isinstance(answer, Kill):
+            killed[name] = answer
+            del survivors[name]
+        else:
+            survivors[name] = max(survivors[name], answer, key=order.index)
+
+
+def _list_met(module: ModuleType, profile: str, rules: Accepting) -> Iterator[Known]:
+    """Yield the questions that are put in the worlds of a module while all wait for a controller.
+
+    First those of a right controller, then those of each mutant where it is killed.
+    """
+    reference, table = make_reference(module, profile), load_table(module, profile)
+    mutants = {each.name: each for each in reference.list_mutants()}
+    left: dict[str, Killable] = {} if table is None else dict(table.killable)
+    seen: set[Question] = set()
+    for world in module.WORLDS:
+        found: dict[Question, None] = {}
+        with rules.recorded(found):
+            states = list(explore(world, reference, module.list_moves, calm=True))
+        right = dict.fromkeys((*found, *_list_invariants(rules, found)))
+        wrong: dict[Question, None] = {}
+        for name, situations in _find_moments(states, left).items():
+            mutant = mutants[name]
+            planted = reference.linked.planted(mutant.function, reference.compile(mutant))
+            with planted, rules.recorded(wrong):
+                for each in situations:
+                    reference.find_kill(each)
+            del left[name]
+        for by, questions in ((RIGHT, right), (WRONG, wrong)):
+            yield from (Known(each, by, world.name) for each in questions if each not in seen)
+            seen.update(questions)
+
+
+def _list_invariants(rules: Accepting, found: Mapping[Question, None]) -> Iterator[Question]:
+    accept, *finds = rules.begin
+    for each in found:
+        if each.function is accept:
+            yield from (Question(find, each.arguments[:1]) for find in finds)
+
+
+def _find_moments(
+    states: Sequence[Found], left: Mapping[str, Killable]
+) -> dict[str, list[Situation]]:
+    """Return by mutant of the controller the situations at the end of the test case it has."""
+    ends: dict[tuple[str, ...], list[Situation]] = {}
+    wanted = {each.steps for each in left.values()}
+    for state in states:
+        steps = state.list_steps()
+        if steps in wanted:
+            ends.setdefault(steps, []).append(state.situation)
+    return {name: ends[each.steps] for name, each in left.items() if each.steps in ends}
+
+
+_Answers = dict[str, Kill | str]
+_SHARED: list[Any] = []
+"""What the processes inherit: the rules, the mutants and the questions."""
+
+
+def _find_kills(
+    rules: Accepting, mutants: Sequence[Mutant], asked: Sequence[Known], processes: int
+) -> _Answers:
+    """Look at the mutants in several processes."""
+    _SHARED[:] = [rules, mutants, asked, rules.prepare(asked)]
+    shares = [range(n, len(mutants), processes) for n in range(processes)]
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        answers: list[_Answers] = pool.map(_look, shares)
+    return {name: answer for each in answers for name, answer in each.items()}
+
+
+def _look(numbers: Sequence[int]) -> _Answers:
+    rules, mutants, asked, prepared = _SHARED
+    found: _Answers = rules.find_kills([mutants[n] for n in numbers], asked, prepared)
+    return found

@@ -1,0 +1,1 @@
+"""What mutants of KAFKA-42's reference controller are looked for in."""

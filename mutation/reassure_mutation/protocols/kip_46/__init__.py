@@ -1,0 +1,1 @@
+"""What mutants of healing's reference controller are looked for in."""

@@ -1,0 +1,252 @@
+"""Mutants of the accepting rules: what kills them, and that the table and the README say so."""
+
+import random
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from reassure_conformance.scenarios.asking import record_questions
+from reassure_model.outcome import Accepted, Rejected
+from reassure_model.partition import Environment, LeaderAndIsr, Partition
+from reassure_model.writes import WriteState
+from reassure_mutation.accepting import (
+    COUNTS,
+    SAME,
+    UNASKED,
+    WORDS,
+    Accepting,
+    Kill,
+    Known,
+    Question,
+    compare,
+    disturb,
+    make_strange,
+)
+from reassure_mutation.accepting_table import (
+    RECORDED,
+    AcceptingTable,
+    count,
+    find_judged,
+    load_accepting,
+    make_accepting,
+    make_digest,
+)
+from reassure_mutation.kills import ALLOWED, Mutant
+from reassure_mutation.table import find_worlds, load_table
+from reassure_spec.clauses import load_clauses
+from reassure_spec.readings import get_profile
+
+ROOT = Path(__file__).parents[2]
+PROFILE = "kip-236"
+MADE = [profile for profile in find_judged() if load_accepting(profile)]
+REMADE = "it is made anew by python -m reassure_conformance.scenarios.asking"
+
+
+@cache
+def rules() -> Accepting:
+    """The accepting rules of KIP-236."""
+    return make_accepting(PROFILE)
+
+
+@cache
+def recorded() -> dict[Question, str]:
+    """What the scenarios ask of them."""
+    return record_questions(rules())
+
+
+def get_table(profile: str = PROFILE) -> AcceptingTable:
+    """The table of a profile, which there is."""
+    table = load_accepting(profile)
+    assert table is not None
+    return table
+
+
+def find_mutant(name: str) -> Mutant:
+    """The mutant with this name."""
+    return next(each for each in rules().list_mutants() if each.name == name)
+
+
+def look(names: list[str], asked: list[Known]) -> dict[str, Kill | str]:
+    """What becomes of some mutants that are asked this."""
+    return rules().find_kills(list(map(find_mutant, names)), asked, rules().prepare(asked))
+
+
+# -- one mutant
+
+
+AROUND = Environment(frozenset({1, 2}), frozenset({1, 2, 3}))
+STATE = LeaderAndIsr(1, 0, 1, (1, 2))
+PARTITION = Partition((1, 2, 3), STATE)
+
+
+def ask(state: LeaderAndIsr, *, worded: bool = False) -> Known:
+    """A write of leader and in-sync set, put to the rules."""
+    function = rules().begin[0]
+    arguments = (PARTITION, WriteState(state), AROUND, get_profile(PROFILE))
+    return Known(Question(function, arguments), RECORDED, "here", worded)
+
+
+EMPTY = ask(replace(STATE, leader_epoch=1, isr=()))
+RAISED = (
+    "kip_236.rules.check_leader_epoch: arithmetic: old.leader_epoch + 1 -> old.leader_epoch - 1"
+)
+SKIPPED = "kip_236.rules.check_state: statement: yield check_not_empty(new.isr) -> pass"
+
+
+def test_a_check_that_is_skipped_is_killed_by_what_it_forbids() -> None:
+    """A judge without the check names another clause, or none, and the question says which."""
+    assert look([SKIPPED], [EMPTY])[SKIPPED] == Kill(
+        RECORDED, "here", "names leader.in-isr for isr.never-empty"
+    )
+
+
+def test_a_judge_that_is_too_strict_is_killed_by_what_is_right() -> None:
+    """Whoever dies leaves the in-sync set, which the mutant does not allow."""
+    around = replace(AROUND, live=frozenset({1}))
+    right = ask(replace(STATE, leader_epoch=1, isr=(1,)))
+    arguments = (*right.question.arguments[:2], around, right.question.arguments[3])
+    known = replace(right, question=replace(right.question, arguments=arguments))
+    assert look([RAISED], [known])[RAISED] == Kill(
+        RECORDED, "here", "refuses what is right by leader-epoch.raised-by-one"
+    )
+
+
+def test_a_mutant_survives_what_does_not_come_to_it() -> None:
+    """No question, one that is answered before, and one that gets the same answer."""
+    name = "acts.is_unclean: condition: is_leader_live(old, around) -> False"
+    assert look([SKIPPED, name], [])[SKIPPED] == UNASKED
+    assert look([SKIPPED], [ask(STATE)])[SKIPPED] == UNASKED
+    assert look([name], [EMPTY])[name] == SAME
+
+
+def test_where_only_the_reason_differs_the_words_have_to_be_pinned() -> None:
+    """A test case shows the reason of a rejection; a way through a world does not."""
+    name = "kip_236.rules.check_removals: condition: flight is None -> False (2)"
+    gone = replace(STATE, leader_epoch=1, isr=(1,))
+    found = {worded: look([name], [ask(gone, worded=worded)])[name] for worded in (False, True)}
+    assert found[True] != SAME
+
+
+ACCEPTED = Accepted("state", ("a.b", "a.c"))
+REJECTED = Rejected("a.b", "because")
+
+
+@pytest.mark.parametrize(
+    ("right", "said", "how"),
+    [
+        (ACCEPTED, ACCEPTED, ""),
+        (ACCEPTED, Accepted("state", ("a.c", "a.b")), ""),
+        (ACCEPTED, Accepted("state", ("a.b",)), COUNTS),
+        (ACCEPTED, Accepted("other", ("a.b", "a.c")), "leads elsewhere"),
+        (ACCEPTED, REJECTED, "refuses what is right by a.b"),
+        (ACCEPTED, None, "refuses what is right"),
+        (REJECTED, REJECTED, ""),
+        (REJECTED, Rejected("a.b", "why"), WORDS),
+        (REJECTED, Rejected("a.c", "because"), "names a.c for a.b"),
+        (REJECTED, ACCEPTED, "allows what a.b forbids"),
+        (None, "broken", "answers otherwise"),
+        (None, None, ""),
+    ],
+)
+def test_an_answer_differs_in_one_of_a_few_ways(right: Any, said: Any, how: str) -> None:
+    """Too lenient, too strict, another clause, another state, other counts, other words."""
+    assert compare(right, said) == how
+
+
+# -- questions
+
+
+def test_the_questions_of_scenarios_are_those_that_they_put() -> None:
+    """A write that a scenario puts to the rules is recorded with its name."""
+    names = set(recorded().values())
+    assert {"drop/dropped-and-expanded-at-once", "leaders/unclean-where-allowed"} <= names
+    assert "leaders/shutdown-hands-over" in names
+    assert not any(name.startswith("kafka-zk/") for name in names)
+
+
+def test_strange_questions_are_others_that_the_rules_answer() -> None:
+    """None of them is one that is put, each differs in something, and they are drawn by a seed."""
+    asked = list(recorded())[:50]
+    strange = list(make_strange(asked, {"drop_slice": ("inclusive", "exclusive")}, 300))
+    assert len(strange) > 100
+    assert not set(strange) & set(asked)
+    assert strange == list(make_strange(asked, {"drop_slice": ("inclusive", "exclusive")}, 300))
+    readings = {each.arguments[-1].drop_slice for each in strange}
+    assert readings == {"inclusive", "exclusive"}
+    assert not list(make_strange([], {}, 300))
+
+
+@pytest.mark.parametrize("value", [True, 3, frozenset({1}), (1, 2), STATE, Question])
+def test_what_is_disturbed_differs(value: Any) -> None:
+    """But for what cannot: a name, or a list that is the same backwards."""
+    draw = random.Random(1)
+    found = {repr(disturb(value, draw)) for _ in range(20)}
+    assert (found == {repr(value)}) == (value is Question)
+
+
+# -- the table
+
+
+@pytest.mark.parametrize("profile", MADE)
+def test_the_table_is_of_the_rules_as_they_stand(profile: str) -> None:
+    """Every mutant is in it once."""
+    table = get_table(profile)
+    assert table.digest == make_digest(profile), f"the rules have changed: {REMADE} {profile}"
+    names = {each.name for each in make_accepting(profile).list_mutants()}
+    assert names == table.killed.keys() | table.survivors.keys()
+    assert not table.killed.keys() & table.survivors.keys()
+
+
+def test_what_scenarios_put_to_the_test_is_what_was_counted() -> None:
+    """A judge that counts a clause too often, or not, is killed by this."""
+    assert count(recorded()) == get_table().counted, f"{REMADE} {PROFILE}"
+
+
+def test_what_is_said_to_be_killed_by_a_scenario_is() -> None:
+    """Of those drawn by a seed, the first scenario that kills it is the one that is named."""
+    killed = {name: kill for name, kill in get_table().killed.items() if kill.by == RECORDED}
+    names = random.Random(3).sample(sorted(killed), 60)
+    asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded().items()]
+    assert look(names, asked) == {name: killed[name] for name in names}
+
+
+# -- what the page and the README say
+
+
+@cache
+def load_scores() -> ModuleType:
+    """The script that writes the page."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(ROOT / "docs")
+        return import_module("mutation_scores")
+
+
+def test_the_readme_has_the_scores_of_the_tables() -> None:
+    """A table of mutants that was made anew changes the README."""
+    scores = load_scores().format_scores()
+    assert scores in (ROOT / "README.md").read_text(encoding="utf-8"), f"write there:\n{scores}"
+
+
+def test_the_page_has_every_survivor_with_its_reason() -> None:
+    """By profile, function and mutant."""
+    page = load_scores().render_mutation()
+    for profile in MADE:
+        assert f"## {profile}\n" in page
+        for name, why in get_table(profile).survivors.items():
+            assert f"`` {name} `` | {why} |".replace("||", "|") in page.replace("\\|", "|")
+
+
+def test_what_the_judge_allows_otherwise_is_allowed_by_a_clause() -> None:
+    """Of each function with such survivors somebody has said why, and by which clause."""
+    reasons = load_scores().load_allowed(PROFILE)
+    assert {clause for clause, _ in reasons.values()} <= set(load_clauses())
+    for module in find_worlds(PROFILE):
+        table = load_table(module, PROFILE)
+        assert table is not None
+        allowed = {name for name, why in table.survivors.items() if why == ALLOWED}
+        assert {name.partition(":")[0] for name in allowed} <= set(reasons)

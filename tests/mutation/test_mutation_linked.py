@@ -1,0 +1,75 @@
+"""Mutants live in linked copies: whoever calls the copies meets them, and nobody else does."""
+
+from types import FunctionType
+from typing import Final, cast
+
+import pytest
+
+from reassure_judge.protocols import make_rules
+from reassure_model import selectors
+from reassure_model.protocols import kafka_42, kip_236
+from reassure_mutation.linked import Linked, list_reached, parse, spell
+from reassure_mutation.operators import iterate_mutations
+from reassure_spec.readings import Readings, get_profile
+
+DROP: Final = cast("FunctionType", kip_236.compute_drop)
+EXISTING: Final = cast("FunctionType", kip_236.compute_existing)
+ARGUMENTS: Final = ((1, 2, 3), 1, (3, 1), 1, (4,), Readings())
+
+
+def compile_mutant(linked: Linked, function: FunctionType, name: str) -> FunctionType:
+    """Return a function with the mutation of this name."""
+    (mutation,) = (each for each in iterate_mutations(parse(function)) if each.name == name)
+    return linked.compile(function, mutation.tree)
+
+
+def test_planted_mutant_changes_the_copy_until_it_is_taken_out() -> None:
+    """A mutant of what is called further down shows in the copy, never in the original."""
+    linked = Linked(DROP)
+    copy, right = linked.get(DROP), kip_236.compute_drop(*ARGUMENTS)
+    changed = compile_mutant(linked, EXISTING, "element: without leader")
+    assert (copy(*ARGUMENTS), right) == ((2, 3), (2, 3))
+    with linked.planted(EXISTING, changed):
+        assert copy(*ARGUMENTS) == (1, 2)
+        assert kip_236.compute_drop(*ARGUMENTS) == right
+    assert copy(*ARGUMENTS) == right
+
+
+def test_mutant_is_taken_out_where_it_fails() -> None:
+    """What a mutant raises reaches the caller, and leaves the copy as it was."""
+    linked = Linked(DROP)
+    changed = compile_mutant(linked, EXISTING, "statement: existing: ReplicaList = () -> pass")
+    with pytest.raises(UnboundLocalError), linked.planted(EXISTING, changed):
+        linked.get(DROP)(*ARGUMENTS)
+    assert linked.get(DROP)(*ARGUMENTS) == (2, 3)
+
+
+def test_functions_of_a_table_are_reached_and_changed() -> None:
+    """The steps of a move stand in a table, whose copy has the copies."""
+    steps = cast("FunctionType", kafka_42.next_for_steps)
+    last = cast("FunctionType", kafka_42.remove_path)
+    move = kafka_42.make_move((1, 2), frozenset({1, 2}))
+    linked = Linked(steps)
+    assert last in linked.functions
+    with linked.planted(last, compile_mutant(linked, last, "statement: RemovePath() -> None")):
+        assert linked.get(steps)(move, 7, (1, 2), Readings()) is None
+        assert kafka_42.next_for_steps(move, 7, (1, 2), Readings()) == kafka_42.RemovePath()
+
+
+@pytest.mark.parametrize("profile", ["kip-236", "kafka-42"])
+def test_reached_are_functions_of_model_and_judge_in_a_stable_order(profile: str) -> None:
+    """Every function stands once; those of Python and of what the rooms rest upon are none."""
+    owed = cast("FunctionType", make_rules(profile, get_profile(profile)).judgement.owed)
+    reached = list_reached(owed)
+    assert len(set(reached)) == len(reached) > 20
+    assert {each.__module__.split(".")[0] for each in reached} <= {
+        "reassure_model",
+        "reassure_judge",
+    }
+    assert list_reached(owed) == reached
+
+
+def test_name_says_the_module_without_room_and_folder() -> None:
+    """A name in a table is short and stable."""
+    assert spell(DROP) == "kip_236.compute_drop"
+    assert spell(cast("FunctionType", selectors.select_new)) == "selectors.select_new"
