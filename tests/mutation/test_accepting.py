@@ -129,7 +129,7 @@ def test_where_only_the_reason_differs_the_words_have_to_be_pinned() -> None:
     """A test case shows the reason of a rejection; a way through a world does not."""
     name = "kip_236.rules.check_not_empty: constant: 0 -> -1"
     assert name in mutants()
-    words = "kip_236.rules.check_removals: constant: 0 -> 1 (2)"
+    words = "kip_236.rules.check_removals: condition: r not in new.isr -> True"
     gone = replace(STATE, leader_epoch=1, isr=(1,))
     found = {worded: look([words], [ask(gone, worded=worded)])[words] for worded in (False, True)}
     assert found == {False: WORDS, True: Kill(RECORDED, "here", WORDS)}
