@@ -158,7 +158,7 @@ class Agenda:
             brokers = {one for key in keys for one in self.context.partitions[key].assigned}
             self._queue(
                 "topics that stay",
-                lambda: plan_broker_start(self.context, brokers, self._catch_up(keys), self._rules),
+                lambda: self._plan_telling(brokers, self._catch_up(keys)),
             )
 
     def _take_stale_topics(self) -> None:
@@ -266,7 +266,10 @@ class Agenda:
 
     def _plan_start(self, new: set[int], now: dict[int, LiveBroker]) -> tuple[Step, ...]:
         self.context.brokers |= {one: now[one] for one in new & now.keys()}
-        return plan_broker_start(self.context, new, self._touched(new), self._rules)
+        return self._plan_telling(new, self._touched(new))
+
+    def _plan_telling(self, brokers: set[int], keys: Iterable[PartitionKey]) -> tuple[Step, ...]:
+        return plan_broker_start(self.context, brokers, keys, self._rules)
 
     def _present(self, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
         return [key for key in keys if key in self.context.partitions]

@@ -97,7 +97,7 @@ def _start_replicas(plan: Plan, key: PartitionKey, new: ReplicaList) -> None:
     plan.write_state(key, "request.epoch-raised", leader=state.leader, isr=state.isr)
     hosts = tuple(dict.fromkeys((*content.assigned, *new)))
     # One that is not assigned may have got in sync already, under an earlier controller.
-    started = (one for one in new if one not in state.isr)
+    started = tuple(one for one in new if one not in state.isr)
     plan.send(key, "request.replicas-started", hosts, replicas=hosts, new=started)
 
 

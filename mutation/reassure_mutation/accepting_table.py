@@ -36,7 +36,7 @@ from reassure_mutation.accepting import (
 from reassure_mutation.kills import Mutant, Situation
 from reassure_mutation.linked import parse, spell
 from reassure_mutation.operators import strip
-from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
+from reassure_mutation.table import Killable, find_worlds, load_table, make_reference, save
 from reassure_mutation.worlds import Found, explore
 from reassure_spec.readings import READINGS, get_profile
 
@@ -101,11 +101,7 @@ def load_accepting(profile: str) -> AcceptingTable | None:
 
 def save_accepting(table: AcceptingTable, profile: str) -> None:
     """Write a table beside those of the other profiles of a protocol."""
-    path = find_path(profile)
-    tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    tables[profile] = asdict(table)
-    text = json.dumps(dict(sorted(tables.items())), indent=1, ensure_ascii=False)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    save(find_path(profile), profile, asdict(table))
 
 
 def count(recorded: Mapping[Question, str]) -> Counter[str]:

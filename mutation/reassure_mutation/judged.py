@@ -1,6 +1,6 @@
 """What a reference controller is asked of, where no rules of the judge's engine stand behind it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +17,8 @@ class Judged:
 
     judgement: Judgement[Any, Any]
     readings: Readings
+    find_debt: Callable[[Any, Environment, Readings], Due[Any] | None]
+    """What is held against a controller that rests, which may be less than what it does next."""
 
     def begin(self) -> Possible:
         """Return the state before anything was written."""
@@ -31,8 +33,8 @@ class Judged:
         return Possible(after)
 
     def find_owed(self, partition: Any, around: Environment) -> Due[Any] | None:
-        """Return what a controller has to write next."""
-        return self.judgement.owed(partition, around, self.readings)
+        """Return what a controller has to write, by what shows."""
+        return self.find_debt(partition, around, self.readings)
 
     def fail_over(self, state: Possible) -> Possible:
         """Return the state as the next controller finds it."""

@@ -103,11 +103,24 @@ def load_table(module: ModuleType, profile: str) -> Table | None:
 
 def save_table(table: Table, module: ModuleType, profile: str) -> None:
     """Write a table beside those of the other profiles of a protocol."""
-    path = Path(module.__file__ or "").parent / FILE
+    save(Path(module.__file__ or "").parent / FILE, profile, asdict(table))
+
+
+def save(path: Path, profile: str, table: Mapping[str, Any]) -> None:
+    """Write a profile's table into a file of tables, each entry on a line of its own."""
     tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    tables[profile] = asdict(table)
-    text = json.dumps(dict(sorted(tables.items())), indent=1, ensure_ascii=False)
-    path.write_text(f"{text}\n", encoding="utf-8")
+    tables[profile] = table
+    path.write_text(f"{_format(dict(sorted(tables.items())), 3)}\n", encoding="utf-8")
+
+
+def _format(value: Any, levels: int) -> str:
+    if not levels or not isinstance(value, dict | list | tuple):
+        return json.dumps(value, ensure_ascii=False)
+    if isinstance(value, dict):
+        name = (f"{json.dumps(k, ensure_ascii=False)}: " for k in value)
+        inner = [k + _format(v, levels - 1) for k, v in zip(name, value.values(), strict=True)]
+        return "{\n" + ",\n".join(inner) + "\n}"
+    return "[\n" + ",\n".join(_format(each, levels - 1) for each in value) + "\n]"
 
 
 # Making it ----------------------------------------------------------------------------------------

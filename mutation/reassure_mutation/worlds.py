@@ -181,7 +181,7 @@ def explore(world: World, reference: Reference, moves: Moves, *, calm: bool) -> 
     queue = [begin]
     for node in queue:  # it grows
         partition = node.state.partition
-        due = rules.find_owed(partition, node.around)
+        due = reference.judgement.owed(partition, node.around, rules.readings)
         way = _list_ways(node, ways)
         states = reference.expand((node.state,), node.around)
         yield Found(Situation(RESTS if due is None else ACTS, states, node.around), way)

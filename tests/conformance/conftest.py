@@ -20,6 +20,8 @@ from reassure_conformance.cli import run_command
 from reassure_conformance.gate.harness import Harness
 from reassure_zookeeper.server import Server
 
+sys.path.insert(0, str(Path(__file__).parent))
+
 _NUMBERS = count(1)
 
 MakeHarness = Callable[..., Harness]

@@ -10,6 +10,7 @@ from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
 from reassure_mutation.kills import find_kills
 from reassure_mutation.table import find_worlds, make_reference
 
+PROFILE: Final = "kip-46"
 TASK: Final = """world cluster brokers=1,2,3
 create orders with 1,2 and 2,3
 task orders-0 to 1,3 and orders-1 to 2,3
@@ -20,20 +21,42 @@ elect
 """A task of two partitions, one of which is there already."""
 
 
+HEALED: Final = """world cluster brokers=1,2,3,4
+create orders with 1,2
+broker 2 dies
+1000 ms pass
+"""
+"""A broker is away for the failure interval, and two others could take its place."""
+
+
+def find_killed(harness: Harness, text: str, name: str) -> tuple[str, list[tuple[str, int | None]]]:
+    """Tell a story of healing; return what kills a mutant there, and at which moments."""
+    example = harness.tell(parse_story(text, "told.txt"))
+    assert example.violations == []
+    healing = make_reference(find_worlds(PROFILE)[-1], PROFILE)
+    kind = type(healing.judgement.begin)
+    seen = harness.recorder.list_situations()
+    own = [each for each in seen if type(each.states[0].partition) is kind]
+    mutants = [each for each in healing.list_mutants() if each.name == name]
+    moments = [(each.kind, each.writes) for each in own]
+    return find_kills(healing, mutants, own)[name][0], moments
+
+
 def test_task_half_done_kills_who_takes_a_part_for_the_whole(
     make_harness: Callable[..., Harness],
 ) -> None:
     """A controller that takes any partition of a task for all of them removes it unstarted."""
-    profile = "kip-46"
-    harness = make_harness(Bundled(profile=profile))
-    example = harness.tell(parse_story(TASK, "task.txt"))
-    assert example.violations == []
-    healing = make_reference(find_worlds(profile)[-1], profile)
-    kind = type(healing.judgement.begin)
-    seen = harness.recorder.list_situations()
-    own = [each for each in seen if type(each.states[0].partition) is kind]
-    assert {each.kind for each in own} == {ACTS, RESTS, SUCCEEDS}
-    assert any(each.kind == ACTS and each.writes is None for each in own)
     name = "kip_46.is_satisfied: quantifier: all -> any"
-    mutants = [each for each in healing.list_mutants() if each.name == name]
-    assert find_kills(healing, mutants, own)[name][0] == "heal.cancel.automatic-only"
+    killed, moments = find_killed(make_harness(Bundled(profile=PROFILE)), TASK, name)
+    assert killed == "heal.cancel.automatic-only"
+    assert {kind for kind, _ in moments} == {ACTS, RESTS, SUCCEEDS}
+    assert (ACTS, None) in moments
+
+
+def test_generated_task_kills_who_chooses_the_last_for_the_first(
+    make_harness: Callable[..., Harness],
+) -> None:
+    """Who generates shows by whom it replaces that the time has come, and could choose wrongly."""
+    name = "kip_46.choose_replacement: quantifier: min -> max"
+    killed, _ = find_killed(make_harness(Bundled(profile=PROFILE)), HEALED, name)
+    assert killed == "heal.target.lowest-id"

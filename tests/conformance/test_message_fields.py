@@ -15,6 +15,7 @@ from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.requirements import find_lacking
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants, message_mutants
+from reassure_conformance.mutants.exchange import exchanged
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_judge.messages import Told
 from reassure_spec.znodes import StateZnode
@@ -43,6 +44,19 @@ def test_wrong_field_is_told(name: str, make_harness: Callable[..., Harness]) ->
     harness.close()
     assert example.violations, f"{name} survives"
     assert example.violations[0].clause in load_mutants()[name].clauses
+
+
+@pytest.mark.parametrize("name", message_mutants.UNTOLD)
+def test_untold_field_breaks_nothing(name: str, make_harness: Callable[..., Harness]) -> None:
+    """What is said to be told by nothing is told by nothing: else it would be a mutant."""
+    place, _, operator = name.rpartition(".")
+    (of,) = (of for *parts, of in message_mutants.list_fields() if ".".join(parts) == place)
+    value = message_mutants.OPERATORS[of][operator]
+    with exchanged((message_mutants.make_patch(*place.split("."), value),)):
+        harness = make_harness(Bundled())
+        example = harness.tell(next(story for story in shipped_stories() if story.name == STORY))
+        harness.close()
+    assert example.violations == []
 
 
 FULL = (

@@ -12,7 +12,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final
@@ -119,8 +119,9 @@ class Bundled:
     """Adapter of the bundled controller, with every capability.
 
     `faults` are names of planted faults, which are there while the adapter is called; one
-    comma-separated text is accepted, so that they can stand in a connectable. Raises UnknownFault,
-    UnknownReading, RefusedReading.
+    comma-separated text is accepted, so that they can stand in a connectable. `make_controller` is
+    called like the class, for one that decides otherwise. Raises UnknownFault, UnknownReading,
+    RefusedReading.
     """
 
     def __init__(
@@ -129,10 +130,12 @@ class Bundled:
         profile: str = DEFAULT_PROFILE,
         readings: Mapping[str, str] | None = None,
         faults: tuple[str, ...] | str = (),
+        make_controller: Callable[..., Controller] = Controller,
     ) -> None:
         if isinstance(faults, str):
             faults = tuple(filter(None, faults.split(",")))
         self._faults = check_faults(faults)
+        self._make_controller = make_controller
         self._profile = profile
         self._changes = dict(readings or {})
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
@@ -355,7 +358,7 @@ class Bundled:
     def _start_process(self) -> _Process:
         client = self._spare.pop() if self._spare else self._connect()
         client.chroot = self._chroot
-        controller = Controller(
+        controller = self._make_controller(
             client,
             self._next_id,
             _Wire(client, self._transport, self._received),

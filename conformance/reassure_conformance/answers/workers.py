@@ -26,12 +26,7 @@ from reassure_conformance.report.document import (
     Document,
     worst,
 )
-from reassure_judge.verdicts import (
-    NOT_DISCRIMINATED,
-    NOT_EXERCISED,
-    ClauseVerdict,
-    merge_verdicts,
-)
+from reassure_judge.verdicts import ClauseVerdict, merge_verdicts
 from reassure_spec.errors import Unavailable
 
 STRIDE: Final = 1_000_003
@@ -245,7 +240,7 @@ def _merge_score(results: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
-_OPEN: Final = frozenset({UNKNOWN, NOT_EXERCISED, NOT_DISCRIMINATED})
+_OPEN: Final = frozenset({UNKNOWN, "not exercised"})
 _HEAD: Final = frozenset(
     {"verb", "version", "verdict", "exit_code", "seconds", "seed", "profile", "readings", "counts"}
 ) | {"schema"}

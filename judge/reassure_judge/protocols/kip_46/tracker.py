@@ -30,6 +30,7 @@ from reassure_model.protocols.kip_46 import (
     CreateTask,
     DeleteRecord,
     Effect,
+    HealingConfig,
     Hosted,
     RecordFailure,
     RemoveTask,
@@ -60,6 +61,8 @@ class HealingTracker(CrossPartitionTracker):
         """What follows from the writes so far; brokers and partitions are `_see`n anew."""
         self._foreign: set[int] = set()
         """Requests that somebody else than a controller made."""
+        self._clock_ms = 0
+        """What the clock of whoever writes says at least; time passes in no history."""
         self._planned: Earlier[PartitionKey, ReplicaList] = Earlier()
         """What partitions were assigned, or were to be, until lately; () before they were made."""
         self._unrecorded: Earlier[int, int] = Earlier()
@@ -74,13 +77,24 @@ class HealingTracker(CrossPartitionTracker):
     def list_states(self) -> tuple[Possible, ...]:
         """Return by what a controller decides about records and tasks."""
         state = self._see()
-        known = replace(state, partitions=Kept(self.partitions), minimums=Kept(self._minimums))
-        return (Possible(known),)
+        cluster = replace(state.cluster, now_ms=self._clock_ms)
+        kept = replace(state, partitions=Kept(self.partitions), minimums=Kept(self._minimums))
+        return (Possible(replace(kept, cluster=cluster)),)
 
-    def _note_write(self, *, by_controller: bool) -> None:
-        """Tell the witness of a write to records, tasks or partitions before it is taken over."""
-        kind = ACTS if by_controller and not self.seen.given else DISTURBED
-        self.note(kind, self.seen.chroot, self.seen.around)
+    def _note_write(self, task: Task | None = None, *, by_controller: bool) -> None:
+        """Tell the witness of a write to records, tasks or partitions before it is taken over.
+
+        Whoever generates a `task` takes those whom it replaces to be away for long enough.
+        """
+        acts = by_controller and not self.seen.given
+        if acts and task is not None and task.automatic:
+            state = self._see()
+            after = follow(state, CreateTask(task.assignments), self.readings)
+            replaced = {broker for broker, _ in after.placed - state.placed}
+            since = [time for broker, time in state.cluster.failed if broker in replaced]
+            self._clock_ms = max(since, default=0) + HealingConfig().failure_interval_ms
+        self.note(ACTS if acts else DISTURBED, self.seen.chroot, self.seen.around)
+        self._clock_ms = 0
 
     # What there is --------------------------------------------------------------------------------
 
@@ -193,7 +207,7 @@ class HealingTracker(CrossPartitionTracker):
         tasks = self._state.cluster.tasks
         before = next((each for each in tasks if each.number == event.number), None)
         task, by_client = event.task, self.seen.author.is_client
-        self._note_write(by_controller=not by_client)
+        self._note_write(task, by_controller=not by_client)
         self.shown = (_show_task(before), _show_task(task))
         if not self.seen.given:
             theirs = [each for each in (before, task) if each is not None and each.automatic]

@@ -31,6 +31,7 @@ from reassure_model.protocols.kip_46 import (
     DeleteRecord,
     Effect,
     Generation,
+    HealingConfig,
     Hosted,
     RecordFailure,
     RemoveTask,
@@ -39,9 +40,11 @@ from reassure_model.protocols.kip_46 import (
     choose_replacement,
     compute_plan,
     find_dead_target,
+    find_due,
     find_left,
     find_running,
     find_stale,
+    generate_tasks,
     get_hosted,
     is_redundant,
     is_satisfied,
@@ -444,6 +447,25 @@ def find_owed(state: Healing, around: Environment, readings: Readings) -> Owed |
     """Return what a controller has to do next, whatever its clock says; None where it may rest."""
     state = replace(state, cluster=replace(state.cluster, live=around.live))
     return find_record_debt(state, readings) or find_task_debt(state, around, readings)
+
+
+def next_write(state: Healing, around: Environment, readings: Readings) -> Owed | None:
+    """Return what a controller writes next whose clock is the cluster's.
+
+    No rest can be held against whoever generates nothing: nobody else knows its clock.
+    """
+    owed = find_owed(state, around, readings)
+    return owed if owed is not None else next_generated(state, around, readings)
+
+
+def next_generated(state: Healing, around: Environment, readings: Readings) -> Owed | None:
+    """Return the next task for a broker whose interval has passed, of one partition."""
+    cluster, config = replace(state.cluster, live=around.live), HealingConfig()
+    for broker in find_due(cluster, config):
+        for assignments in generate_tasks(cluster, broker, config, readings):
+            if any((broker, key) not in state.placed for key, _ in assignments):
+                return Owed(CreateTask(assignments), "heal.generate.persisted", "it is due")
+    return None
 
 
 HEALING: Final[Judgement[Healing, Effect]] = Judgement(

@@ -1,7 +1,6 @@
 """The worlds of KIP-46: a cluster with its records and tasks, whose partitions move by themselves.
 
-What is generated depends on the controllers' clock, which no history shows. So that time passes is
-one step, after which all that a right controller generates is there.
+A controller generates by its clock, which no history shows: it is held against nobody that rests.
 """
 
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from typing import Any, Final
 
 from reassure_judge.moments import Kept
 from reassure_model.environment import Die, Return
-from reassure_model.outcome import Accepted, Rejected
+from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment, LeaderAndIsr, Partition
 from reassure_model.protocols.kip_46 import (
     Assignments,
@@ -18,25 +17,24 @@ from reassure_model.protocols.kip_46 import (
     Cluster,
     CreateTask,
     Finish,
-    Generate,
     HealingConfig,
+    Tick,
     make_cluster,
-    next_for_generation,
 )
 from reassure_model.protocols.kip_46.healing import Healing, follow
 from reassure_model.protocols.kip_46.machine import enabled, step
-from reassure_model.protocols.kip_46.writes import HEALING
+from reassure_model.protocols.kip_46.writes import HEALING, next_write
 from reassure_mutation.judged import Judged
 from reassure_mutation.worlds import FAILOVER, TOPIC, Move, World, load_worlds, spell_target
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
-CONFIG: Final = HealingConfig(partitions_per_task=2)
+CONFIG: Final = HealingConfig()
 
 
 def make_rules(profile: str, readings: Readings) -> Judged:
     """Return what is asked of records and tasks."""
-    return Judged(HEALING, readings)
+    return Judged(replace(HEALING, owed=next_write), readings, HEALING.owed)
 
 
 def _begin(lists: tuple[ReplicaList, ...] | None, members: frozenset[int]) -> Healing:
@@ -78,9 +76,6 @@ def list_moves(
         if lines is not None and isinstance(outcome, Accepted):
             now = outcome.state
             yield Move(lines, see(state, now), replace(around, live=now.live), counted)
-    generated = _generate(state, around, readings)
-    if generated != state:
-        yield Move((f"{CONFIG.failure_interval_ms} ms pass",), generated, around, "intervals")
     yield Move(FAILOVER, HEALING.fail_over(state, readings), around, "failovers")
 
 
@@ -99,22 +94,6 @@ def _spell(action: Any, cluster: Cluster) -> tuple[tuple[str, ...] | None, str]:
             return (f"broker {broker} dies",), "deaths"
         case Return(broker):
             return (f"broker {broker} returns",), ""
+        case Tick(milliseconds):
+            return (f"{milliseconds} ms pass",), "intervals"
     return None, ""
-
-
-def _generate(state: Healing, around: Environment, readings: Readings) -> Healing:
-    """Return the state once the failure interval has passed, and all tasks are persisted."""
-    cluster = state.cluster
-    later = replace(cluster, now_ms=cluster.now_ms + CONFIG.failure_interval_ms)
-    after = replace(state, cluster=later)
-    while True:
-        effect = next_for_generation(after.cluster, CONFIG, readings)
-        if not isinstance(effect, Generate | CreateTask):
-            break
-        outcome = HEALING.accept(after, effect, around, readings)
-        if isinstance(outcome, Rejected):  # what was due before is not written yet
-            return state
-        after = outcome.state
-    if after.cluster == later:
-        return state
-    return replace(after, cluster=replace(after.cluster, generation=None))
