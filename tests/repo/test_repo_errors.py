@@ -106,7 +106,8 @@ def find_flaw(kind: type[BaseException]) -> str:
 def test_every_error_has_its_exit_code_or_is_caught() -> None:
     """An error that may reach the command line has the code of one base, whatever its name is."""
     kinds = list_errors()
-    assert {kind.__module__.partition(".")[0] for kind in kinds} >= set(PACKAGES)
+    silent = {"reassure_mutation"}  # what it is asked is well-formed, or the caller's own mistake
+    assert {kind.__module__.partition(".")[0] for kind in kinds} == set(PACKAGES) - silent
     flaws = {f"{k.__module__}.{k.__qualname__}": f for k in kinds if (f := find_flaw(k))}
     assert flaws == {}
 

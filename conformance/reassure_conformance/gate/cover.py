@@ -51,7 +51,8 @@ def find_stories(profile: str, told: Sequence[Story], hosts: str, logs: Path) ->
     scorer = Scorer(profile, get_profile(profile))
     if not scorer.killable:
         return
-    with Harness(hosts, logs, Bundled(profile=profile)) as harness:
+    adapter = Bundled(profile=profile)
+    with Harness(hosts, logs, adapter, chroot_prefix=f"/{profile}") as harness:
 
         def kill(story: Story) -> list[Survivor]:
             before = scorer.list_survivors()

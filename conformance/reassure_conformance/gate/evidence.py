@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from kazoo.exceptions import EXCEPTIONS, BadVersionError
-
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
@@ -35,6 +33,8 @@ from reassure_zookeeper.transactions import (
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
+BAD_VERSION: Final = -103
+"""ZooKeeper's error for a write that expected another version."""
 SHOWN_BYTES: Final = 400
 """How much of a znode's content is shown to people."""
 
@@ -201,6 +201,8 @@ def _name_error(code: int) -> str:
     >>> _name_error(-103), _name_error(-9999)
     ('BadVersion', 'error -9999')
     """
+    from kazoo.exceptions import EXCEPTIONS
+
     if code not in EXCEPTIONS:
         return f"error {code}"
     return str(EXCEPTIONS[code].__name__).removesuffix("Error")
@@ -253,7 +255,7 @@ def _gist_of(transaction: Transaction, chroot: str) -> str:
     """
     if transaction.error is not None:
         tried = transaction.attempted or ()
-        if not tried and transaction.error != BadVersionError.code:
+        if not tried and transaction.error != BAD_VERSION:
             return ""
         what = "; ".join(text for op in tried if (text := _short(op, chroot)))
         return f"refused: {_name_error(transaction.error)}{f' ({what})' if what else ''}"

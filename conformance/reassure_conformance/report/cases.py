@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from reassure_conformance.report.display import describe_record, show_text
-from reassure_conformance.report.document import VIOLATED
-from reassure_judge.verdicts import NOT_DISCRIMINATED
+from reassure_conformance.report.document import NOT_DISCRIMINATED, VIOLATED
 from reassure_spec.clauses import load_clauses
 
 Result = Mapping[str, Any]

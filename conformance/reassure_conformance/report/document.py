@@ -18,6 +18,8 @@ HOLDS: Final = "holds"
 VIOLATED: Final = "violated"
 UNKNOWN: Final = "unknown"
 VACUOUS: Final = "vacuous"
+NOT_DISCRIMINATED: Final = "not discriminated"
+"""Of a clause that was exercised, and only where right and wrong look alike."""
 
 RESULT: Final = "result.json"
 """The file of a run directory in which its document stands."""

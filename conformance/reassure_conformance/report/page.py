@@ -14,13 +14,12 @@ from reassure_conformance.report.cases import (
     list_records,
 )
 from reassure_conformance.report.display import show_zxid
-from reassure_conformance.report.document import HOLDS
+from reassure_conformance.report.document import HOLDS, NOT_DISCRIMINATED
 from reassure_conformance.report.fleet import draw_fleet, embed, load_template
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
 from reassure_conformance.report.spelling import spell_verb
-from reassure_judge.verdicts import NOT_DISCRIMINATED
 from reassure_spec.clauses import load_clauses
 
 _LINES: Final = 30

@@ -21,7 +21,7 @@ from reassure_conformance.report.cases import (
     name_skipped,
     say_seconds,
 )
-from reassure_judge.verdicts import NOT_DISCRIMINATED
+from reassure_conformance.report.document import NOT_DISCRIMINATED
 
 MUTANTS: Final = ("mutants_killed", "mutants")
 """The counts of a score."""

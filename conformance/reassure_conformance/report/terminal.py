@@ -20,8 +20,8 @@ from reassure_conformance.report.display import (
     show_text,
     show_zxid,
 )
+from reassure_conformance.report.document import NOT_DISCRIMINATED
 from reassure_conformance.report.qualified import ResultReport, Warned, read_report
-from reassure_judge.verdicts import NOT_DISCRIMINATED
 
 _COUNTED: Final = ("stories", "examples", "steps", "transactions")
 """The counts that are said where nobody asks for all."""

@@ -57,7 +57,7 @@ class ListenerPlanner(OldZnodePlanner):
         """Return the moves to take up before anybody looks at deaths (failure case 3).
 
         A controller that takes office finds their targets in sync as they are stored: whoever died
-        since does not give the move up.
+        since does not give the move up. One that names a broker twice never was begun.
         """
         readings = rules.readings
         if context.old is None or readings.move_dead_at_failover != "re-elect":
@@ -67,6 +67,7 @@ class ListenerPlanner(OldZnodePlanner):
             for entry in context.old.entries
             if (content := context.partitions.get(entry.key)) is not None
             and entry.target
+            and len(set(entry.target)) == len(entry.target)
             and is_in_sync(content, entry.target)
             and not is_same(content.assigned, entry.target, readings)
         )
