@@ -3,10 +3,11 @@
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from reassure_conformance.answers import checking
 from reassure_conformance.answers.checking import (
     CheckResult,
     Proofs,
@@ -20,6 +21,7 @@ from reassure_conformance.gate.requirements import merge_needs
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.qualified import read_report
+from reassure_explorer.scopes import catalogue
 from reassure_judge.verdicts import summarise
 from reassure_spec.clauses import clauses_of_profile
 
@@ -50,6 +52,19 @@ def test_gate_explores_every_state_and_reaches_every_goal(profile: str) -> None:
     assert found["counts"]["goals_reached"] == found["counts"]["goals"] > 0
     assert found["counts"]["invariants"] > 0
     assert f"explore small ({profile}): holds" in found["text"]
+
+
+def test_gate_fails_where_the_counts_are_not_those_pinned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One state more or fewer than is pinned is another model, though nothing is violated in it."""
+    scope, profile = "moves", "kip-236-amended"
+    monkeypatch.setattr(checking, "SCOPE", scope)
+    states, steps, depth = catalogue.COUNTS[scope, profile]
+    monkeypatch.setitem(
+        cast("dict[Any, Any]", catalogue.COUNTS), (scope, profile), (states + 1, steps, depth)
+    )
+    found = explore_gate_scope(profile)
+    assert found["differs_from_pinned"]
+    assert result(exploration=found["verdict"]).verdict() == "violated"
 
 
 def theorem(outcome: str, verdict: str, **more: Any) -> dict[str, Any]:
