@@ -71,9 +71,10 @@ def judge_again(
 
 def _list_fresh(found: Iterable[Violation], listed: Sequence[Any]) -> list[Violation]:
     """Return those of the violations that are not among the records of an audit."""
-    names = "clause", "zxid", "chroot", "topic", "partition", "path"
-    known = {tuple(each.get(name) for name in names) for each in listed}
-    return [v for v in found if tuple(getattr(v, name) for name in names) not in known]
+    names = "clause", "zxid", "path"
+    known = {tuple(each[name] for name in names) for each in listed}
+    told = ((each, each.as_dict()) for each in found)
+    return [v for v, record in told if tuple(record[name] for name in names) not in known]
 
 
 def _join(told: ClauseVerdict, listed: Any) -> ClauseVerdict:
