@@ -35,7 +35,7 @@ def find_killed(harness: Harness, text: str, name: str) -> tuple[str, list[tuple
     assert example.violations == []
     healing = make_reference(find_worlds(PROFILE)[-1], PROFILE)
     kind = type(healing.judgement.begin)
-    seen = harness.recorder.list_situations()
+    seen = harness.recorder.take_situations()
     own = [each for each in seen if type(each.states[0].partition) is kind]
     mutants = [each for each in healing.list_mutants() if each.name == name]
     moments = [(each.kind, each.writes) for each in own]

@@ -179,12 +179,15 @@ def test_what_declares_nothing_is_told_what_there_is(mistaken: str, tmp_path: Pa
     """Where few stories need nothing more, these are told, and it is said what would allow more."""
     document = _smoke(f"{mistaken}Bare", tmp_path)
     assert (document.verdict, document.body["amiss"]) == ("holds", "")
-    assert [stage["stage"] for stage in document.body["stages"]][2:] == ["malformed-requests"]
+    assert [stage["stage"] for stage in document.body["stages"]][2:] == [
+        "kills-request-delete-child-first",
+        "malformed-requests",
+    ]
     assert document.body["lacking"].startswith(
-        "1 test case can run with the declared capabilities; declare"
+        "2 test cases can run with the declared capabilities; declare"
     )
     _, few, *_ = render_smoke(document.as_dict()).splitlines()
-    assert few.startswith("NOTE 1 test case")
+    assert few.startswith("NOTE 2 test cases")
 
 
 def test_broken_clause_is_diagnosed(tmp_path: Path) -> None:
