@@ -80,7 +80,7 @@ class BadMended(NamedTuple):
 
 
 class BrokerGone(NamedTuple):
-    """The registration of a broker ended that was assigned, and not in sync by a controller's word.
+    """The registration of a broker ended that a controller's word had left out of the in-sync set.
 
     Told only to partitions whose state a controller wrote so while the broker was registered.
     """

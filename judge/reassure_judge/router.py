@@ -368,8 +368,9 @@ class Router(TransactionReader[History]):
         if self._decides(cluster):
             assigned = cluster.topics.get(topic, {}).get(number, ())
             left_out = cluster.live.intersection(assigned).difference(state.isr)
-            if self.lets_in_again:
-                left_out |= cluster.decided.get((topic, number), left_out)
+            # One that was left out may be unassigned before its registration ends.
+            before = cluster.decided.get((topic, number), left_out)
+            left_out |= before if self.lets_in_again else before.difference(state.isr)
             cluster.decided[topic, number] = left_out
         writer, brokers = -1, cluster.brokers_of_session.get(self._now[2])
         if brokers:

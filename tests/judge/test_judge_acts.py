@@ -8,6 +8,7 @@ from history_steps import (
     change_isr,
     control,
     die,
+    move,
     perform,
     raise_state,
     rest,
@@ -16,10 +17,11 @@ from history_steps import (
     write,
 )
 
+from reassure_judge import suspicion
 from reassure_judge.judge import Judge
 from reassure_judge.suspicion import SHUTDOWN_MS
 from reassure_judge.verdicts import UNKNOWN, VIOLATED
-from reassure_model.writes import DeleteRequest
+from reassure_model.writes import DeleteReassignment, DeleteRequest
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, override_readings
 from reassure_zookeeper.transactions import Create, Delete, SetData
@@ -127,6 +129,19 @@ def test_broker_that_stays_for_too_long_was_not_about_to_stop(simulation: Any) -
         simulation.change_isr(1)
     found = [(v.clause, v.zxid) for v in simulation.judge.violations]
     assert found == [(REMOVED, zxid)]
+
+
+@pytest.mark.clause(SHUTDOWN)
+def test_broker_that_stops_may_be_moved_away_meanwhile(
+    simulation: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The end of a registration clears a partition that the broker is no longer assigned to."""
+    monkeypatch.setattr(suspicion, "SHUTDOWN_MS", 10 * SHUTDOWN_MS)
+    tell(
+        *(raise_state(leader=1, isr=(1,)), move(1), move(1, 3, until=DeleteReassignment)),
+        *(die(2), run),
+        exercised=SHUTDOWN,
+    ).check(simulation)
 
 
 @pytest.mark.clause(SHUTDOWN)
