@@ -159,7 +159,10 @@ class Mind:
         """Whether a reassignment that was changed stopped somebody who is to run on."""
         stopped = self.stopped.get(key, set()) - self.added.get(key, set())
         waits = seen.reassignment is not None and not seen.completing
-        return waits and not stopped.isdisjoint(seen.assigned or ())
+        # Who is not there is told when it is back.
+        return waits and not stopped.isdisjoint(
+            one for one in seen.assigned or () if self.context.is_live(one)
+        )
 
     def list_writes(self, effect: Effect) -> list[tuple[PartitionKey, Partition, Write]]:
         """Return what an effect writes of partitions, and each as it is before."""

@@ -161,20 +161,23 @@ def prediction(make_harness: Callable[..., Harness]) -> Prediction:
 
 
 def list_found(outcome: RunOutcome, expected: set[str]) -> set[str]:
-    """Return what a run found: of the clauses that were expected those that its verdict names."""
+    """Return what a run found: of the clauses that were expected those that its verdict names.
+
+    What is violated where the controller wrote on and on, until it was stopped, only follows.
+    """
     failure = outcome.failure
     if failure is None:
         return {NEVER_RESTS} if outcome.unsettled else set()
-    violation = failure.violation
-    # What brokers were told is judged first, and no prediction is of that.
-    if violation.clause.startswith("message.") and expected:
-        return expected
+    assert isinstance(failure, controllers.StoryFailure)
+    if failure.example.unsettled:
+        return {NEVER_RESTS}
     # A debt to a queue that was not looked at is one to whoever would have looked.
-    named = {each for each in expected if each in violation.reason}
-    return named or {violation.clause}
+    named = {each for each in expected if each in failure.violation.reason}
+    return named or {failure.violation.clause}
 
 
-@pytest.mark.parametrize("number", range(0, DRAWN, 7))
+@pytest.mark.sampled(7)
+@pytest.mark.parametrize("number", range(DRAWN))
 def test_prediction_comes_true(
     number: int,
     prediction: Prediction,
@@ -182,7 +185,10 @@ def test_prediction_comes_true(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A run is violated by a clause that was predicted; where none was, it finds nothing."""
+    """A run is violated by a clause that was predicted; where none was, it finds nothing.
+
+    One that would break a clause elsewhere may never rest in what the run tells it before.
+    """
     monkeypatch.setattr(controllers, "MINIMISE_S", 0.0)
     reference, mutant = prediction.reference, prediction.drawn[number]
     settings = Settings(SEED + 1 + number, examples=0)
@@ -190,4 +196,5 @@ def test_prediction_comes_true(
         expected = prediction.list_clauses(mutant)
         outcome = run_with(reference.mutated, settings, tmp_path, zookeeper_server)
     found = list_found(outcome, expected)
-    assert (found <= expected, bool(found)) == (True, bool(expected)), (mutant.sentence, found)
+    assert bool(found) == bool(expected), (mutant.sentence, expected, found)
+    assert found <= expected | {NEVER_RESTS}, (mutant.sentence, expected, found)

@@ -31,6 +31,8 @@ DELAY_S: Final = 0.3
 _CHUNK: Final = 1 << 16
 _PROBE_S: Final = 5.0
 """How long somebody who has connected may take to say who it is."""
+_TURN_S: Final = 0.01
+"""How long the end waits before it looks again for connections that came meanwhile."""
 _NAME_AT: Final = struct.Struct(">ihhih")
 """Size, key, version and correlation of a request, and the length of the client id behind them."""
 _MEMBER: Final = re.compile(rb"((?:broker|controller)-\d+)(?:-.*)?")
@@ -195,13 +197,15 @@ class ProxyNetwork:
         link.reset()
 
     async def _close(self) -> None:
+        # A server that is closed while a connection is being accepted leaves that socket open, so
+        # the doors are shut in a step in which nobody comes in.
+        while left := asyncio.all_tasks() - {asyncio.current_task()}:
+            for task in tuple(self._tasks):
+                task.cancel()
+            await asyncio.wait(left, timeout=_TURN_S)
         for door in self._doors:
             if door.server is not None:
                 door.server.close()
-        tasks = tuple(self._tasks)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def name_of(head: bytes) -> str:
