@@ -10,7 +10,13 @@ from reassure_conformance.cli import run_command
 from reassure_conformance.gate.faultmatrix import GONE, KILLED
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import shipped_stories
-from reassure_conformance.mutants import Mutant, load_mutants, message_mutants, write_mutants
+from reassure_conformance.mutants import (
+    Mutant,
+    load_mutants,
+    message_mutants,
+    watch_mutants,
+    write_mutants,
+)
 from reassure_conformance.mutants.exchange import Patch
 from reassure_conformance.report.document import read_result
 
@@ -119,7 +125,11 @@ def test_every_fault_has_a_story() -> None:
     Those of brokers with logs have a table of their own, and what is derived has tests of its own.
     """
     mutants = load_mutants().items()
-    derived = {name for each in (message_mutants, write_mutants) for name, *_ in each.derive()}
+    derived = {
+        name
+        for each in (message_mutants, watch_mutants, write_mutants)
+        for name, *_ in each.derive()
+    }
     here = [name for name, one in mutants if not one.of_brokers and name not in derived]
     assert sorted(fault for fault, _ in CASES) == sorted(here)
     assert len(load_mutants()) >= 60

@@ -3,8 +3,8 @@
 The controller knows nothing of them. A mutant is a few patches: a module of `reassure_controller`,
 a text that stands there exactly once, and what stands there instead; or definitions that the module
 gets in addition. The catalogue, the TOML files beside this one, has the sentence of each, and the
-clauses that are made for it; those of messages and of conditions of writes are derived
-(`message_mutants`, `write_mutants`).
+clauses that are made for it; those of messages, watches and conditions of writes are derived
+(`message_mutants`, `watch_mutants`, `write_mutants`).
 
 `planted` has mutants in this process for a while; `python -m reassure_conformance.mutants` starts a
 program that has them from its beginning.
@@ -20,7 +20,7 @@ from importlib import resources
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
-from reassure_conformance.mutants import message_mutants, write_mutants
+from reassure_conformance.mutants import message_mutants, watch_mutants, write_mutants
 from reassure_conformance.mutants.exchange import Patch, exchanged
 from reassure_spec.errors import BadUsage
 from reassure_spec.protocols import list_folders
@@ -69,7 +69,11 @@ def load_mutants() -> Mapping[str, Mutant]:
 
     Raises ValueError for a name that stands there twice.
     """
-    derived = (*message_mutants.derive(), *write_mutants.derive())
+    derived = (
+        *message_mutants.derive(),
+        *watch_mutants.derive(),
+        *write_mutants.derive(),
+    )
     found = {
         name: Mutant(name, sentence, clauses, profile, patches=patches)
         for name, sentence, profile, clauses, patches in derived

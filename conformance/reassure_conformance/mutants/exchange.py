@@ -57,11 +57,16 @@ class _Change:
     """What the module imports besides."""
 
 
-def read_source(module: str) -> str:
-    """Return the text of a module of the controller, which is not loaded by that."""
+def find_root() -> Path:
+    """Return the folder of the controller's modules, which are not loaded by that."""
     found = find_spec(PACKAGE)
     assert found is not None and found.submodule_search_locations is not None
-    return Path(found.submodule_search_locations[0], f"{module}.py").read_text(encoding="utf-8")
+    return Path(found.submodule_search_locations[0])
+
+
+def read_source(module: str) -> str:
+    """Return the text of a module of the controller."""
+    return (find_root() / f"{module}.py").read_text(encoding="utf-8")
 
 
 def _narrow(begin: int, patch: Patch) -> tuple[int, int, str]:
