@@ -36,7 +36,12 @@ from reassure_controller.session import (
     find_versions,
     stop,
 )
-from reassure_controller.transport import TcpTransport, Transport, TransportServer
+from reassure_controller.transport import (
+    QueuedTransport,
+    TcpTransport,
+    Transport,
+    TransportServer,
+)
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.rooms import choose_readings, controller_of
@@ -133,7 +138,7 @@ def run_controller(
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     with (
-        closing(TcpTransport()) as transport,
+        closing(QueuedTransport(TcpTransport)) as transport,
         open_controller(client, arguments, speaker, transport) as controller,
     ):
         say_ready(f"controller {arguments.id}")

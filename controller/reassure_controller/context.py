@@ -263,20 +263,22 @@ class Context:
         keys = self.keys_of([topic])
         return [key for key in keys if self.partitions[key].child is not None]
 
-    def note_stopped(self, effect: SendStopReplica, broker: int, *, is_deleted: bool) -> None:
-        """Remember who has deleted its log for a deletion of the topic, and who was told to.
+    def note_told(self, effect: SendStopReplica, broker: LiveBroker) -> None:
+        """Remember who is told to delete its log for a deletion of the topic.
 
         Whoever deletes it because a reassignment drops it may be added, and start it, once more.
         """
         deletion = self.deletions.get(effect.topic)
-        if deletion is None or effect.point != LOGS_DELETED:
-            return
-        done = {(effect.partition, broker)} if is_deleted else set()
-        self.deletions[effect.topic] = replace(
-            deletion,
-            answered=deletion.answered | done,
-            told=deletion.told | {(effect.partition, broker, self.brokers[broker].epoch)},
-        )
+        if deletion is not None and effect.point == LOGS_DELETED:
+            told = deletion.told | {(effect.partition, broker.id, broker.epoch)}
+            self.deletions[effect.topic] = replace(deletion, told=told)
+
+    def note_deleted(self, effect: SendStopReplica, broker: int) -> None:
+        """Remember who has deleted its log for a deletion of the topic."""
+        deletion = self.deletions.get(effect.topic)
+        if deletion is not None and effect.point == LOGS_DELETED:
+            answered = deletion.answered | {(effect.partition, broker)}
+            self.deletions[effect.topic] = replace(deletion, answered=answered)
 
     def take_unreached(self) -> set[int]:
         """Return the live brokers that an order did not reach, for all of it to be told again."""
@@ -305,8 +307,13 @@ class Context:
         content = self.partitions[step.key]
         isr = step.state.isr if isinstance(step, CreatePartitionState) else ()
         added = set(step.assigned if isinstance(step, WriteAssigned) else ()) - {*content.hosts}
-        begun = self.brokers.keys() & {*isr, *added}
-        self.put(step.key, replace(content, unstarted=content.unstarted | begun))
+        self.note_unstarted(step.key, self.brokers.keys() & {*isr, *added})
+
+    def note_unstarted(self, key: PartitionKey, brokers: set[int]) -> None:
+        """Remember that these brokers are to be told of the partition as of one that is new."""
+        content = self.partitions.get(key)
+        if content is not None:
+            self.put(key, replace(content, unstarted=content.unstarted | brokers))
 
     def note_started(self, key: PartitionKey, brokers: Iterable[int]) -> None:
         """Remember that these brokers were told of the partition."""

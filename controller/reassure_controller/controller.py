@@ -67,7 +67,7 @@ log = logging.getLogger("reassure_controller")
 TELL_AGAIN_S = 0.5
 """How often, at most, brokers that an order did not reach are told once more."""
 
-CONNECTED, LOST, STOPPING = "connected", "lost", "stopping"
+CONNECTED, LOST, STOPPING, ANSWERED = "connected", "lost", "stopping", "answered"
 
 
 class NotQuiet(TimeoutError):
@@ -130,6 +130,8 @@ class Controller:
         """Brokers that want to stop and were not answered, whoever asked first before the others.
 
         Another thread puts them there."""
+        self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        """What brokers have answered meanwhile, and what is to be noted by it."""
         self._candidate = False
         self._dead = False
         self._active = False
@@ -159,7 +161,7 @@ class Controller:
 
     def _make_engine(self, context: Context) -> PlanEngine:
         client, transport, on_point = self._client, self._transport, self._on_point
-        return PlanEngine(client, self.broker_id, context, transport, on_point)
+        return PlanEngine(client, self.broker_id, context, transport, on_point, self._on_answer)
 
     def _make_agenda(self, context: Context) -> Agenda:
         below = [path for planner in self.rules.planners for path in planner.watched_below]
@@ -177,6 +179,10 @@ class Controller:
             self._events.put((LOST, ""))
         elif state == KazooState.CONNECTED:
             self._events.put((CONNECTED, ""))
+
+    def _on_answer(self, note: Callable[[], None]) -> None:
+        self._answers.put(note)
+        self._events.put((ANSWERED, ""))
 
     def shut_down(self, broker: int, broker_epoch: int) -> Shutdown:
         """Take note that a broker wants to stop; return what will have the answer."""
@@ -439,7 +445,9 @@ class Controller:
             self._note_event(*self._events.get())
 
     def _note_event(self, kind: str, path: str) -> None:
-        if not self._agenda.note(kind, path):
+        if kind == ANSWERED:
+            self._answers.get()()
+        elif not self._agenda.note(kind, path):
             self._backlog.append((kind, path))
 
     # Events

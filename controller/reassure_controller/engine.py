@@ -12,6 +12,9 @@ same controller can go on later, or be killed there.
 
 import logging
 from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
 from typing import Any, assert_never
 
 from kazoo.exceptions import NotEmptyError
@@ -137,9 +140,12 @@ class PlanEngine:
         context: Context,
         transport: Transport,
         on_point: OnPoint = lambda _: None,
+        later: Callable[[Callable[[], None]], None] = lambda act: act(),
     ) -> None:
+        """Carry out plans; `later` has something done by the controller, from another thread."""
         self._client = client
         self._broker_id = broker_id
+        self._later = later
         self._on_point = on_point
         self._context = context
         self._transport = transport
@@ -221,9 +227,8 @@ class PlanEngine:
                     broker.epoch,
                     epoch,
                 )
-                reply = self._send(broker, message)
-                deleted = reply is not None and reply.result == "ok"
-                self._context.note_stopped(effect, broker.id, is_deleted=deleted)
+                self._context.note_told(effect, broker)
+                self._send(broker, message, partial(self._note_stopped, effect, broker.id))
         else:
             apply_step(self._context, effect, self._write(effect))
 
@@ -242,8 +247,10 @@ class PlanEngine:
         state = content.state
         if state is None:
             return
-        reached = set()
-        for broker in self._live(effect.to):
+        # What is on its way arrives in order: whatever comes next finds these told.
+        brokers = self._live(effect.to)
+        self._context.note_started(effect.key, {broker.id for broker in brokers})
+        for broker in brokers:
             message = LeaderAndIsr(
                 controller=self._broker_id,
                 controller_epoch=self._context.epoch,
@@ -258,15 +265,31 @@ class PlanEngine:
                 is_new=broker.id in effect.new,
                 broker_epoch=broker.epoch,
             )
-            if self._send(broker, message) is not None:
-                reached.add(broker.id)
-        self._context.note_started(effect.key, reached)
+            self._send(broker, message, partial(self._note_started, effect, broker.id))
 
-    def _send(self, broker: LiveBroker, message: Message) -> Reply | None:
+    def _note_started(self, effect: SendLeaderAndIsr, broker: int, reply: Reply | None) -> None:
+        if reply is None and broker in effect.new:
+            self._context.note_unstarted(effect.key, {broker})
+
+    def _note_stopped(self, effect: SendStopReplica, broker: int, reply: Reply | None) -> None:
+        if reply is not None and reply.result == "ok":
+            self._context.note_deleted(effect, broker)
+
+    def _send(
+        self, broker: LiveBroker, message: Message, note: Callable[[Reply | None], None]
+    ) -> None:
+        """Send a message; `note` is told the answer, now or when it has come."""
+
+        def take(reply: Reply | None) -> None:
+            if reply is None:
+                self._context.unreached.add(broker.id)
+            note(reply)
+
         reply = self._transport.send(broker, message)
-        if reply is None:
-            self._context.unreached.add(broker.id)
-        return reply
+        if isinstance(reply, Future):
+            reply.add_done_callback(lambda done: self._later(lambda: take(done.result())))
+        else:
+            take(reply)
 
     def _write(self, effect: Write) -> int | None:
         """Write to ZooKeeper and return the new version of the znode written, where it has one."""

@@ -2,15 +2,22 @@
 
 `LocalTransport` calls brokers of the same process at once, in the caller's thread, so that a test
 sees every consequence of a message when the call returns. `TcpTransport` speaks newline JSON to the
-host and port under which a broker is registered. A broker that cannot be reached is no error: the
-message is dropped, as it would be on a network, and the broker is told again when it returns.
+host and port under which a broker is registered. `QueuedTransport` delivers in the background, so
+that a broker which answers late, or never, holds nobody else up. A broker that cannot be reached is
+no error: the message is dropped, as it would be on a network, and the broker is told again when it
+returns.
 """
 
 import logging
 import socket
 import socketserver
 import threading
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from itertools import groupby
+from operator import itemgetter
+from queue import SimpleQueue
 from typing import Final, Protocol
 
 from reassure_controller.context import LiveBroker
@@ -21,15 +28,32 @@ log = logging.getLogger(__name__)
 LINE_BYTES: Final = 2**20
 """The longest line: a message is about one partition, and far shorter."""
 
+SILENT_S: Final = 0.2
+"""How long a broker is left alone that was not reached."""
+MOST_AT_ONCE: Final = 500
+"""How many messages are handed over to a broker together, at most."""
+
 Handler = Callable[[Message], Reply]
 """What a broker does with a message."""
+Answered = Reply | None
+"""A broker's answer, None where it was not reached."""
 
 
 class Transport(Protocol):
     """Carries messages to brokers."""
 
-    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
-        """Deliver the message and return the answer, or None when the broker is not reached."""
+    def send(self, broker: LiveBroker, message: Message) -> "Answered | Future[Answered]":
+        """Deliver the message and return the answer, or what will have it."""
+
+
+class BulkTransport(Protocol):
+    """Carries several messages at once to a broker, and waits for the answers."""
+
+    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> Sequence[Answered]:
+        """Deliver messages in order and return an answer to each."""
+
+    def close(self) -> None:
+        """Close every connection."""
 
 
 def open_connection(address: tuple[str, int], timeout_s: float) -> socket.socket:
@@ -87,6 +111,14 @@ class TcpTransport:
                 self._forget(broker.id)
         return None
 
+    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> list[Answered]:
+        """Deliver messages one after another, until the broker is not reached any more."""
+        answers: list[Answered] = []
+        for message in messages:
+            unreached = answers[-1:] == [None]
+            answers.append(None if unreached else self.send(broker, message))
+        return answers
+
     def close(self) -> None:
         """Close every connection."""
         for broker in tuple(self._sockets):
@@ -108,6 +140,75 @@ class TcpTransport:
         if not isinstance(reply, Reply):
             raise BadMessage(f"expected a reply, found {type(reply).__name__}")
         return reply
+
+
+Posted = tuple[LiveBroker, Message, "Future[Answered]"]
+"""A message on its way: to whom, what, and what will have the answer."""
+
+
+class _Line(threading.Thread):
+    """Delivers what is due to one broker, in order."""
+
+    def __init__(self, broker: int, transport: BulkTransport) -> None:
+        super().__init__(name=f"orders-{broker}", daemon=True)
+        self._transport = transport
+        self._silent_until_s = 0.0
+        self.queue: SimpleQueue[Posted | None] = SimpleQueue()
+        """None ends it."""
+
+    def run(self) -> None:
+        while (first := self.queue.get()) is not None:
+            waiting: list[Posted | None] = [first]
+            while waiting[-1] is not None and len(waiting) < MOST_AT_ONCE:
+                if self.queue.empty():
+                    break
+                waiting.append(self.queue.get())
+            posted = [each for each in waiting if each is not None]
+            for broker, group in groupby(posted, key=itemgetter(0)):
+                self._deliver(broker, list(group))
+            if None in waiting:
+                break
+        self._transport.close()
+
+    def _deliver(self, broker: LiveBroker, posted: Sequence[Posted]) -> None:
+        """Deliver messages; where the broker was not reached a moment ago they are dropped.
+
+        So nothing piles up: who was not reached is told again of all that it has.
+        """
+        answers: Sequence[Answered] = [None] * len(posted)
+        if time.monotonic() >= self._silent_until_s:
+            answers = self._transport.send_all(broker, [message for _, message, _ in posted])
+            if None in answers:
+                self._silent_until_s = time.monotonic() + SILENT_S
+        for (_, _, answer), found in zip(posted, answers, strict=True):
+            answer.set_result(found)
+
+
+class QueuedTransport:
+    """Delivers in the background: to each broker in order, several messages at once if they wait.
+
+    `make` gives what delivers, one for each broker.
+    """
+
+    def __init__(self, make: Callable[[], BulkTransport]) -> None:
+        self._make = make
+        self._lines: dict[int, _Line] = {}
+
+    def send(self, broker: LiveBroker, message: Message) -> "Future[Answered]":
+        """Queue the message and return what will have the answer."""
+        line = self._lines.get(broker.id)
+        if line is None:
+            line = self._lines[broker.id] = _Line(broker.id, self._make())
+            line.start()
+        answer: Future[Answered] = Future()
+        line.queue.put((broker, message, answer))
+        return answer
+
+    def close(self) -> None:
+        """Deliver nothing that comes from now on, and close every connection once it is free."""
+        for line in self._lines.values():
+            line.queue.put(None)
+        self._lines.clear()
 
 
 class TransportServer:

@@ -19,7 +19,7 @@ import reassure_controller.__main__ as plain
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
-from reassure_controller.transport import TcpTransport
+from reassure_controller.transport import QueuedTransport, TcpTransport
 from reassure_lab.node.handover import ShutdownHandler
 from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.orders import WireTransport
@@ -73,8 +73,9 @@ def run_controller(
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     wire = arguments.wire
+    make = partial(WireTransport, arguments.id) if wire else TcpTransport
     with (
-        closing(WireTransport(arguments.id) if wire else TcpTransport()) as transport,
+        closing(QueuedTransport(make)) as transport,
         plain.open_controller(client, arguments, speaker, transport) as controller,
         WireServer(ShutdownHandler(controller)) if wire else nullcontext() as server,
         _serve_metrics(client, arguments, partial(_measure, controller)) as where,

@@ -24,7 +24,7 @@ from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
 from reassure_lab.node.metadata import ClusterMetadata, is_topic
-from reassure_lab.node.orders import find_error, list_orders, to_reply, to_request
+from reassure_lab.node.orders import find_error, list_orders, to_replies, to_request
 from reassure_lab.node.request_handler import RequestHandler, name_follower
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
@@ -148,7 +148,7 @@ class Served:
 
 def request_of(order: LeaderAndIsr | StopReplica) -> Any:
     """Return the request that carries an order."""
-    return to_request(order)
+    return to_request((order,))
 
 
 @pytest.fixture
@@ -343,7 +343,7 @@ def test_follower_is_answered_when_there_is_more(served: Served) -> None:
     first = served.fetch(2, replica=2)
     assert (first.records, first.high_watermark) == (b"", 2)
     thread, answers = in_background(lambda: served.fetch(2, replica=2, wait_ms=20_000))
-    served.handle(to_request(replace(LEAD, leader=2, leader_epoch=1)))
+    served.handle(to_request((replace(LEAD, leader=2, leader_epoch=1),)))
     thread.join()
     assert answers[0].error_code == ErrorCode.not_leader_or_follower
 
@@ -352,7 +352,7 @@ def test_follower_that_is_held_up_waits(served: Served) -> None:
     """A fetch that a quota lets have nothing is held, and answered when it may have something."""
     served.produce(1)
     served.fetch(2, replica=2)  # the mark goes up, so that who is behind it is out of sync
-    served.handle(to_request(replace(LEAD, leader_epoch=1, isr=(1,))))
+    served.handle(to_request((replace(LEAD, leader_epoch=1, isr=(1,)),)))
     assert served.broker.replicas is not None
     quota = served.broker.replicas.quotas.as_leader
     quota.throttled["t"] = None
@@ -393,19 +393,21 @@ def test_follower_is_fenced(served: Served) -> None:
 def test_orders_come_as_they_were_given(served: Served) -> None:
     """What a controller says arrives whole, and what a broker replies to it comes back."""
     for order in (LEAD, STOP):
-        assert list(list_orders(to_request(order))) == [order]
-    assert served.handle(to_request(LEAD)) == LeaderAndIsrResponse(
-        ErrorCode.none, served.handle(to_request(LEAD)).partition_errors
+        assert list(list_orders(to_request((order,)))) == [order]
+    assert served.handle(to_request((LEAD,))) == LeaderAndIsrResponse(
+        ErrorCode.none, served.handle(to_request((LEAD,))).partition_errors
     )
-    assert to_reply(served.handle(to_request(LEAD))) == Reply("STALE_CONTROLLER_EPOCH")
-    old = LeaderAndIsrRequest(100, 0, -1, to_request(LEAD).topic_states)  # type: ignore[union-attr]
+    assert to_replies(served.handle(to_request((LEAD,))), (LEAD,)) == [
+        Reply("STALE_CONTROLLER_EPOCH")
+    ]
+    old = LeaderAndIsrRequest(100, 0, -1, to_request((LEAD,)).topic_states)  # type: ignore[union-attr]
     assert served.handle(old) == LeaderAndIsrResponse(ErrorCode.stale_controller_epoch)
-    other = LeaderAndIsrRequest(100, 1, 5, to_request(LEAD).topic_states)  # type: ignore[union-attr]
+    other = LeaderAndIsrRequest(100, 1, 5, to_request((LEAD,)).topic_states)  # type: ignore[union-attr]
     assert served.handle(other) == LeaderAndIsrResponse(ErrorCode.stale_broker_epoch)
-    assert to_reply(served.handle(to_request(STOP))) == Reply("ok")
+    assert to_replies(served.handle(to_request((STOP,))), (STOP,)) == [Reply("ok")]
     assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
     assert find_error(Reply("not-a-replica"))[1] == ErrorCode.unknown_topic_or_partition
-    assert to_reply(StopReplicaResponse(ErrorCode.none)) == Reply("ok")
+    assert to_replies(StopReplicaResponse(ErrorCode.none), (STOP,)) == [Reply("ok")]
 
 
 def test_metadata_is_what_zookeeper_says(served: Served) -> None:

@@ -1,12 +1,12 @@
 """A controller's orders in Kafka's formats: LeaderAndIsr and StopReplica.
 
-A request of Kafka's can be for many partitions. Ours are for one each, which is allowed.
+One request carries what is due to a broker of many partitions, as long as it is of one kind and one
+controller epoch. Its order is not part of the format, so no partition is there twice.
 """
 
 import logging
-import time
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from kio.schema.errors import ErrorCode
 
@@ -26,15 +26,13 @@ from reassure_lab.wire.messages import (
     StopReplicaResponse,
     StopReplicaTopic,
 )
+from reassure_spec.znodes import PartitionKey
 
 log = logging.getLogger(__name__)
 
 Order = LeaderAndIsr | StopReplica
 OrderRequest = LeaderAndIsrRequest | StopReplicaRequest
 OrderResponse = LeaderAndIsrResponse | StopReplicaResponse
-
-SILENT_S: Final = 0.2
-"""How long a broker is left alone that was not reached."""
 
 _WHOLE = {
     STALE_CONTROLLER_EPOCH: ErrorCode.stale_controller_epoch,
@@ -49,15 +47,53 @@ _PARTITION = {
 """Replies that are about a partition."""
 
 
-def to_request(order: Order) -> OrderRequest:
-    """Return the request that carries an order."""
-    if isinstance(order, StopReplica):
-        stopped = StopReplicaPartition(order.partition, order.leader_epoch, order.delete)
-        topic = StopReplicaTopic(order.topic, (stopped,))
+def batch_orders(orders: Sequence[Order]) -> Iterator[tuple[Order, ...]]:
+    """Yield what one request can carry, in order."""
+    batch: dict[PartitionKey, Order] = {}
+    for order in orders:
+        key = (order.topic, order.partition)
+        first = next(iter(batch.values()), order)
+        alike = type(order) is type(first) and order.controller_epoch == first.controller_epoch
+        if key in batch or not alike:
+            yield tuple(batch.values())
+            batch = {}
+        batch[key] = order
+    if batch:
+        yield tuple(batch.values())
+
+
+def to_request(orders: Sequence[Order]) -> OrderRequest:
+    """Return the request that carries orders of one batch to one broker."""
+    first = orders[0]
+    head = (first.controller, first.controller_epoch, first.broker_epoch)
+    by_topic: dict[str, list[Order]] = {}
+    for order in orders:
+        by_topic.setdefault(order.topic, []).append(order)
+    if isinstance(first, StopReplica):
         return StopReplicaRequest(
-            order.controller, order.controller_epoch, order.broker_epoch, (topic,)
+            *head,
+            tuple(
+                StopReplicaTopic(topic, tuple(_to_stop(one) for one in some))
+                for topic, some in by_topic.items()
+            ),
         )
-    state = LeaderAndIsrPartition(
+    return LeaderAndIsrRequest(
+        *head,
+        tuple(
+            LeaderAndIsrTopic(topic, tuple(_to_state(one) for one in some))
+            for topic, some in by_topic.items()
+        ),
+    )
+
+
+def _to_stop(order: Order) -> StopReplicaPartition:
+    assert isinstance(order, StopReplica)
+    return StopReplicaPartition(order.partition, order.leader_epoch, order.delete)
+
+
+def _to_state(order: Order) -> LeaderAndIsrPartition:
+    assert isinstance(order, LeaderAndIsr)
+    return LeaderAndIsrPartition(
         order.partition,
         order.state_controller_epoch,
         order.leader,
@@ -67,8 +103,6 @@ def to_request(order: Order) -> OrderRequest:
         order.replicas,
         order.is_new,
     )
-    topics = (LeaderAndIsrTopic(order.topic, (state,)),)
-    return LeaderAndIsrRequest(order.controller, order.controller_epoch, order.broker_epoch, topics)
 
 
 def list_orders(request: OrderRequest) -> Iterator[Order]:
@@ -115,11 +149,17 @@ def find_error(reply: Reply) -> tuple[ErrorCode, ErrorCode]:
     return whole, ErrorCode.none if whole != ErrorCode.none else _PARTITION[reply.result]
 
 
-def to_reply(response: OrderResponse) -> Reply:
-    """Return the reply that a response to one order carries."""
-    errors = (response.error_code, *(one.error_code for one in response.partition_errors))
-    found = next((error for error in errors if error != ErrorCode.none), ErrorCode.none)
-    return Reply("ok" if found == ErrorCode.none else found.name.upper())
+def to_replies(response: OrderResponse, orders: Sequence[Order]) -> list[Reply]:
+    """Return the reply to each order that a response carries; what it does not name is done."""
+    found = {
+        (one.topic_name, one.partition_index): one.error_code for one in response.partition_errors
+    }
+    whole = response.error_code
+    errors = (
+        whole if whole != ErrorCode.none else found.get((one.topic, one.partition), whole)
+        for one in orders
+    )
+    return [Reply("ok" if each == ErrorCode.none else each.name.upper()) for each in errors]
 
 
 class WireTransport:
@@ -130,29 +170,33 @@ class WireTransport:
         self._timeout_s = timeout_s
         self._connections: dict[int, tuple[tuple[str, int], Connection]] = {}
         """By broker: where it was reached, and the connection."""
-        self._silent_until_s: dict[int, float] = {}
-        """By broker that was not reached: until when it is not tried again."""
 
-    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
-        """Deliver an order and return the answer, or None when the broker is not reached.
+    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> list[Reply | None]:
+        """Deliver orders, and return the answer to each, or None where the broker is not reached.
 
         A kept connection that turns out to be dead is opened once more: an order that comes twice
-        is ignored the second time. One broker that does not answer shall not hold up what others
-        are told: it is not tried again for a moment.
+        is ignored the second time. Raises TypeError for what no controller sends.
         """
-        if not isinstance(message, Order):
-            raise TypeError(f"a controller does not send {message}")
-        if time.monotonic() < self._silent_until_s.get(broker.id, 0.0):
-            return None
+        orders: list[Order] = []
+        for message in messages:
+            if not isinstance(message, Order):
+                raise TypeError(f"a controller does not send {message}")
+            orders.append(message)
+        replies: list[Reply | None] = []
+        for batch in batch_orders(orders):
+            if None not in replies:
+                replies += self._ask(broker, batch)
+        return replies + [None] * (len(orders) - len(replies))
+
+    def _ask(self, broker: LiveBroker, batch: Sequence[Order]) -> Sequence[Reply | None]:
         connection = self._connect(broker)
-        request: Asks[Any] = to_request(message)
+        request: Asks[Any] = to_request(batch)
         for _ in range(2 if connection.is_open else 1):
             try:
-                return to_reply(connection.ask(request))
+                return to_replies(connection.ask(request), batch)
             except NoAnswer as silent:
                 log.info("broker %d is not reached: %s", broker.id, silent)
-        self._silent_until_s[broker.id] = time.monotonic() + SILENT_S
-        return None
+        return [None] * len(batch)
 
     def close(self) -> None:
         """Close every connection."""
