@@ -42,8 +42,8 @@ is killed.
 What survives has its reason. *The same in every state* and *the same answer* were found by asking,
 which is no proof: a mutant of the judge that survives is put over a thousand questions besides,
 drawn from those that come to the function and changed in a few places. *Open* says that one of
-these is answered otherwise, so that nothing that is recorded pins it. *Allowed* ones are equivalent,
-or differ only where nothing can come to; the reason stands beside them. Profiles whose rules are the
+these is answered otherwise, so that nothing that is recorded pins it. *Allowed* ones are equal, or
+differ only where nothing can come to; the reason stands beside them. Profiles whose rules are the
 same functions have the same mutants of the judge, and one table; a function that another table has
 as well is only in the first."""
 

@@ -239,24 +239,37 @@ def test_profiles_whose_rules_are_the_same_functions_share_a_table() -> None:
     assert own.rules.begin != unit.rules.begin
 
 
-def test_a_function_of_two_tables_is_asked_about_in_the_first() -> None:
-    """Each mutant is in one table, and is one of every profile that has the function."""
+def test_a_function_of_two_tables_is_asked_about_in_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each mutant is in one table, and counts for every profile that has the function."""
     first, second = make_unit(PROFILE), make_unit("kafka-42")
     shared = set(first.rules.functions) & set(second.rules.functions)
     assert shared
     assert not shared & {each.function for each in list_own(second)}
+    tables = {first: get_table(), second: AcceptingTable("", {}, {}, {"kafka_42.accept: x": "y"})}
+    monkeypatch.setattr(accepting_table, "load_accepting", tables.get)
     judged = load_judged("kafka-42")
     assert judged is not None
-    functions = {spell(each) for each in second.rules.functions}
-    assert {name.partition(":")[0] for found in judged for name in found} <= functions
-    assert {spell(each) for each in shared} <= {n.partition(":")[0] for n in judged[0]}
+    names = {name.partition(":")[0] for found in judged for name in found}
+    assert names == {spell(each) for each in shared} | {"kafka_42.accept"}
 
 
 def test_there_is_no_score_where_a_table_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     """Part of the mutants would be passed over in silence."""
-    assert load_judged("kip-46") is not None
-    monkeypatch.setattr(accepting_table, "load_accepting", {make_unit(PROFILE): None}.get)
+    tables = {each: AcceptingTable("", {}, {}, {}) for each in find_units()}
+    monkeypatch.setattr(accepting_table, "load_accepting", tables.get)
+    assert load_judged("kip-46") == ({}, {})
+    del tables[next(each for each in tables if each.profiles == ("kip-46",))]
     assert load_judged("kip-46") is None
+    assert load_judged(PROFILE) == ({}, {})
+
+
+def test_states_that_hold_a_mapping_are_told_apart() -> None:
+    """What healing is asked of holds partitions by their keys, which has no hash by itself."""
+    unit = next(each for each in find_units() if each.profiles == ("kip-46",))
+    names = set(record_questions(unit.rules).values())
+    assert "kip-46/spread-evenly" in names
 
 
 # -- what the page and the README say
