@@ -13,12 +13,22 @@ from typing import Final
 from pieces import make_page, make_table
 
 from reassure_mutation import accepting, kills
-from reassure_mutation.accepting_table import KILLERS, AcceptingTable, find_judged, load_accepting
+from reassure_mutation.accepting_table import (
+    KILLERS,
+    AcceptingTable,
+    Unit,
+    find_units,
+    load_accepting,
+    load_judged,
+)
 from reassure_mutation.table import Table, find_worlds, load_table
 from reassure_spec.readings import PROFILES
 
 OF_CONTROLLERS: Final = (kills.UNREACHED, kills.SAME, kills.ALLOWED)
-OF_JUDGES: Final = (accepting.UNASKED, accepting.SAME, accepting.WORDS, accepting.OPEN)
+ALLOWED: Final = "allowed"
+OF_JUDGES: Final = (accepting.UNASKED, accepting.SAME, accepting.WORDS, ALLOWED, accepting.OPEN)
+_JUDGE: Final = "judge"
+"""Where `allowed.toml` has reasons for mutants of the judge, by what their names contain."""
 
 WHAT: Final = """\
 Every function of the rules is changed in one place, by the operators of
@@ -32,8 +42,10 @@ is killed.
 What survives has its reason. *The same in every state* and *the same answer* were found by asking,
 which is no proof: a mutant of the judge that survives is put over a thousand questions besides,
 drawn from those that come to the function and changed in a few places. *Open* says that one of
-these is answered otherwise, so that nothing that is recorded pins it. Two profiles whose rules are
-the same functions have the same mutants of the judge; the table of one stands for both."""
+these is answered otherwise, so that nothing that is recorded pins it. *Allowed* ones are equal, or
+differ only where nothing can come to; the reason stands beside them. Profiles whose rules are the
+same functions have the same mutants of the judge, and one table; a function that another table has
+as well is only in the first."""
 
 
 def _get_function(name: str) -> str:
@@ -72,14 +84,34 @@ def _list_survivors(survivors: Mapping[str, str]) -> Iterator[str]:
     )
 
 
+def _load_file(folder: Path) -> dict[str, dict[str, str]]:
+    file = folder / "allowed.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+
+
 def load_allowed(profile: str) -> dict[str, tuple[str, str]]:
     """Return by function the clause that allows what its mutants do otherwise, and why."""
     found: dict[str, tuple[str, str]] = {}
     for module in find_worlds(profile):
-        file = Path(module.__file__ or "").parent / "allowed.toml"
-        said = tomllib.loads(file.read_text(encoding="utf-8")) if file.exists() else {}
+        said = _load_file(Path(module.__file__ or "").parent)
+        said.pop(_JUDGE, None)
         found |= {name: (each["clause"], each["reason"]) for name, each in said.items()}
     return found
+
+
+def load_reasons() -> dict[str, str]:
+    """Return why mutants of the judge are allowed, by what stands in their names."""
+    folders = dict.fromkeys(unit.path.parent for unit in find_units())
+    return {k: v for each in folders for k, v in _load_file(each).get(_JUDGE, {}).items()}
+
+
+def explain(survivors: Mapping[str, str]) -> dict[str, str]:
+    """Return by the name of each survivor why, those that are allowed with the reason."""
+    reasons = load_reasons()
+    return {
+        name: next((f"{ALLOWED}: {r}" for text, r in reasons.items() if text in name), why)
+        for name, why in survivors.items()
+    }
 
 
 def _render_controllers(profile: str, tables: list[Table]) -> Iterator[str]:
@@ -96,12 +128,14 @@ def _render_controllers(profile: str, tables: list[Table]) -> Iterator[str]:
     yield from _list_survivors(said)
 
 
-def _render_judges(table: AcceptingTable) -> Iterator[str]:
+def _render_judges(unit: Unit, table: AcceptingTable) -> Iterator[str]:
     killed = {name: kill.by for name, kill in table.killed.items()}
-    yield from ("", "### Mutants of the judge", "")
-    yield from _count((*KILLERS, *OF_JUDGES), killed, table.survivors)
+    survivors = explain(table.survivors)
+    profiles = ", ".join(f"`{each}`" for each in unit.profiles)
+    yield from ("", f"### Mutants of the judge of {profiles}", "")
+    yield from _count((*KILLERS, *OF_JUDGES), killed, survivors)
     yield ""
-    yield from _list_survivors(table.survivors)
+    yield from _list_survivors(survivors)
 
 
 def render_mutation() -> str:
@@ -109,13 +143,14 @@ def render_mutation() -> str:
     lines = [WHAT]
     for profile in PROFILES:
         tables = list(_list_tables(profile))
-        judged = load_accepting(profile) if profile in find_judged() else None
-        if tables or judged:
+        judged = [unit for unit in find_units() if unit.profile == profile]
+        if tables or any(map(load_accepting, judged)):
             lines += ["", f"## {profile}"]
         if tables:
             lines += _render_controllers(profile, tables)
-        if judged:
-            lines += _render_judges(judged)
+        for unit in judged:
+            table = load_accepting(unit)
+            lines += _render_judges(unit, table) if table else ()
     return make_page("Mutants of the rules", *lines)
 
 
@@ -126,19 +161,18 @@ def format_scores() -> str:
         tables = list(_list_tables(profile))
         killed = sum(len(table.killable) for table in tables)
         every = killed + sum(len(table.survivors) for table in tables)
-        judged = load_accepting(profile) if profile in find_judged() else None
-        if tables or judged:
-            rows.append(
-                (
-                    f"`{profile}`",
-                    f"{killed:,} of {every:,}" if tables else "-",
-                    "-" if judged is None else _score_judge(judged),
-                )
-            )
+        judge = _score_judge(profile)
+        if tables or judge:
+            controller = f"{killed:,} of {every:,}" if tables else "-"
+            rows.append((f"`{profile}`", controller, judge or "-"))
     return "\n".join(make_table(("profile", "of the controller", "of the judge"), rows))
 
 
-def _score_judge(table: AcceptingTable) -> str:
-    opened = sum(why.startswith(accepting.OPEN) for why in table.survivors.values())
-    every = len(table.killed) + len(table.survivors)
-    return f"{len(table.killed):,} of {every:,}" + (f", {opened} open" if opened else "")
+def _score_judge(profile: str) -> str:
+    judged = load_judged(profile)
+    if judged is None:
+        return ""
+    killed, survivors = judged
+    opened = sum(why.startswith(accepting.OPEN) for why in explain(survivors).values())
+    every = len(killed) + len(survivors)
+    return f"{len(killed):,} of {every:,}" + (f", {opened} open" if opened else "")

@@ -16,11 +16,11 @@ from inspect import CO_GENERATOR
 from types import FrameType, FunctionType
 from typing import Any, Final, cast
 
+from reassure_judge.moments import Kept
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_mutation.kills import Mutant
-from reassure_mutation.linked import ROOMS, Linked, list_reached, parse, spell
-from reassure_mutation.operators import iterate_mutations
+from reassure_mutation.linked import ROOMS, Linked, list_reached, spell
 
 UNASKED: Final = "no question comes to it"
 SAME: Final = "every question gets the same answer"
@@ -88,6 +88,15 @@ def compare(right: Any, said: Any) -> str:
     return "" if said == right else "answers otherwise"
 
 
+def _keep(value: Any) -> Any:
+    """Return an argument as it is now, and so that one is told from another by its hash."""
+    if not is_dataclass(value) or isinstance(value, type):
+        return value
+    held = {each.name: getattr(value, each.name) for each in fields(value)}
+    kept = {name: Kept(each) for name, each in held.items() if isinstance(each, dict)}
+    return replace(value, **kept) if kept else value
+
+
 class Accepting:
     """The rules by which a protocol's writes are judged, and mutants of them."""
 
@@ -103,14 +112,6 @@ class Accepting:
         self.linked: Final = Linked(*begin)
         self.functions: Final = list_reached(*begin)
         self._copies: Final = {each: self.linked.get(each) for each in self.functions}
-
-    def list_mutants(self) -> tuple[Mutant, ...]:
-        """Return every mutant, in a stable order."""
-        return tuple(
-            Mutant(function, mutation)
-            for function in self.functions
-            for mutation in iterate_mutations(parse(function))
-        )
 
     @contextmanager
     def recorded(self, found: dict[Question, None]) -> Iterator[None]:
@@ -128,7 +129,8 @@ class Accepting:
             if function in self.begin or not caller.startswith(ROOMS):
                 code = frame.f_code
                 names = code.co_varnames[: code.co_argcount]
-                found.setdefault(Question(function, tuple(frame.f_locals[n] for n in names)))
+                arguments = tuple(_keep(frame.f_locals[name]) for name in names)
+                found.setdefault(Question(function, arguments))
 
         sys.setprofile(note)
         try:

@@ -2,7 +2,8 @@
 
 It is kept in `protocols/NAME/accepting.json`, beside the table of what can be killed. Where that
 has worlds, what a right controller writes in them is asked too, and what each mutant of the
-controller writes at the moment at which it is killed.
+controller writes at the moment at which it is killed. Nothing is asked twice: profiles whose rules
+are the same functions share a table, and a function that several tables could have is in the first.
 """
 
 import ast
@@ -12,7 +13,7 @@ import json
 import multiprocessing
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, astuple, dataclass, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -35,7 +36,7 @@ from reassure_mutation.accepting import (
 )
 from reassure_mutation.kills import Mutant, Situation
 from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import strip
+from reassure_mutation.operators import iterate_mutations, strip
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference, save
 from reassure_mutation.worlds import Found, explore
 from reassure_spec.readings import READINGS, get_profile
@@ -63,9 +64,22 @@ class AcceptingTable:
     """By the name of each other mutant why."""
 
 
-def make_accepting(profile: str) -> Accepting:
-    """Return the rules that judge under a profile."""
-    return Accepting(make_rules(profile, get_profile(profile)).judgement)
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """Rules that are the same functions, under however many profiles: they share one table."""
+
+    rules: Accepting
+    path: Path
+    """The file of the table."""
+    profiles: tuple[str, ...]
+    """The table stands under the name of the first."""
+    worlds: tuple[tuple[ModuleType, str], ...]
+    """Where their questions come up: each module, with a profile for each set of readings."""
+
+    @property
+    def profile(self) -> str:
+        """The profile whose name the table has."""
+        return self.profiles[0]
 
 
 @cache
@@ -74,34 +88,93 @@ def find_judged() -> tuple[str, ...]:
     return tuple(name for name, rules in find_protocols().items() if rules.reads == LOGS)
 
 
-def find_path(profile: str) -> Path:
-    """Return the file of the table of a profile."""
-    rules = make_rules(profile, get_profile(profile))
-    return Path(__file__).parent / "protocols" / type(rules).__module__.split(".")[2] / FILE
+@cache
+def find_units() -> tuple[Unit, ...]:
+    """Return every set of accepting rules once, those of most profiles first."""
+    found: dict[tuple[Any, ...], Unit] = {}
+    for profile in find_judged():
+        rules = make_rules(profile, get_profile(profile))
+        modules = find_worlds(profile)
+        own = [each for each in modules if hasattr(each, "make_rules")]
+        here = tuple((each, profile) for each in modules if each not in own)
+        name = type(rules).__module__.split(".")[2]
+        parts = [(rules.judgement, Path(__file__).parent / "protocols" / name, here)]
+        for each in own:
+            judgement = make_reference(each, profile).rules.judgement
+            parts.append((judgement, Path(each.__file__ or "").parent, ((each, profile),)))
+        for judgement, folder, worlds in parts:
+            unit = Unit(Accepting(judgement), folder / FILE, (profile,), worlds)
+            known = found.setdefault(unit.rules.begin, unit)
+            if known is not unit:
+                read = [get_profile(each) for each in known.profiles]
+                worlds = () if get_profile(profile) in read else worlds
+                profiles, worlds = (*known.profiles, profile), (*known.worlds, *worlds)
+                found[unit.rules.begin] = replace(known, profiles=profiles, worlds=worlds)
+    return tuple(sorted(found.values(), key=lambda unit: -len(unit.profiles)))
 
 
-def make_digest(profile: str) -> str:
+def list_own(unit: Unit) -> tuple[Mutant, ...]:
+    """Return the mutants of the functions that are in no earlier unit, whose table has them."""
+    units = find_units()
+    earlier = {each for before in units[: units.index(unit)] for each in before.rules.functions}
+    return tuple(
+        Mutant(function, mutation)
+        for function in unit.rules.functions
+        if function not in earlier
+        for mutation in iterate_mutations(parse(function))
+    )
+
+
+def make_digest(unit: Unit) -> str:
     """Return what tells whether a table is of the rules as they stand."""
-    functions = make_accepting(profile).functions
-    said = [f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in functions]
+    said = [f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in unit.rules.functions]
     said += [inspect.getsource(each) for each in (accepting, operators)]
-    return hashlib.sha256("\n".join((*said, repr(get_profile(profile)))).encode()).hexdigest()
+    said += [repr(get_profile(profile)) for profile in unit.profiles]
+    return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
 
-def load_accepting(profile: str) -> AcceptingTable | None:
-    """Return the table of a profile, None where there is none."""
-    path = find_path(profile)
-    tables = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
-    if profile not in tables:
+@cache
+def load_accepting(unit: Unit) -> AcceptingTable | None:
+    """Return the table of a unit, None where there is none."""
+    tables = json.loads(unit.path.read_text(encoding="utf-8")) if unit.path.is_file() else {}
+    if unit.profile not in tables:
         return None
-    said = tables[profile]
-    killed = {name: Kill(**each) for name, each in said["killed"].items()}
+    said = tables[unit.profile]
+    killed = {
+        f"{function}: {mutation}": Kill(*kill)
+        for function, kills in said["killed"].items()
+        for mutation, kill in kills.items()
+    }
     return AcceptingTable(said["digest"], said["counted"], killed, said["survivors"])
 
 
-def save_accepting(table: AcceptingTable, profile: str) -> None:
+def save_accepting(table: AcceptingTable, unit: Unit) -> None:
     """Write a table beside those of the other profiles of a protocol."""
-    save(find_path(profile), profile, asdict(table))
+    killed: dict[str, dict[str, tuple[str, ...]]] = {}
+    for name, kill in table.killed.items():
+        function, _, mutation = name.partition(": ")
+        killed.setdefault(function, {})[mutation] = astuple(kill)
+    save(unit.path, unit.profile, asdict(table) | {"killed": killed})
+
+
+def load_judged(profile: str) -> tuple[dict[str, Kill], dict[str, str]] | None:
+    """Return what becomes of all mutants of the rules of a profile: killed, and survivors.
+
+    None where the table of some of them is missing.
+    """
+    units = find_units()
+    tables = {each: load_accepting(each) for each in units}
+    own = [unit for unit in units if profile in unit.profiles]
+    if not own or None in (tables[unit] for unit in own):
+        return None
+    functions = {spell(each) for unit in own for each in unit.rules.functions}
+    made = [table for table in tables.values() if table is not None]
+
+    def select(entries: Mapping[str, Any]) -> dict[str, Any]:
+        return {k: v for k, v in entries.items() if k.partition(":")[0] in functions}
+
+    killed = {k: v for table in made for k, v in select(table.killed).items()}
+    return killed, {k: v for table in made for k, v in select(table.survivors).items()}
 
 
 def count(recorded: Mapping[Question, str]) -> Counter[str]:
@@ -116,23 +189,25 @@ def count(recorded: Mapping[Question, str]) -> Counter[str]:
 
 
 def make_accepting_table(
-    profile: str, recorded: Mapping[Question, str], processes: int = 2
+    unit: Unit, recorded: Mapping[Question, str], processes: int = 2
 ) -> Iterator[str | AcceptingTable]:
     """Yield a line for each kind of question that was put, and the table at the end.
 
     `recorded` has the questions whose answers stand in test cases, with the name of the first.
     """
-    rules = make_accepting(profile)
-    mutants = {each.name: each for each in rules.list_mutants()}
+    rules, profile = unit.rules, unit.profile
+    mutants = {each.name: each for each in list_own(unit)}
     asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded.items()]
     killed: dict[str, Kill] = {}
     survivors = dict.fromkeys(mutants, UNASKED)
     _look_at(rules, mutants, asked, killed, survivors, processes)
     yield f"{profile} {len(asked)} questions of {RECORDED}s: {len(killed)} of {len(mutants)} killed"
-    for module in find_worlds(profile):
-        met = list(_list_met(module, profile, rules))
+    seen = set(recorded)
+    for module, under in unit.worlds:
+        met = [each for each in _list_met(module, under, rules) if each.question not in seen]
+        seen.update(each.question for each in met)
         _look_at(rules, mutants, met, killed, survivors, processes)
-        yield f"{profile} {len(met)} questions in worlds: {len(killed)} killed"
+        yield f"{profile} {len(met)} questions in worlds of {under}: {len(killed)} killed"
         asked += met
     strange = list(_list_strange(rules, [mutants[name] for name in survivors], asked))
     holes: dict[str, Kill] = {}
@@ -140,7 +215,7 @@ def make_accepting_table(
     survivors |= {name: f"{OPEN}: {hole.how}" for name, hole in holes.items()}
     yield f"{profile} {len(strange)} questions that nobody puts: {len(holes)} would be killed"
     yield AcceptingTable(
-        make_digest(profile),
+        make_digest(unit),
         dict(sorted(count(recorded).items())),
         dict(sorted(killed.items())),
         dict(sorted(survivors.items())),

@@ -14,6 +14,7 @@ from reassure_conformance.scenarios.asking import record_questions
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, LeaderAndIsr, Partition
 from reassure_model.writes import WriteState
+from reassure_mutation import accepting_table
 from reassure_mutation.accepting import (
     COUNTS,
     SAME,
@@ -30,51 +31,54 @@ from reassure_mutation.accepting import (
 from reassure_mutation.accepting_table import (
     RECORDED,
     AcceptingTable,
+    Unit,
     count,
-    find_judged,
+    find_units,
+    list_own,
     load_accepting,
-    make_accepting,
+    load_judged,
     make_digest,
 )
 from reassure_mutation.kills import ALLOWED, Mutant
+from reassure_mutation.linked import spell
 from reassure_mutation.table import find_worlds, load_table
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import get_profile
 
 ROOT = Path(__file__).parents[2]
 PROFILE = "kip-236"
-MADE = [profile for profile in find_judged() if load_accepting(profile)]
+MADE = {unit.profile: unit for unit in find_units() if load_accepting(unit)}
 REMADE = "it is made anew by python -m reassure_conformance.scenarios.asking"
 
 
-@cache
 def rules() -> Accepting:
     """The accepting rules of KIP-236."""
-    return make_accepting(PROFILE)
+    return MADE[PROFILE].rules
 
 
 @cache
-def recorded() -> dict[Question, str]:
-    """What the scenarios ask of them."""
-    return record_questions(rules())
+def recorded(profile: str = PROFILE) -> dict[Question, str]:
+    """What the scenarios ask of the rules of a profile."""
+    return record_questions(MADE[profile].rules)
 
 
 def get_table(profile: str = PROFILE) -> AcceptingTable:
     """The table of a profile, which there is."""
-    table = load_accepting(profile)
+    table = load_accepting(MADE[profile])
     assert table is not None
     return table
 
 
 @cache
-def mutants() -> dict[str, Mutant]:
+def mutants(profile: str = PROFILE) -> dict[str, Mutant]:
     """Every mutant of them, by its name."""
-    return {each.name: each for each in rules().list_mutants()}
+    return {each.name: each for each in list_own(MADE[profile])}
 
 
-def look(names: list[str], asked: list[Known]) -> dict[str, Kill | str]:
+def look(names: list[str], asked: list[Known], profile: str = PROFILE) -> dict[str, Kill | str]:
     """What becomes of some mutants that are asked this."""
-    return rules().find_kills([mutants()[name] for name in names], asked, rules().prepare(asked))
+    rules, known = MADE[profile].rules, mutants(profile)
+    return rules.find_kills([known[name] for name in names], asked, rules.prepare(asked))
 
 
 # -- one mutant
@@ -197,23 +201,75 @@ def test_what_is_disturbed_differs(value: Any) -> None:
 def test_the_table_is_of_the_rules_as_they_stand(profile: str) -> None:
     """Every mutant is in it once."""
     table = get_table(profile)
-    assert table.digest == make_digest(profile), f"the rules have changed: {REMADE} {profile}"
-    names = {each.name for each in make_accepting(profile).list_mutants()}
-    assert names == table.killed.keys() | table.survivors.keys()
+    assert table.digest == make_digest(MADE[profile]), f"the rules have changed: {REMADE} {profile}"
+    assert mutants(profile).keys() == table.killed.keys() | table.survivors.keys()
     assert not table.killed.keys() & table.survivors.keys()
 
 
-def test_what_scenarios_put_to_the_test_is_what_was_counted() -> None:
+@pytest.mark.parametrize("profile", MADE)
+def test_what_scenarios_put_to_the_test_is_what_was_counted(profile: str) -> None:
     """A judge that counts a clause too often, or not, is killed by this."""
-    assert count(recorded()) == get_table().counted, f"{REMADE} {PROFILE}"
+    assert count(recorded(profile)) == get_table(profile).counted, f"{REMADE} {profile}"
 
 
-def test_what_is_said_to_be_killed_by_a_scenario_is() -> None:
+@pytest.mark.parametrize("profile", MADE)
+def test_what_is_said_to_be_killed_by_a_scenario_is(profile: str) -> None:
     """Of those drawn by a seed, the first scenario that kills it is the one that is named."""
-    killed = {name: kill for name, kill in get_table().killed.items() if kill.by == RECORDED}
-    names = random.Random(3).sample(sorted(killed), 60)
-    asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded().items()]
-    assert look(names, asked) == {name: killed[name] for name in names}
+    table = get_table(profile)
+    killed = {name: kill for name, kill in table.killed.items() if kill.by == RECORDED}
+    names = random.Random(3).sample(sorted(killed), min(60, len(killed)))
+    asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded(profile).items()]
+    assert look(names, asked, profile) == {name: killed[name] for name in names}
+
+
+# -- what is shared
+
+
+def make_unit(profile: str) -> Unit:
+    """The first that a profile has."""
+    return next(each for each in find_units() if profile in each.profiles)
+
+
+def test_profiles_whose_rules_are_the_same_functions_share_a_table() -> None:
+    """The drafts of KIP-236 and healing's partitions do; only other readings are asked again."""
+    unit = make_unit(PROFILE)
+    assert unit.profiles == ("kip-236", "kip-236-amended", "kip-236-legacy", "kip-46")
+    assert [under for _, under in unit.worlds] == ["kip-236", "kip-236-amended"]
+    own = next(each for each in find_units() if each.profiles == ("kip-46",))
+    assert own.rules.begin != unit.rules.begin
+
+
+def test_a_function_of_two_tables_is_asked_about_in_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each mutant is in one table, and counts for every profile that has the function."""
+    first, second = make_unit(PROFILE), make_unit("kafka-42")
+    shared = set(first.rules.functions) & set(second.rules.functions)
+    assert shared
+    assert not shared & {each.function for each in list_own(second)}
+    tables = {first: get_table(), second: AcceptingTable("", {}, {}, {"kafka_42.accept: x": "y"})}
+    monkeypatch.setattr(accepting_table, "load_accepting", tables.get)
+    judged = load_judged("kafka-42")
+    assert judged is not None
+    names = {name.partition(":")[0] for found in judged for name in found}
+    assert names == {spell(each) for each in shared} | {"kafka_42.accept"}
+
+
+def test_there_is_no_score_where_a_table_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Part of the mutants would be passed over in silence."""
+    tables = {each: AcceptingTable("", {}, {}, {}) for each in find_units()}
+    monkeypatch.setattr(accepting_table, "load_accepting", tables.get)
+    assert load_judged("kip-46") == ({}, {})
+    del tables[next(each for each in tables if each.profiles == ("kip-46",))]
+    assert load_judged("kip-46") is None
+    assert load_judged(PROFILE) == ({}, {})
+
+
+def test_states_that_hold_a_mapping_are_told_apart() -> None:
+    """What healing is asked of holds partitions by their keys, which has no hash by itself."""
+    unit = next(each for each in find_units() if each.profiles == ("kip-46",))
+    names = set(record_questions(unit.rules).values())
+    assert "kip-46/spread-evenly" in names
 
 
 # -- what the page and the README say
@@ -235,11 +291,18 @@ def test_the_readme_has_the_scores_of_the_tables() -> None:
 
 def test_the_page_has_every_survivor_with_its_reason() -> None:
     """By profile, function and mutant."""
-    page = load_scores().render_mutation()
+    page = load_scores().render_mutation().replace("\\|", "|")
     for profile in MADE:
         assert f"## {profile}\n" in page
-        for name, why in get_table(profile).survivors.items():
-            assert f"`` {name} `` | {why} |".replace("||", "|") in page.replace("\\|", "|")
+        for name, why in load_scores().explain(get_table(profile).survivors).items():
+            assert f"`` {name} `` | {why} |".replace("||", "|") in page
+
+
+def test_every_reason_that_a_mutant_of_the_judge_survives_is_of_one_that_does() -> None:
+    """A reason that nothing needs any more goes."""
+    survivors = [name for profile in MADE for name in get_table(profile).survivors]
+    for text in load_scores().load_reasons():
+        assert any(text in name for name in survivors), text
 
 
 def test_what_the_judge_allows_otherwise_is_allowed_by_a_clause() -> None:

@@ -13,7 +13,7 @@ from reassure_conformance.scenarios.scenario import find_scenarios, read_scenari
 from reassure_mutation.accepting import Accepting, Question
 from reassure_mutation.accepting_table import (
     AcceptingTable,
-    make_accepting,
+    find_units,
     make_accepting_table,
     save_accepting,
 )
@@ -37,11 +37,13 @@ def record_questions(rules: Accepting) -> dict[Question, str]:
 
 
 def main(profiles: list[str]) -> int:
-    """Make the tables of these profiles."""
-    for profile in profiles:
-        for found in make_accepting_table(profile, record_questions(make_accepting(profile))):
+    """Make the tables that have the names of these profiles."""
+    for unit in find_units():
+        if unit.profile not in profiles:
+            continue
+        for found in make_accepting_table(unit, record_questions(unit.rules)):
             if isinstance(found, AcceptingTable):
-                save_accepting(found, profile)
+                save_accepting(found, unit)
             else:
                 sys.stdout.write(f"{found}\n")
                 sys.stdout.flush()
