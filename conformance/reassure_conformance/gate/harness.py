@@ -194,6 +194,7 @@ class Harness:
             has_clock=CLOCK in now.capabilities,
             failure_interval_ms=self.description.failure_interval_ms,
             partitions_per_task=self.description.partitions_per_task,
+            witness=self.recorder,
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now, live)
         if lives_on:
