@@ -198,8 +198,10 @@ class TopicsMonitor(Monitor):
         self, transaction: Transaction, before: ClusterView, after: ClusterView
     ) -> Iterator[Verdict]:
         if before.controller_epoch != after.controller_epoch:
+            self._notes.succeed_led(before)
             for topic, deletion in self._asked.items():
-                self._notes.succeed(topic, self._see(topic, deletion, before))
+                seen, epoch = self._see(topic, deletion, before), before.controller_epoch
+                self._notes.succeed(topic, seen, epoch)
                 deletion.there = deletion.unnoticed = after.live
         for op in transaction.ops:
             for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
@@ -402,7 +404,7 @@ class TopicsMonitor(Monitor):
             self._wanted = bool(self._preferred)
             self._notes.ask(asked, after, self._see_around(after, preferred=True))
             return
-        self._notes.answer(after, self._see_around(after, preferred=True))
+        self._notes.answer(after)
         if before:
             key = min(before)
             reason = "its preferred leader was in sync all the time and was not elected"
@@ -423,7 +425,7 @@ class TopicsMonitor(Monitor):
     def _judge_handover(self, broker: int | None, before: ClusterView) -> Iterator[Verdict]:
         if broker is None or broker not in self._handed:
             return
-        self._notes.answer(before, self._see_around(before))
+        self._notes.answer(before)
         kept = {key for key in self._handed.pop(broker) if key in before.partitions}
         if kept:
             key = min(kept)
@@ -441,8 +443,8 @@ class TopicsMonitor(Monitor):
     @clause(DELETED, UNKNOWN, PREFERRED_HELD, WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
     def _judge_rest(self, view: ClusterView) -> Iterator[Verdict]:
         """Yield what is owed, and what rightly waits, now that the cluster rests."""
-        for topic in sorted(self._asked):
-            deletion = self._asked[topic]
+        self._notes.idle(view, self._asked)
+        for topic, deletion in sorted(self._asked.items()):
             deletion.unnoticed = view.live
             begun = view.controller_epoch in deletion.begun
             self._notes.rest(topic, self._see(topic, deletion, view), begun=begun)

@@ -1,6 +1,6 @@
 """Tells a witness in which states something was asked of a controller beside reassignments."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from reassure_judge.rules import Possible
 from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment, Partition
 from reassure_model.protocols.topics import Topic, start_states
+from reassure_model.state_machines import ReplicaState as R
 from reassure_spec.znodes import PartitionKey
 
 
@@ -29,17 +30,18 @@ def see_topic(
     *,
     has_config: bool,
     hears: bool,
-    is_finishing: bool,
+    is_finishing: bool = False,
+    is_asked: bool = True,
 ) -> Seen:
-    """Return a topic that is to be deleted, as it stands before anything is done about it."""
+    """Return a topic, as it stands before anything is done about its deletion."""
     found = tuple(partitions)
     topic = Topic(
         tuple(each.assigned or () for each in found),
         view.live,
         (),
         frozenset(n for n, each in enumerate(found) if each.reassignment is not None),
-        is_asked=True,
-        waits=True,
+        is_asked=is_asked,
+        waits=is_asked,
         has_config=has_config,
         is_finishing=is_finishing,
     )
@@ -53,8 +55,8 @@ class Notes:
         self._driven: Final = driven
         self._last: Final[dict[str, Seen]] = {}
         """By topic that is to be deleted how it stood when its controller did not act yet."""
-        self._led: Final[set[PartitionKey]] = set()
-        """The partitions that were to be led otherwise."""
+        self._led: Final[dict[PartitionKey, Environment]] = {}
+        """By partition that was to be led otherwise the cluster around it, with who asked."""
 
     def look(self, topic: str, seen: Seen, *, begun: bool) -> None:
         """Take note of a topic to be deleted; once its deletion has begun only of its end."""
@@ -74,10 +76,17 @@ class Notes:
         if not begun:
             self._note(RESTS, topic, seen)
 
-    def succeed(self, topic: str, seen: Seen) -> None:
-        """Take note that another controller finds a deletion."""
+    def succeed(self, topic: str, seen: Seen, epoch: int) -> None:
+        """Take note that another controller finds a deletion, as the one of that epoch left it."""
         self._last.pop(topic, None)
-        self._note(SUCCEEDS, topic, seen)
+        assert seen.served.topic is not None
+        states = dict(seen.served.topic.states)
+        for number, broker in states:
+            for told in self._driven.heard.list_told((topic, number), broker):
+                if told.state is None and told.controller_epoch == epoch:
+                    states[number, broker] = R.DELETION_SUCCESSFUL if told.delete else R.OFFLINE
+        left = replace(seen.served.topic, states=tuple(states.items()))
+        self._note(SUCCEEDS, topic, seen._replace(served=replace(seen.served, topic=left)))
 
     def end(self, topic: str, around: Environment) -> None:
         """Take note that a deletion is through; nothing came between its steps."""
@@ -94,16 +103,41 @@ class Notes:
         for key in keys:
             partition = view.partitions.get(key)
             if partition is not None and _is_still(partition):
-                self._led.add(key)
+                self._led[key] = around
                 self._note_due(f"{key[0]}-{key[1]}", Seen(_see(partition), around))
 
-    def answer(self, view: ClusterView, around: Environment) -> None:
+    def answer(self, view: ClusterView) -> None:
         """Take note that whoever asked has an answer."""
-        for key in sorted(self._led):
+        self._note_led(RESTS, view)
+        self._led.clear()
+
+    def succeed_led(self, view: ClusterView) -> None:
+        """Take note that another controller finds what is asked for, or is asked again."""
+        self._note_led(SUCCEEDS, view)
+        for key, around in tuple(self._led.items()):
+            self.ask((key,), view, around)
+
+    def _note_led(self, kind: str, view: ClusterView) -> None:
+        for key, around in self._led.items():
             partition = view.partitions.get(key)
             if partition is not None and _is_still(partition):
-                self._note(RESTS, f"{key[0]}-{key[1]}", Seen(_see(partition), around))
-        self._led.clear()
+                seen = Seen(_see(partition), replace(around, live=view.live))
+                self._note(kind, f"{key[0]}-{key[1]}", seen)
+
+    def idle(self, view: ClusterView, busy: Container[str]) -> None:
+        """Take note that a controller rests where nobody asks for anything, of the topics left."""
+        around = Environment(view.live, view.known)
+        topics: dict[str, list[Partition]] = {}
+        for key, partition in sorted(view.partitions.items()):
+            if partition.assigned is not None and key[0] not in busy:
+                topics.setdefault(key[0], []).append(partition)
+                if key not in self._led and _is_still(partition):
+                    self._note(RESTS, f"{key[0]}-{key[1]}", Seen(_see(partition), around))
+        for topic, partitions in topics.items():
+            seen = see_topic(
+                partitions, view, view.live, has_config=False, hears=True, is_asked=False
+            )
+            self._note(RESTS, topic, seen)
 
     def _note_due(self, name: str, seen: Seen) -> None:
         if SERVING.owed(*seen, self._driven.readings) is not None:

@@ -50,10 +50,11 @@ class Served:
 
 
 class Due(NamedTuple):
-    """What a controller has to do next, and the clause that asks for it."""
+    """What a controller has to do next."""
 
     write: Effect | Elected
-    clause: str
+    clause: str = ""
+    """The clause that it breaks by a rest instead, "" where nobody said so yet."""
 
 
 # What a right controller does ---------------------------------------------------------------------
@@ -63,10 +64,10 @@ def find_due(served: Served, around: Environment, readings: Readings) -> Due | N
     """Return what a right controller does next, None where it is through or waits."""
     if served.topic is not None:
         effect = next_effect(served.topic)
-        return None if effect is None else Due(effect, DELETED)
+        return None if effect is None else Due(effect)
     assert served.partition is not None
     elected = find_elected(served.partition, around)
-    return None if elected is None else Due(elected, HANDED_OVER)
+    return None if elected is None else Due(elected)
 
 
 def find_elected(partition: Partition, around: Environment) -> Elected | None:
@@ -133,6 +134,7 @@ def _check(served: Served, topic: Topic, effect: Effect) -> Checks:
         case MoveReplica() if served.hears and not has_begun(topic):
             yield from _check_waits(served, topic)
         case RemoveTopic():
+            yield "topic.removed-when-asked", topic.is_asked or "nobody asked for it"
             yield from _check_waits(served, topic)
             told = all(state is ReplicaState.DELETION_SUCCESSFUL for _, state in topic.states)
             yield ANSWERED, not served.hears or told or "not all were told to delete their logs"
