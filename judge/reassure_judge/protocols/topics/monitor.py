@@ -21,8 +21,7 @@ from reassure_judge.live_events import (
 )
 from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
-from reassure_judge.protocols.topics.noting import Notes, Seen, see_topic
-from reassure_judge.protocols.topics.serving import (
+from reassure_judge.protocols.topics.asked_for import (
     ANSWERED,
     DELETED,
     HANDED_OVER,
@@ -35,6 +34,7 @@ from reassure_judge.protocols.topics.serving import (
     is_to_lead,
     is_to_leave,
 )
+from reassure_judge.protocols.topics.noting import Notes, SeenAsked, see_topic
 from reassure_model.partition import Environment, Partition
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
@@ -180,7 +180,7 @@ class TopicsMonitor(Monitor):
         stopping = frozenset(self._handed)
         return Environment(view.live, view.known, stopping=stopping, preferred_asked=preferred)
 
-    def _see(self, topic: str, deletion: _Deletion, view: ClusterView) -> Seen:
+    def _see(self, topic: str, deletion: _Deletion, view: ClusterView) -> SeenAsked:
         """Return how a topic stands whose deletion somebody asks for."""
         partitions = [partition for _, partition in _list_partitions(topic, view)]
         return see_topic(

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from reassure_judge.live_events import ClusterView
 from reassure_judge.moments import ACTS, DISTURBED, RESTS, SUCCEEDS
 from reassure_judge.monitors import Driven
-from reassure_judge.protocols.topics.serving import SERVING, Served
+from reassure_judge.protocols.topics.asked_for import SERVING, Served
 from reassure_judge.rules import Possible
 from reassure_model.outcome import Accepted
 from reassure_model.partition import Environment, Partition
@@ -16,7 +16,7 @@ from reassure_model.state_machines import ReplicaState as R
 from reassure_spec.znodes import PartitionKey
 
 
-class Seen(NamedTuple):
+class SeenAsked(NamedTuple):
     """How something stood, and the cluster around it."""
 
     served: Served
@@ -32,7 +32,7 @@ def see_topic(
     hears: bool,
     is_finishing: bool = False,
     is_asked: bool = True,
-) -> Seen:
+) -> SeenAsked:
     """Return a topic, as it stands before anything is done about its deletion."""
     found = tuple(partitions)
     topic = Topic(
@@ -45,7 +45,7 @@ def see_topic(
         has_config=has_config,
         is_finishing=is_finishing,
     )
-    return Seen(Served(start_states(topic), there, hears), Environment(view.live, view.known))
+    return SeenAsked(Served(start_states(topic), there, hears), Environment(view.live, view.known))
 
 
 class Notes:
@@ -53,12 +53,12 @@ class Notes:
 
     def __init__(self, driven: Driven) -> None:
         self._driven: Final = driven
-        self._last: Final[dict[str, Seen]] = {}
+        self._last: Final[dict[str, SeenAsked]] = {}
         """By topic that is to be deleted how it stood when its controller did not act yet."""
         self._led: Final[dict[PartitionKey, Environment]] = {}
         """By partition that was to be led otherwise the cluster around it, with who asked."""
 
-    def look(self, topic: str, seen: Seen, *, begun: bool) -> None:
+    def look(self, topic: str, seen: SeenAsked, *, begun: bool) -> None:
         """Take note of a topic to be deleted; once its deletion has begun only of its end."""
         last = self._last.get(topic)
         topic_is_gone = seen.served.topic is not None and not seen.served.topic.partitions
@@ -71,12 +71,12 @@ class Notes:
         self._last[topic] = seen
         self._note_due(topic, seen)
 
-    def rest(self, topic: str, seen: Seen, *, begun: bool) -> None:
+    def rest(self, topic: str, seen: SeenAsked, *, begun: bool) -> None:
         """Take note that a controller waits that has not begun a deletion."""
         if not begun:
             self._note(RESTS, topic, seen)
 
-    def succeed(self, topic: str, seen: Seen, epoch: int) -> None:
+    def succeed(self, topic: str, seen: SeenAsked, epoch: int) -> None:
         """Take note that another controller finds a deletion, as the one of that epoch left it."""
         self._last.pop(topic, None)
         assert seen.served.topic is not None
@@ -96,7 +96,7 @@ class Notes:
         for each in _iterate_path(seen, self._driven):
             self._note_due(topic, each)
             seen = each
-        self._note(RESTS, topic, Seen(seen.served, around))
+        self._note(RESTS, topic, SeenAsked(seen.served, around))
 
     def ask(self, keys: Iterable[PartitionKey], view: ClusterView, around: Environment) -> None:
         """Take note of partitions that are to be led otherwise, those that move left out."""
@@ -104,7 +104,7 @@ class Notes:
             partition = view.partitions.get(key)
             if partition is not None and _is_still(partition):
                 self._led[key] = around
-                self._note_due(f"{key[0]}-{key[1]}", Seen(_see(partition), around))
+                self._note_due(f"{key[0]}-{key[1]}", SeenAsked(_see(partition), around))
 
     def answer(self, view: ClusterView) -> None:
         """Take note that whoever asked has an answer."""
@@ -121,7 +121,7 @@ class Notes:
         for key, around in self._led.items():
             partition = view.partitions.get(key)
             if partition is not None and _is_still(partition):
-                seen = Seen(_see(partition), replace(around, live=view.live))
+                seen = SeenAsked(_see(partition), replace(around, live=view.live))
                 self._note(kind, f"{key[0]}-{key[1]}", seen)
 
     def idle(self, view: ClusterView, busy: Container[str]) -> None:
@@ -132,31 +132,31 @@ class Notes:
             if partition.assigned is not None and key[0] not in busy:
                 topics.setdefault(key[0], []).append(partition)
                 if key not in self._led and _is_still(partition):
-                    self._note(RESTS, f"{key[0]}-{key[1]}", Seen(_see(partition), around))
+                    self._note(RESTS, f"{key[0]}-{key[1]}", SeenAsked(_see(partition), around))
         for topic, partitions in topics.items():
             seen = see_topic(
                 partitions, view, view.live, has_config=False, hears=True, is_asked=False
             )
             self._note(RESTS, topic, seen)
 
-    def _note_due(self, name: str, seen: Seen) -> None:
+    def _note_due(self, name: str, seen: SeenAsked) -> None:
         if SERVING.owed(*seen, self._driven.readings) is not None:
             self._note(ACTS, name, seen)
 
-    def _note(self, kind: str, name: str, seen: Seen) -> None:
+    def _note(self, kind: str, name: str, seen: SeenAsked) -> None:
         if self._driven.witness is not None:
             place = (self._driven.chroot, f"{name}/served", 0)
             self._driven.witness.note(kind, place, (Possible(seen.served),), seen.around)
 
 
-def _iterate_path(seen: Seen, driven: Driven) -> Iterator[Seen]:
+def _iterate_path(seen: SeenAsked, driven: Driven) -> Iterator[SeenAsked]:
     """Yield what a right controller makes of a state, step by step."""
     served, around = seen
     while (due := SERVING.owed(served, around, driven.readings)) is not None:
         outcome = SERVING.accept(served, due.write, around, driven.readings)
         assert isinstance(outcome, Accepted)  # it keeps to its own rules
         served = outcome.state
-        yield Seen(served, around)
+        yield SeenAsked(served, around)
 
 
 def _is_still(partition: Partition) -> bool:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from reassure_judge import protocols
-from reassure_judge.protocols.topics.serving import SERVING, Served, find_debt
+from reassure_judge.protocols.topics.asked_for import SERVING, Served, find_debt
 from reassure_judge.rules import Possible, Rules
 from reassure_model.environment import Die, Return
 from reassure_model.outcome import Accepted, Rejected

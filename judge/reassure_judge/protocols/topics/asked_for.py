@@ -49,7 +49,7 @@ class Served:
     partition: Partition | None = None
 
 
-class Due(NamedTuple):
+class DueAct(NamedTuple):
     """What a controller has to do next."""
 
     write: Effect | Elected
@@ -60,14 +60,14 @@ class Due(NamedTuple):
 # What a right controller does ---------------------------------------------------------------------
 
 
-def find_due(served: Served, around: Environment, readings: Readings) -> Due | None:
+def find_due(served: Served, around: Environment, readings: Readings) -> DueAct | None:
     """Return what a right controller does next, None where it is through or waits."""
     if served.topic is not None:
         effect = next_effect(served.topic)
-        return None if effect is None else Due(effect)
+        return None if effect is None else DueAct(effect)
     assert served.partition is not None
     elected = find_elected(served.partition, around)
-    return None if elected is None else Due(elected)
+    return None if elected is None else DueAct(elected)
 
 
 def find_elected(partition: Partition, around: Environment) -> Elected | None:
@@ -171,7 +171,7 @@ def _follow(topic: Topic, effect: Effect) -> Topic:
     return replace(topic, states=tuple(sorted({**dict(topic.states), effect.key: state}.items())))
 
 
-def find_debt(served: Served, around: Environment, readings: Readings) -> Due | None:
+def find_debt(served: Served, around: Environment, readings: Readings) -> DueAct | None:
     """Return what is held against a controller that rests."""
     clause_id = ""
     topic, partition = served.topic, served.partition
@@ -187,7 +187,7 @@ def find_debt(served: Served, around: Environment, readings: Readings) -> Due | 
         elif around.preferred_asked and is_to_lead(partition, around.live):
             clause_id = PREFERRED_HELD
     due = find_due(served, around, readings) if clause_id else None
-    return None if due is None else Due(due.write, clause_id)
+    return None if due is None else DueAct(due.write, clause_id)
 
 
 SERVING: Final[Judgement[Served, Any]] = Judgement(
