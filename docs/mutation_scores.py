@@ -143,7 +143,7 @@ def render_mutation() -> str:
     lines = [WHAT]
     for profile in PROFILES:
         tables = list(_list_tables(profile))
-        judged = [unit for unit in find_units() if unit.profile == profile]
+        judged = [unit for unit in find_units() if unit.profiles[0] == profile]
         if tables or any(map(load_accepting, judged)):
             lines += ["", f"## {profile}"]
         if tables:

@@ -14,6 +14,7 @@ from reassure_judge.judge import Judge
 from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Rested, Wrote
 from reassure_judge.message_fields import FieldJudge
 from reassure_judge.messages import Heard, StoredStates, Told
+from reassure_judge.moments import Witness
 from reassure_judge.monitors import Driven, Verdict
 from reassure_judge.protocols import find_monitors
 from reassure_judge.verdicts import Violation
@@ -38,6 +39,7 @@ class LiveCluster:
         has_clock: bool = False,
         failure_interval_ms: int = 0,
         partitions_per_task: int = 0,
+        witness: Witness | None = None,
     ) -> None:
         self._judge = judge
         self._clauses = frozenset(each.id for each in clauses_of_profile(judge.profile))
@@ -51,6 +53,7 @@ class LiveCluster:
             has_clock,
             failure_interval_ms,
             partitions_per_task,
+            witness,
         )
         made = (make(self._driven) for make in (find_monitors(judge.profile) if whole else ()))
         self._fields: Final = FieldJudge(chroot)

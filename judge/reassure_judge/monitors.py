@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from reassure_judge.live_events import Event
 from reassure_judge.messages import Heard, StoredStates
+from reassure_judge.moments import Witness
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import PartitionKey
@@ -46,6 +47,8 @@ class Driven:
     """How long a broker has to be away before it is replaced; 0: the implementation says not."""
     partitions_per_task: int = 0
     """The most partitions of a task; 0: the implementation says not."""
+    witness: Witness | None = None
+    """Who wants to know in which states something was asked for, if anybody does."""
 
 
 class Monitor(ABC):

@@ -77,9 +77,9 @@ class Unit:
     """Where their questions come up: each module, with a profile for each set of readings."""
 
     @property
-    def profile(self) -> str:
-        """The profile whose name the table has."""
-        return self.profiles[0]
+    def protocol(self) -> str:
+        """The protocol whose rules they are, as the folder of the table says."""
+        return self.path.parent.name.replace("_", "-")
 
 
 @cache
@@ -137,9 +137,9 @@ def make_digest(unit: Unit) -> str:
 def load_accepting(unit: Unit) -> AcceptingTable | None:
     """Return the table of a unit, None where there is none."""
     tables = json.loads(unit.path.read_text(encoding="utf-8")) if unit.path.is_file() else {}
-    if unit.profile not in tables:
+    if unit.protocol not in tables:
         return None
-    said = tables[unit.profile]
+    said = tables[unit.protocol]
     killed = {
         f"{function}: {mutation}": Kill(*kill)
         for function, kills in said["killed"].items()
@@ -154,7 +154,7 @@ def save_accepting(table: AcceptingTable, unit: Unit) -> None:
     for name, kill in table.killed.items():
         function, _, mutation = name.partition(": ")
         killed.setdefault(function, {})[mutation] = astuple(kill)
-    save(unit.path, unit.profile, asdict(table) | {"killed": killed})
+    save(unit.path, unit.protocol, asdict(table) | {"killed": killed})
 
 
 def load_judged(profile: str) -> tuple[dict[str, Kill], dict[str, str]] | None:
@@ -195,7 +195,7 @@ def make_accepting_table(
 
     `recorded` has the questions whose answers stand in test cases, with the name of the first.
     """
-    rules, profile = unit.rules, unit.profile
+    rules, profile = unit.rules, unit.protocol
     mutants = {each.name: each for each in list_own(unit)}
     asked = [Known(each, RECORDED, name, worded=True) for each, name in recorded.items()]
     killed: dict[str, Kill] = {}

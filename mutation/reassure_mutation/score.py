@@ -24,10 +24,12 @@ class Survivor:
 class Scorer:
     """Asks the states of a run of every mutant that can be killed, until it is.
 
-    Under readings that are not the profile's, or where there is no table, nothing is asked.
+    Under readings that are not the profile's, or where there is no table, nothing is asked. Of
+    states that no log shows there are none but in a `live` run. Where two reference controllers
+    share a function, what kills a mutant of it in one of them kills it.
     """
 
-    def __init__(self, profile: str, readings: Readings) -> None:
+    def __init__(self, profile: str, readings: Readings, *, live: bool = True) -> None:
         self.killable: Final[dict[str, Killable]] = {}
         """By the name of the mutant: what kills it."""
         self.meetings: tuple[Meeting, ...] = ()
@@ -36,11 +38,11 @@ class Scorer:
         usual = readings == get_profile(profile)
         for module in find_worlds(profile) if usual else ():
             table = load_table(module, profile)
-            if table is not None:
+            if table is not None and (live or not getattr(module, "LIVE", False)):
                 reference = make_reference(module, profile)
                 mutants = {each.name: each for each in reference.list_mutants()}
                 self._left.append((reference, {name: mutants[name] for name in table.killable}))
-                self.killable.update(table.killable)
+                self.killable.update({**table.killable, **self.killable})
                 self.meetings += table.meetings
         why = f"no table for {profile}" if usual else "readings differ from the profile's"
         self.not_scored: Final = "" if self._left else why
@@ -54,16 +56,17 @@ class Scorer:
             own = [each for each in situations if type(each.states[0].partition) is kind]
             for name, (_, number) in find_kills(reference, list(left.values()), own).items():
                 if number is not None:
-                    del left[name]
+                    for _, others in self._left:
+                        others.pop(name, None)
 
     def list_survivors(self) -> tuple[Survivor, ...]:
         """Return the mutants that are not killed, those that one clause kills together."""
-        found = (
-            Survivor(name, mutant.sentence, self.killable[name])
+        found = {
+            name: Survivor(name, mutant.sentence, self.killable[name])
             for _, left in self._left
             for name, mutant in left.items()
-        )
-        return tuple(sorted(found, key=lambda each: (each.kill.clause, each.name)))
+        }
+        return tuple(sorted(found.values(), key=lambda each: (each.kill.clause, each.name)))
 
     def count_killable(self) -> Counter[str]:
         """Return by clause how many mutants it kills."""

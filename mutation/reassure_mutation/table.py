@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from reassure_judge.protocols import make_rules
+from reassure_judge.protocols import get_rules, make_rules
 from reassure_mutation import kills, operators, worlds
 from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
 from reassure_mutation.linked import parse, spell
@@ -59,8 +59,12 @@ def find_worlds(profile: str) -> tuple[ModuleType, ...]:
     """Return what is explored under a profile: a module for each kind of state that is decided by.
 
     It has the `WORLDS` and `list_moves`, what may happen in them. Where its states are not the
-    partitions that the profile's rules are about it has `make_rules` as well.
+    partitions that the profile's rules are about it has `make_rules` as well; where no log shows
+    them it says that it is `LIVE`. Under a profile that no implementation is driven under there is
+    nothing to explore.
     """
+    if profile not in get_rules(profile).driven:
+        return ()
     found = import_parts("reassure_mutation", "worlds")
     return tuple(module for name, module in found.items() if has_protocol(profile, name))
 

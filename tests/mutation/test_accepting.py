@@ -47,7 +47,7 @@ from reassure_spec.readings import get_profile
 
 ROOT = Path(__file__).parents[2]
 PROFILE = "kip-236"
-MADE = {unit.profile: unit for unit in find_units() if load_accepting(unit)}
+MADE = {unit.protocol: unit for unit in find_units() if load_accepting(unit)}
 REMADE = "it is made anew by python -m reassure_conformance.scenarios.asking"
 
 

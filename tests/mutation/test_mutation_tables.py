@@ -61,7 +61,7 @@ def test_table_says_of_every_mutant_what_becomes_of_it(module: ModuleType, profi
 
 def test_table_changes_with_what_it_is_made_from(monkeypatch: pytest.MonkeyPatch) -> None:
     """Another world, or another reading, is another table."""
-    (module,), profile = find_worlds("kip-236"), "kip-236"
+    module, profile = find_worlds("kip-236")[0], "kip-236"
     digests = {make_digest(module, each) for each in (profile, "kip-236-amended", profile)}
     monkeypatch.setattr(module, "WORLDS", module.WORLDS[:-1])
     assert len({*digests, make_digest(module, profile)}) == 3
@@ -69,7 +69,7 @@ def test_table_changes_with_what_it_is_made_from(monkeypatch: pytest.MonkeyPatch
 
 def test_table_is_made_of_what_the_worlds_kill(monkeypatch: pytest.MonkeyPatch) -> None:
     """A world in which little happens kills few, each with its test case."""
-    (module,), profile = find_worlds("kip-236"), "kip-236"
+    module, profile = find_worlds("kip-236")[0], "kip-236"
     tiny = [world for world in module.WORLDS if world.name == "of nothing"]
     monkeypatch.setattr(module, "WORLDS", tiny)
     said, table = make_table(module, profile, processes=1)

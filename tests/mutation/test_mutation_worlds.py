@@ -63,9 +63,13 @@ def test_shortest_test_case_of_a_mutant(
     profile: str, world: str, name: str, said: tuple[str, ...]
 ) -> None:
     """The first state that kills a mutant comes with the fewest steps that lead there."""
-    module = find_worlds(profile)[-1]
+    ((module, begin),) = (
+        (module, each)
+        for module in find_worlds(profile)
+        for each in module.WORLDS
+        if each.name == world
+    )
     right = make_reference(module, profile)
-    (begin,) = (each for each in module.WORLDS if each.name == world)
     found = list(explore(begin, right, module.list_moves, calm=True))
     (function,) = (each for each in right.functions if name.startswith(f"{spell(each)}: "))
     mutants = [Mutant(function, each) for each in iterate_mutations(parse(function))]

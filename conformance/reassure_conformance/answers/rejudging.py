@@ -55,7 +55,7 @@ def judge_again(
     clauses = tuple(_join(*pair) for pair in zip(told, body["clauses"], strict=True))
     score = Score()
     if not counts["violations"]:
-        scorer = Scorer(document.profile, readings)
+        scorer = Scorer(document.profile, readings, live=False)
         score = Score.of(scorer, recorder.take_situations(), rests.capabilities)
     directory = rests.path.parent
     body |= score.as_body(directory if (directory / SURVIVORS).is_dir() else None)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.gate import steps as s
+from reassure_conformance.gate.requirements import merge_needs
 from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import write_text
 from reassure_conformance.script import SUFFIX
@@ -64,9 +65,14 @@ class Score:
         needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps} - self.capabilities
         return tuple(sorted(need for need in needs if need is not None))
 
+    def find_needed(self, survivor: Survivor) -> tuple[str, ...]:
+        """Return what killing a mutant takes, by test case and clause, and is not declared."""
+        needs = set(merge_needs().each_of.get(survivor.kill.clause, ())) - self.capabilities
+        return tuple(sorted({*needs, *self.find_lacking(survivor.kill.steps)}))
+
     def is_able(self, survivor: Survivor) -> bool:
         """Whether the implementation declares all that it takes to kill a mutant."""
-        return not self.find_lacking(survivor.kill.steps)
+        return not self.find_needed(survivor)
 
     def as_body(self, directory: Path | None) -> dict[str, Any]:
         """Return what the document of a run in this directory says of it."""
@@ -77,7 +83,7 @@ class Score:
                     "name": survivor.name,
                     "sentence": survivor.sentence,
                     "clause": survivor.kill.clause,
-                    "needs": list(self.find_lacking(survivor.kill.steps)),
+                    "needs": list(self.find_needed(survivor)),
                     "steps": list(survivor.kill.steps),
                     "case": None if directory is None else str(_find_case(directory, number)),
                 }

@@ -194,6 +194,7 @@ class Harness:
             has_clock=CLOCK in now.capabilities,
             failure_interval_ms=self.description.failure_interval_ms,
             partitions_per_task=self.description.partitions_per_task,
+            witness=self.recorder,
         )
         example = self.current = Example(Story(name, (), brokers), chroot, now, live)
         if lives_on:
@@ -352,9 +353,8 @@ class Harness:
     def _settle_and_judge(self, example: Example) -> None:
         self._alive()
         now = example.now
-        quiescent = False
-        if now.acting or now.sleeper:
-            quiescent = self._settle(example)
+        asked = now.acting or now.sleeper
+        quiescent = self._settle(example) if asked else False
         if quiescent:
             now.acting = True
         late = not quiescent and now.acting and not now.held and not now.sleeper

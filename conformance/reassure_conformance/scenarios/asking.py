@@ -1,8 +1,9 @@
 """What scenarios ask of the rules: questions that have an answer in a file.
 
-    python -m reassure_conformance.scenarios.asking PROFILE...
+    python -m reassure_conformance.scenarios.asking PROTOCOL...
 
-makes the table of the mutants of the accepting rules anew (`reassure_mutation.accepting_table`).
+makes the table of the mutants of the accepting rules anew (`reassure_mutation.accepting_table`), for
+protocols by name.
 """
 
 import sys
@@ -36,10 +37,10 @@ def record_questions(rules: Accepting) -> dict[Question, str]:
     return found
 
 
-def main(profiles: list[str]) -> int:
-    """Make the tables that have the names of these profiles."""
+def main(protocols: list[str]) -> int:
+    """Make the tables of these protocols."""
     for unit in find_units():
-        if unit.profile not in profiles:
+        if unit.protocol not in protocols:
             continue
         for found in make_accepting_table(unit, record_questions(unit.rules)):
             if isinstance(found, AcceptingTable):

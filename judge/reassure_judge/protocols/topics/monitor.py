@@ -21,8 +21,21 @@ from reassure_judge.live_events import (
 )
 from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
-from reassure_model.partition import Partition
-from reassure_model.selectors import select_controlled_shutdown, select_preferred
+from reassure_judge.protocols.topics.asked_for import (
+    ANSWERED,
+    DELETED,
+    HANDED_OVER,
+    LAST,
+    NO_SETTINGS_LEFT,
+    PREFERRED_HELD,
+    UNKNOWN,
+    WAITS_FOR_BROKERS,
+    WAITS_FOR_MOVES,
+    is_to_lead,
+    is_to_leave,
+)
+from reassure_judge.protocols.topics.noting import Notes, SeenAsked, see_topic
+from reassure_model.partition import Environment, Partition
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -37,17 +50,8 @@ from reassure_spec.znodes import (
 )
 from reassure_zookeeper.transactions import CloseSession, Create, Delete, SetData, Transaction
 
-WAITS_FOR_MOVES: Final = "topic.delete.waits-for-reassignment"
-WAITS_FOR_BROKERS: Final = "topic.delete.waits-for-brokers"
-ANSWERED: Final = "topic.delete.all-successful-first"
 BEGINS_AGAIN: Final = "topic.delete.failover-begins-again"
 RETRIED: Final = "topic.delete.failed-retried-later"
-LAST: Final = "topic.delete.asked-last"
-NO_SETTINGS_LEFT: Final = "topic.delete.config-not-left"
-UNKNOWN: Final = "topic.delete.unknown-removed"
-DELETED: Final = "act.deletion-carried-out"
-PREFERRED_HELD: Final = "act.preferred-election-held"
-HANDED_OVER: Final = "act.shutdown-handed-over"
 
 
 class _Standing(NamedTuple):
@@ -129,6 +133,7 @@ class TopicsMonitor(Monitor):
         """The deletions that were asked for at some time since the last look."""
         self._orders: list[Told] = []
         """What brokers were told to stop since the last look."""
+        self._notes: Final = Notes(driven)
 
     @property
     def deleting(self) -> frozenset[str]:
@@ -163,10 +168,29 @@ class TopicsMonitor(Monitor):
         """Note that a broker tells the controller that it wants to stop."""
         self._handed[broker] = set()
         self._stopping.add(broker)
+        there = (key for key in view.partitions if key[0] not in self._asked)
+        self._notes.ask(there, view, self._see_around(view))
         kept = {key for key in view.partitions if self._holds(key, broker, view)}
         self._handed[broker] = kept
         if kept:
             self._burdened.add(broker)
+
+    def _see_around(self, view: ClusterView, *, preferred: bool = False) -> Environment:
+        """Return what is asked of whoever leads."""
+        stopping = frozenset(self._handed)
+        return Environment(view.live, view.known, stopping=stopping, preferred_asked=preferred)
+
+    def _see(self, topic: str, deletion: _Deletion, view: ClusterView) -> SeenAsked:
+        """Return how a topic stands whose deletion somebody asks for."""
+        partitions = [partition for _, partition in _list_partitions(topic, view)]
+        return see_topic(
+            partitions,
+            view,
+            deletion.there,
+            has_config=topic in self._settings,
+            hears=self.driven.hears,
+            is_finishing=deletion.known and not partitions,
+        )
 
     # -- what the log shows
 
@@ -174,7 +198,10 @@ class TopicsMonitor(Monitor):
         self, transaction: Transaction, before: ClusterView, after: ClusterView
     ) -> Iterator[Verdict]:
         if before.controller_epoch != after.controller_epoch:
-            for deletion in self._asked.values():
+            self._notes.succeed_led(before)
+            for topic, deletion in self._asked.items():
+                seen, epoch = self._see(topic, deletion, before), before.controller_epoch
+                self._notes.succeed(topic, seen, epoch)
                 deletion.there = deletion.unnoticed = after.live
         for op in transaction.ops:
             for path in (op.paths or ()) if isinstance(op, CloseSession) else ():
@@ -222,6 +249,8 @@ class TopicsMonitor(Monitor):
             deletion.died |= self._live - after.live
             back = after.live - self._live
             deletion.returned |= dict.fromkeys(back & deletion.died, zxid)
+            begun = after.controller_epoch in deletion.begun
+            self._notes.look(topic, self._see(topic, deletion, after), begun=begun)
         self._live = after.live
         if self._preferred is not None:
             self._preferred = {key for key in self._preferred if self._is_to_lead(key, after)}
@@ -297,6 +326,7 @@ class TopicsMonitor(Monitor):
     @clause(LAST, NO_SETTINGS_LEFT, UNKNOWN, DELETED)
     def _judge_end(self, topic: str, zxid: int, after: ClusterView) -> Iterator[Verdict]:
         deletion = self._asked.pop(topic)
+        self._notes.end(topic, Environment(after.live, after.known))
         deletion.past.append(_Standing(zxid, 0, frozenset(), None, None))
         self._spans = [
             (name, since, zxid if name == topic and until is None else until)
@@ -358,12 +388,9 @@ class TopicsMonitor(Monitor):
     def _is_to_lead(self, key: PartitionKey, view: ClusterView) -> bool:
         """Whether the preferred leader of a partition does not lead and could."""
         partition = view.partitions.get(key)
-        if partition is None or partition.state is None or key[0] in self._asked:
+        if partition is None or key[0] in self._asked:
             return False
-        state = partition.state
-        elected = select_preferred(partition.assigned or (), state.isr, view.live)
-        free = not partition.completing
-        return free and elected is not None and elected.leader != state.leader
+        return is_to_lead(partition, view.live)
 
     @clause(PREFERRED_HELD)
     def _take_preferred(self, data: bytes | None, after: ClusterView) -> Iterator[Verdict]:
@@ -375,7 +402,10 @@ class TopicsMonitor(Monitor):
                 asked = frozenset()
             self._preferred = {key for key in asked if self._is_to_lead(key, after)}
             self._wanted = bool(self._preferred)
-        elif before:
+            self._notes.ask(asked, after, self._see_around(after, preferred=True))
+            return
+        self._notes.answer(after)
+        if before:
             key = min(before)
             reason = "its preferred leader was in sync all the time and was not elected"
             yield decide(key, PREFERRED_HELD, reason)
@@ -387,20 +417,15 @@ class TopicsMonitor(Monitor):
     def _holds(self, key: PartitionKey, broker: int, view: ClusterView) -> bool:
         """Whether a broker that stops still has to hand a partition over, or to leave it."""
         partition = view.partitions.get(key)
-        if partition is None or partition.state is None or key[0] in self._asked:
+        if partition is None or key[0] in self._asked:
             return False
-        state, assigned = partition.state, partition.assigned or ()
-        if broker not in state.isr or broker not in assigned or len(assigned) < 2:
-            return False
-        if state.leader != broker:
-            return state.isr != (broker,)
-        stopping = frozenset(self._handed)
-        return select_controlled_shutdown(assigned, state.isr, view.live, stopping) is not None
+        return is_to_leave(partition, broker, view.live, frozenset(self._handed))
 
     @clause(HANDED_OVER)
     def _judge_handover(self, broker: int | None, before: ClusterView) -> Iterator[Verdict]:
         if broker is None or broker not in self._handed:
             return
+        self._notes.answer(before)
         kept = {key for key in self._handed.pop(broker) if key in before.partitions}
         if kept:
             key = min(kept)
@@ -418,8 +443,11 @@ class TopicsMonitor(Monitor):
     @clause(DELETED, UNKNOWN, PREFERRED_HELD, WAITS_FOR_MOVES, WAITS_FOR_BROKERS)
     def _judge_rest(self, view: ClusterView) -> Iterator[Verdict]:
         """Yield what is owed, and what rightly waits, now that the cluster rests."""
-        for topic in sorted(self._asked):
-            self._asked[topic].unnoticed = view.live
+        self._notes.idle(view, self._asked)
+        for topic, deletion in sorted(self._asked.items()):
+            deletion.unnoticed = view.live
+            begun = view.controller_epoch in deletion.begun
+            self._notes.rest(topic, self._see(topic, deletion, view), begun=begun)
             partitions = _list_partitions(topic, view)
             replicas = {one for _, p in partitions for one in p.assigned or ()}
             if not partitions:

@@ -130,6 +130,17 @@ def start_states(topic: Topic) -> Topic:
     return replace(topic, states=states)
 
 
+@clause("topic.delete.failover-begins-again")
+def take_office(topic: Topic) -> Topic:
+    """Return the topic as the next controller finds it.
+
+    No replica of a topic that is gone has to answer: its deletion is ended.
+    """
+    gone = topic.is_asked and topic.may_delete and not topic.partitions
+    waits = topic.is_asked and bool(topic.reassigning)
+    return start_states(replace(topic, is_finishing=gone, waits=waits))
+
+
 def _set(topic: Topic, key: Key, state: ReplicaState) -> Topic:
     """Move one replica; raises NotPossible where the table has no such transition."""
     table = dict(topic.states)
@@ -252,10 +263,7 @@ def step(topic: Topic, action: Action) -> Outcome:
         case Die(broker) | Return(broker) if isinstance(action, Die) == (broker in topic.live):
             return Accepted(_change_broker(topic, action))
         case Failover():
-            # No replica of a topic that is gone has to answer: its deletion is ended.
-            gone = topic.is_asked and topic.may_delete and not topic.partitions
-            waits = topic.is_asked and bool(topic.reassigning)
-            return Accepted(start_states(replace(topic, is_finishing=gone, waits=waits)))
+            return Accepted(take_office(topic))
         case Controller():
             effect = next_effect(topic)
             if effect is not None:

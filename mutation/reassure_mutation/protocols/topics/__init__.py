@@ -1,0 +1,1 @@
+"""Worlds of deletions, preferred elections and shutdowns, which no profile is named for."""
