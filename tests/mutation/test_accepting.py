@@ -292,8 +292,8 @@ def test_the_readme_has_the_scores_of_the_tables() -> None:
 def test_the_page_has_every_survivor_with_its_reason() -> None:
     """By profile, function and mutant."""
     page = load_scores().render_mutation().replace("\\|", "|")
-    for profile in MADE:
-        assert f"## {profile}\n" in page
+    for profile, unit in MADE.items():
+        assert f"## {unit.profiles[0]}\n" in page
         for name, why in load_scores().explain(get_table(profile).survivors).items():
             assert f"`` {name} `` | {why} |".replace("||", "|") in page
 

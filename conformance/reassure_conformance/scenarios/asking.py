@@ -2,8 +2,8 @@
 
     python -m reassure_conformance.scenarios.asking PROTOCOL...
 
-makes the table of the mutants of the accepting rules anew (`reassure_mutation.accepting_table`), for
-protocols by name.
+makes the tables of the mutants of the accepting rules of these protocols anew
+(`reassure_mutation.accepting_table`).
 """
 
 import sys
