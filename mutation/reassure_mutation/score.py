@@ -21,6 +21,12 @@ class Survivor:
     """What would kill it."""
 
 
+def select(reference: Reference, situations: Iterable[Situation]) -> list[Situation]:
+    """Return the situations of the kind of state that a reference controller decides by."""
+    kind = type(reference.judgement.begin)
+    return [each for each in situations if type(each.states[0].partition) is kind]
+
+
 class Scorer:
     """Asks the states of a run of every mutant that can be killed, until it is.
 
@@ -52,8 +58,7 @@ class Scorer:
         """Ask the situations of the mutants that survive so far."""
         situations = tuple(situations)
         for reference, left in self._left:
-            kind = type(reference.judgement.begin)
-            own = [each for each in situations if type(each.states[0].partition) is kind]
+            own = select(reference, situations)
             for name, (_, number) in find_kills(reference, list(left.values()), own).items():
                 if number is not None:
                     for _, others in self._left:

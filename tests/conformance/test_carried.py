@@ -27,6 +27,7 @@ from reassure_model.protocols import kip_236
 from reassure_model.protocols.kip_236.machine import JUDGEMENT
 from reassure_mutation.kills import NEVER_RESTS, SURVIVES, Mutant, Reference, Situation
 from reassure_mutation.linked import spell
+from reassure_mutation.score import select
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.server import Server
 
@@ -156,7 +157,8 @@ def prediction(make_harness: Callable[..., Harness]) -> Prediction:
     for story in STORIES.values():
         if story.is_for("kip-236"):
             assert harness.tell(story).violations == []
-    called = [(each, reference.find_called(each)) for each in harness.recorder.take_situations()]
+    seen = select(reference, harness.recorder.take_situations())
+    called = [(each, reference.find_called(each)) for each in seen]
     return Prediction(reference, Random(SEED).sample(reference.list_mutants(), DRAWN), called)
 
 

@@ -8,6 +8,7 @@ from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import parse_story
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
 from reassure_mutation.kills import find_kills
+from reassure_mutation.score import select
 from reassure_mutation.table import find_worlds, make_reference
 
 PROFILE: Final = "kip-46"
@@ -34,9 +35,7 @@ def find_killed(harness: Harness, text: str, name: str) -> tuple[str, list[tuple
     example = harness.tell(parse_story(text, "told.txt"))
     assert example.violations == []
     healing = make_reference(find_worlds(PROFILE)[-1], PROFILE)
-    kind = type(healing.judgement.begin)
-    seen = harness.recorder.take_situations()
-    own = [each for each in seen if type(each.states[0].partition) is kind]
+    own = select(healing, harness.recorder.take_situations())
     mutants = [each for each in healing.list_mutants() if each.name == name]
     moments = [(each.kind, each.writes) for each in own]
     return find_kills(healing, mutants, own)[name][0], moments
