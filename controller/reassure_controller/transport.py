@@ -177,7 +177,12 @@ class _Line(threading.Thread):
         """
         answers: Sequence[Answered] = [None] * len(posted)
         if time.monotonic() >= self._silent_until_s:
-            answers = self._transport.send_all(broker, [message for _, message, _ in posted])
+            try:
+                answers = self._transport.send_all(broker, [message for _, message, _ in posted])
+            except Exception as error:  # whoever takes the answer raises it
+                for _, _, answer in posted:
+                    answer.set_exception(error)
+                return
             if None in answers:
                 self._silent_until_s = time.monotonic() + SILENT_S
         for (_, _, answer), found in zip(posted, answers, strict=True):

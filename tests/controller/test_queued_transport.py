@@ -5,6 +5,8 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
+import pytest
+
 from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller
@@ -16,6 +18,9 @@ from reassure_spec.znodes import broker_path, encode_broker
 from .conftest import wait_for
 
 ONE, TWO = (LiveBroker(number, 0, "127.0.0.1", 1) for number in (1, 2))
+
+BROKEN = 77
+"""A partition whose orders cannot be delivered for a reason of our own."""
 
 
 def order(partition: int) -> StopReplica:
@@ -34,7 +39,10 @@ class Slow:
 
     def send_all(self, _broker: LiveBroker, messages: Sequence[Message]) -> list[Reply | None]:
         """Deliver messages once that is free to be done."""
-        self.delivered.append([one.partition for one in messages if isinstance(one, StopReplica)])
+        numbers = [one.partition for one in messages if isinstance(one, StopReplica)]
+        if BROKEN in numbers:
+            raise ZeroDivisionError
+        self.delivered.append(numbers)
         self.free.wait(10)
         return [Reply("ok") if self.reached else None for _ in messages]
 
@@ -73,6 +81,18 @@ def test_what_waits_for_a_broker_that_is_not_reached_is_dropped() -> None:
     busy.set()
     assert [answer.result(10) for answer in answers] == [None] * 5
     assert slow.delivered == [[0]]
+    transport.close()
+
+
+def test_defect_reaches_whoever_asked() -> None:
+    """What goes wrong in the background is raised where the answer is taken, and work goes on."""
+    free = threading.Event()
+    free.set()
+    slow = Slow(free)
+    transport = QueuedTransport(lambda: slow)
+    with pytest.raises(ZeroDivisionError):
+        transport.send(ONE, order(BROKEN)).result(10)
+    assert transport.send(ONE, order(0)).result(10) == Reply("ok")
     transport.close()
 
 
