@@ -157,17 +157,15 @@ class _Line(threading.Thread):
         """None ends it."""
 
     def run(self) -> None:
-        while (first := self.queue.get()) is not None:
-            waiting: list[Posted | None] = [first]
-            while waiting[-1] is not None and len(waiting) < MOST_AT_ONCE:
-                if self.queue.empty():
-                    break
+        is_ended = False
+        while not is_ended:
+            waiting = [self.queue.get()]
+            while len(waiting) < MOST_AT_ONCE and not self.queue.empty():
                 waiting.append(self.queue.get())
+            is_ended = None in waiting
             posted = [each for each in waiting if each is not None]
             for broker, group in groupby(posted, key=itemgetter(0)):
                 self._deliver(broker, list(group))
-            if None in waiting:
-                break
         self._transport.close()
 
     def _deliver(self, broker: LiveBroker, posted: Sequence[Posted]) -> None:
@@ -210,7 +208,7 @@ class QueuedTransport:
         return answer
 
     def close(self) -> None:
-        """Deliver nothing that comes from now on, and close every connection once it is free."""
+        """Have each thread deliver what waits, close its connections and end; wait for none."""
         for line in self._lines.values():
             line.queue.put(None)
         self._lines.clear()

@@ -9,6 +9,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants, write_mutants
+from reassure_conformance.mutants.exchange import read_held
 from reassure_controller import effects
 from reassure_spec.profiles import DEFAULT_PROFILE
 
@@ -41,8 +42,8 @@ def test_every_kind_of_write_has_mutants() -> None:
     assert {name.partition(".")[0] for name in NAMES} == set(kinds)
     versioned = {name for name, kind in kinds.items() if "version" in kind.__dataclass_fields__}
     told = {n.partition(".")[0] for n in NAMES if n.endswith(write_mutants.ANY_VERSION)}
-    assert told | set(write_mutants.read_held()["untold"]) == versioned
-    assert not told & set(write_mutants.read_held()["untold"])
+    assert told | set(read_held("write_mutants")["untold"]) == versioned
+    assert not told & set(read_held("write_mutants")["untold"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,7 +9,7 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants, watch_mutants
-from reassure_conformance.mutants.exchange import exchanged
+from reassure_conformance.mutants.exchange import exchanged, read_held
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 STORIES: Final = {
@@ -25,7 +25,7 @@ STORIES: Final = {
 }
 """By place, the story that tells it, where that is not any move."""
 PLACES = {place: patch for place, _, patch in watch_mutants.list_places()}
-UNTOLD = watch_mutants.read_held()["untold"]
+UNTOLD = read_held("watch_mutants")["untold"]
 
 
 def tell(place: str, make_harness: Callable[..., Harness], adapter: Bundled) -> list[str]:

@@ -8,10 +8,12 @@ module, or the class, and taken out again.
 import ast
 import importlib
 import inspect
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from importlib import resources
 from importlib.util import find_spec
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
@@ -67,6 +69,12 @@ def find_root() -> Path:
 def read_source(module: str) -> str:
     """Return the text of a module of the controller."""
     return (find_root() / f"{module}.py").read_text(encoding="utf-8")
+
+
+def read_held(derived: str) -> Mapping[str, Mapping[str, Any]]:
+    """Return what the mutants that a module beside this one derives are held against."""
+    file = resources.files("reassure_conformance.mutants") / f"{derived}.toml"
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def _narrow(begin: int, patch: Patch) -> tuple[int, int, str]:

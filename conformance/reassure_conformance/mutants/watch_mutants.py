@@ -6,12 +6,10 @@ beside this one.
 """
 
 import ast
-import tomllib
-from collections.abc import Iterator, Mapping
-from importlib import resources
-from typing import Any, Final
+from collections.abc import Iterator
+from typing import Final
 
-from reassure_conformance.mutants.exchange import Patch, find_root, read_source
+from reassure_conformance.mutants.exchange import Patch, find_root, read_held, read_source
 from reassure_spec import znodes
 
 _ALL: Final = "watch_all"
@@ -70,14 +68,8 @@ def _list_roots(roots: ast.expr) -> Iterator[tuple[str, str, Patch]]:
 
 def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]]]:
     """Yield name, sentence, profile, clauses and patches of every mutant that can be told."""
-    held = read_held()
+    held = read_held("watch_mutants")
     for place, what, patch in list_places():
         if place not in held["untold"]:
             said, profile = f"There is no watch on {what}.", held["profiles"].get(place, "")
             yield f"watch.{place}", said, profile, tuple(held["clauses"][place]), (patch,)
-
-
-def read_held() -> Mapping[str, Mapping[str, Any]]:
-    """Return the clauses, the profiles, and why nobody can tell, by place."""
-    file = resources.files("reassure_conformance.mutants") / "watch_mutants.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))

@@ -7,12 +7,10 @@ records the version found, so that its log looks as it should.
 """
 
 import ast
-import tomllib
 from collections.abc import Iterator, Mapping
-from importlib import resources
-from typing import Any, Final
+from typing import Final
 
-from reassure_conformance.mutants.exchange import Patch, read_source
+from reassure_conformance.mutants.exchange import Patch, read_held, read_source
 
 EPOCH_UNCHECKED: Final = "epoch-unchecked"
 ANY_VERSION: Final = "any-version"
@@ -55,7 +53,7 @@ def list_writes() -> Iterator[tuple[str, bool]]:
 
 def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]]]:
     """Yield name, sentence, profile, clauses and patches of every mutant that can be told."""
-    held = read_held()
+    held = read_held("write_mutants")
     for kind, versioned in list_writes():
         told = versioned and kind not in held["untold"]
         for operator in (EPOCH_UNCHECKED, ANY_VERSION) if told else (EPOCH_UNCHECKED,):
@@ -68,9 +66,3 @@ def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]
             profile = profiles.get(name, profiles.get(kind, ""))
             patches = (Patch("engine", _SEAM, _SEAM + wrong), _HELPER)
             yield name, sentence, profile, clauses, patches
-
-
-def read_held() -> Mapping[str, Mapping[str, Any]]:
-    """Return the clauses, the profiles, and why a version matters to nobody, by kind of write."""
-    file = resources.files("reassure_conformance.mutants") / "write_mutants.toml"
-    return tomllib.loads(file.read_text(encoding="utf-8"))
