@@ -24,7 +24,13 @@ from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
 from reassure_lab.node.metadata import ClusterMetadata, is_topic
-from reassure_lab.node.orders import find_error, list_orders, to_replies, to_request
+from reassure_lab.node.orders import (
+    batch_orders,
+    find_error,
+    list_orders,
+    to_replies,
+    to_request,
+)
 from reassure_lab.node.request_handler import RequestHandler, name_follower
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
@@ -408,6 +414,16 @@ def test_orders_come_as_they_were_given(served: Served) -> None:
     assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
     assert find_error(Reply("not-a-replica"))[1] == ErrorCode.unknown_topic_or_partition
     assert to_replies(StopReplicaResponse(ErrorCode.none), (STOP,)) == [Reply("ok")]
+
+
+def test_request_carries_orders_of_one_kind_epoch_and_each_partition_once() -> None:
+    """What is due to a broker goes together as far as its order cannot matter."""
+    other, later = replace(LEAD, partition=LEAD.partition + 1), replace(LEAD, leader_epoch=9)
+    newer = replace(other, controller_epoch=LEAD.controller_epoch + 1)
+    orders = (LEAD, other, later, STOP, other, newer)
+    batches = list(batch_orders(orders))
+    assert batches == [(LEAD, other), (later,), (STOP,), (other,), (newer,)]
+    assert [one for each in batches for one in list_orders(to_request(each))] == list(orders)
 
 
 def test_metadata_is_what_zookeeper_says(served: Served) -> None:
