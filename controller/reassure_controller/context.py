@@ -46,8 +46,8 @@ from reassure_spec.znodes import (
     ReplicaList,
     StateZnode,
     TaskZnode,
+    TopicContent,
     partition_path,
-    replace_assigned,
     topic_path,
 )
 
@@ -158,7 +158,7 @@ class Context:
     known_brokers: set[int] = field(default_factory=set)
     """Brokers that are or ever were registered."""
     topic_versions: MutableMapping[str, int] = field(default_factory=dict)
-    topic_contents: MutableMapping[str, bytes] = field(default_factory=dict)
+    topic_contents: MutableMapping[str, TopicContent] = field(default_factory=dict)
     """The znodes of the topics as they stand: a write keeps what it does not change."""
     partitions: MutableMapping[PartitionKey, PartitionContext] = field(default_factory=dict)
     """Changed by `put` and `drop` only, which keep the two indexes that follow."""
@@ -339,9 +339,9 @@ class Context:
         """Return the partitions whose reassignment is to be carried on, in order."""
         return sorted(self.flying)
 
-    def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> bytes:
+    def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> TopicContent:
         """Return the content of the topic's znode with this partition's assignment replaced."""
-        return replace_assigned(self.topic_contents[key[0]], key[1], assigned)
+        return self.topic_contents[key[0]].replace(key[1], assigned)
 
     def missing_directories(self, key: PartitionKey) -> tuple[str, ...]:
         """Return the paths above the partition's state that do not exist, topmost first."""

@@ -357,7 +357,7 @@ class PlanEngine:
                 parent = ("delete", (f"{REASSIGNMENTS}/{topic}", -1))
                 return [delete, parent] if effect.with_parent else [delete]
             case WriteAssigned(topic=topic, partition=partition, version=version):
-                data = self._context.topic_content(effect.key, effect.assigned)
+                data = self._context.topic_content(effect.key, effect.assigned).encode()
                 write: Operation = ("set_data", (topic_path(topic), data, version))
                 if effect.state_version is None:
                     return [write]

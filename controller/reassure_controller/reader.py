@@ -45,7 +45,7 @@ from reassure_spec.znodes import (
     decode_preferred_election,
     decode_rack,
     decode_state,
-    decode_topic,
+    decode_topic_content,
     parse_limit,
     parse_unclean,
     partition_path,
@@ -205,7 +205,7 @@ class ClusterReader:
             return []
         data, stat = content
         try:
-            assignment = decode_topic(topic_path(topic), data)
+            found = decode_topic_content(topic_path(topic), data)
         except BadZnode as bad:
             log.warning("%s: %s; the topic is left alone", bad.path, bad.reason)
             self.forget_topic(topic)
@@ -214,12 +214,12 @@ class ClusterReader:
         self.context.unreadable.discard(topic)
         partitions = self.context.partitions
         self.context.topic_versions[topic] = stat.version
-        self.context.topic_contents[topic] = data
+        self.context.topic_contents[topic] = found
         for key in self.context.keys_of([topic]):
-            if key[1] not in assignment:
+            if key[1] not in found.assigned:
                 self._forget_partition(key, "there is no such partition")
         new: list[PartitionKey] = []
-        for number, assigned in assignment.items():
+        for number, assigned in found.assigned.items():
             key = (topic, number)
             if key in partitions:
                 self.context.put(key, replace(partitions[key], assigned=assigned))

@@ -30,6 +30,7 @@ from reassure_spec.znodes import (
     ReplicaList,
     RequestZnode,
     StateZnode,
+    decode_topic_content,
     encode_topic,
     request_path,
 )
@@ -56,7 +57,7 @@ def context(
         brokers={one: LiveBroker(one, 0, "127.0.0.1", 1) for one in live},
         known_brokers={1, 2, 3, 4, 5, 6},
         topic_versions={"t": 20},
-        topic_contents={"t": encode_topic({0: assigned})},
+        topic_contents={"t": decode_topic_content("/t", encode_topic({0: assigned}))},
         directories={"/brokers/topics/t/partitions", "/brokers/topics/t/partitions/0"},
     )
     memory.put(KEY, PartitionContext(assigned, state, 30, child, 40, phase))

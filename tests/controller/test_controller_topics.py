@@ -14,9 +14,9 @@ from reassure_spec.znodes import (
     NO_LEADER,
     PREFERRED_ELECTION,
     TOPICS,
+    decode_topic_content,
     deleted_topic_path,
     encode_preferred_election,
-    replace_assigned,
     state_path,
     topic_config_path,
     topic_path,
@@ -112,7 +112,8 @@ def test_a_partition_added_under_a_deletion_goes_with_it(cluster: Any, broker: i
     controller = begin(cluster, asked=True)
     assert controller.drain(max_effects=ORDER.index("deletion.topic-removed")).held
     path = topic_path("orders")
-    cluster.admin.set(path, replace_assigned(cluster.admin.get(path)[0], 1, (broker,)))
+    content = decode_topic_content(path, cluster.admin.get(path)[0])
+    cluster.admin.set(path, content.replace(1, (broker,)).encode())
     controller.drain()
     assert is_gone(cluster)
     assert cluster.brokers[broker].hosted("orders", 1) is None

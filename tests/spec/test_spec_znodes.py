@@ -340,7 +340,7 @@ def test_topic_keeps_what_else_stands_there() -> None:
     """With a topic id a topic has lists; what was added to a replaced assignment is left out."""
     data = encode_topic({0: (4, 3, 1)}, "7rz")
     assert decode_topic_and_extras("/t", data) == ({0: (4, 3, 1)}, {"topic_id": "7rz"})
-    replaced = znodes.replace_assigned(TOPIC, 0, (5,))
+    replaced = znodes.decode_topic_content("/t", TOPIC).replace(0, (5,)).encode()
     assert decode_topic_lists("/t", replaced)[0] == AssignmentZnode((5,))
 
 

@@ -25,7 +25,7 @@ from reassure_spec.znodes import (
     RequestZnode,
     TaskZnode,
     decode_config,
-    decode_topic,
+    decode_topic_content,
     deleted_topic_path,
     encode_config,
     encode_preferred_election,
@@ -33,7 +33,6 @@ from reassure_spec.znodes import (
     encode_request,
     encode_task,
     encode_topic,
-    replace_assigned,
     request_path,
     topic_config_path,
     topic_path,
@@ -206,11 +205,11 @@ class Actions:
 
     def _grow_topic(self, chroot: str, step: s.Grow) -> None:
         path, client = chroot + topic_path(step.topic), self.driver.client
-        content, stat = client.get(path)
-        first = max(decode_topic(path, content)) + 1
-        for number, assigned in enumerate(step.assignments, start=first):
-            content = replace_assigned(content, number, assigned)
-        client.set(path, content, stat.version)
+        data, stat = client.get(path)
+        content = decode_topic_content(path, data)
+        for number, assigned in enumerate(step.assignments, start=max(content.assigned) + 1):
+            content = content.replace(number, assigned)
+        client.set(path, content.encode(), stat.version)
 
 
 def note_effect(now: ClusterMoment, step: s.ClusterStep) -> None:

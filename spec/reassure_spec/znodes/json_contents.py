@@ -17,7 +17,7 @@ LARGEST_INT: Final = 2**31 - 1
 _SMALLEST_INT: Final = -LARGEST_INT
 LARGEST_PORT: Final = 2**16 - 1
 LARGEST_TIME_MS: Final = 2**63 - 1
-_write_json: Final = json.JSONEncoder(separators=(",", ":")).encode
+write_json: Final = json.JSONEncoder(separators=(",", ":")).encode
 _read_value: Final = json.JSONDecoder().raw_decode
 _NUMBER: Final = re.compile(r"0|[1-9][0-9]{0,9}")
 FIRST_NUMBERS: Final = {str(number): number for number in range(1000)}
@@ -141,4 +141,4 @@ def read_flag(path: str, value: Mapping[str, Any], name: str) -> bool:
 
 def write_object(value: Mapping[str, Any]) -> bytes:
     """Return a content as compact JSON."""
-    return _write_json(value).encode()
+    return write_json(value).encode()

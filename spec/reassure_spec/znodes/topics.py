@@ -3,7 +3,6 @@
 They are written and read most, so what is written as it is nearly always is read by hand.
 """
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,10 +18,12 @@ from reassure_spec.znodes.json_contents import (
     read_integer,
     read_partition_number,
     read_replicas,
+    write_json,
     write_object,
 )
 
-_TOPIC_KEYS: Final = frozenset({"version", "partitions", "adding_replicas", "removing_replicas"})
+_CHANGES: Final = ("adding_replicas", "removing_replicas")
+_TOPIC_KEYS: Final = frozenset({"version", "partitions", *_CHANGES})
 NATURAL: Final = "(?:0|[1-9][0-9]{0,8})"
 _LEADER: Final = f'"leader":(?P<leader>-1|{NATURAL})'
 _LEADER_EPOCH: Final = f'"leader_epoch":(?P<leader_epoch>{NATURAL})'
@@ -176,21 +177,58 @@ def encode_topic(partitions: Mapping[int, ReplicaList], topic_id: str = "") -> b
     return write_object({"version": 3, "partitions": content, **extras})
 
 
-def replace_assigned(data: bytes, partition: int, assigned: ReplicaList) -> bytes:
-    """Return the content of `/brokers/topics/T`, of any version, with one assignment replaced.
+@dataclass(frozen=True, slots=True)
+class TopicContent:
+    """The content of `/brokers/topics/T`, of any version, in pieces.
 
-    What else stands there (other partitions, a topic id) is kept as it is. What was being added to
-    or removed from the partition itself goes, as it spoke of the assignment that is replaced.
+    One assignment is replaced without the others being read or written anew, which counts where a
+    topic has thousands.
+    """
 
-    >>> replace_assigned(b'{"version":1,"partitions":{"0":[1],"1":[2]}}', 1, (3,))
+    assigned: Mapping[int, ReplicaList]
+    """The assigned replicas by partition."""
+    beside: Mapping[str, Any]
+    """All that stands there by name, in its order; what it has under `partitions` is not used."""
+    pieces: Mapping[int, str]
+    """By partition how it is written."""
+
+    def replace(self, partition: int, assigned: ReplicaList) -> "TopicContent":
+        """Return the content with one assignment replaced.
+
+        What else stands there (other partitions, a topic id) is kept as it is. What was being added
+        to the partition or removed from it goes: it spoke of the assignment that is replaced.
+        """
+        number, beside = str(partition), self.beside
+        for name in _CHANGES:
+            changes = beside.get(name)
+            if isinstance(changes, dict) and number in changes:
+                left = {other: replicas for other, replicas in changes.items() if other != number}
+                beside = {**beside, name: left}
+        piece = _show_partition(partition, assigned)
+        return TopicContent(
+            {**self.assigned, partition: assigned}, beside, {**self.pieces, partition: piece}
+        )
+
+    def encode(self) -> bytes:
+        """Return the content as it is written."""
+        beside = {name: write_json(value) for name, value in self.beside.items()}
+        beside["partitions"] = f"{{{','.join(self.pieces.values())}}}"
+        pieces = (f"{write_json(name)}:{text}" for name, text in beside.items())
+        return f"{{{','.join(pieces)}}}".encode()
+
+
+def decode_topic_content(path: str, data: bytes) -> TopicContent:
+    """Decode `/brokers/topics/T` (versions 1 to 3) so that assignments can be replaced.
+
+    Raises BadZnode when the content is not of the format.
+
+    >>> content = decode_topic_content("/t", b'{"version":1,"partitions":{"0":[1],"1":[2]}}')
+    >>> content.replace(1, (3,)).encode()
     b'{"version":1,"partitions":{"0":[1],"1":[3]}}'
     """
-    value = json.loads(data)
-    value["partitions"][str(partition)] = list(assigned)
-    for name in ("adding_replicas", "removing_replicas"):
-        if isinstance(value.get(name), dict):
-            value[name].pop(str(partition), None)
-    return write_object(value)
+    assigned, beside, _ = _read_topic(path, data)
+    pieces = {number: _show_partition(number, replicas) for number, replicas in assigned.items()}
+    return TopicContent(assigned, beside, pieces)
 
 
 def decode_topic_lists(path: str, data: bytes) -> dict[int, AssignmentZnode]:
@@ -202,7 +240,7 @@ def decode_topic_lists(path: str, data: bytes) -> dict[int, AssignmentZnode]:
     """
     assigned, value, _ = _read_topic(path, data)
     lists: dict[str, dict[int, ReplicaList]] = {}
-    for name in ("adding_replicas", "removing_replicas"):
+    for name in _CHANGES:
         by_partition = value.get(name, {})
         if not isinstance(by_partition, dict):
             raise BadZnode(path, f"expected an object under {name!r}")
