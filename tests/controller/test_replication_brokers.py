@@ -16,7 +16,10 @@ from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
+from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
+from reassure_spec.observations import Evaluate, decode_observation
+from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.readings import get_profile, override_readings
 
 BROKERS, (KEY,) = TrialSetting().brokers, TrialSetting().keys
@@ -79,6 +82,28 @@ COMMIT = (
     "2 fetches and is answered",
     "3 fetches and is answered",
 )
+
+
+def list_lines(trial: Trial) -> list[Any]:
+    """Return what the leader has written down of fetches and of looks."""
+    (file,) = list_files(trial.stepped.machines[1].observations)
+    found = [decode_observation(line).what for line in file.read_bytes().splitlines()]
+    return [what for what in found if isinstance(what, Evaluate | FetchLine)]
+
+
+def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> None:
+    """While nothing happens a leader writes its looks, and before each the last fetches."""
+    trial = begin(*COMMIT, "wait 500 ms")
+    before = list_lines(trial)
+    for _ in range(5):
+        trial.stepped.tick(10)
+        do(trial, "2 fetches and is answered", "3 fetches and is answered")
+    assert list_lines(trial) == before
+    now_ms = trial.stepped.machines[1].clock.now_ms()
+    do(trial, "wait 500 ms")
+    two, three, look = list_lines(trial)[len(before) :]
+    assert [(one.follower, one.time_ms) for one in (two, three)] == [(2, now_ms), (3, now_ms)]
+    assert look.pseudo_isr == (1, 2, 3)
 
 
 @pytest.mark.clause("hw.acks-all.answered")

@@ -39,6 +39,11 @@ class Leadership:
     heard: frozenset[int] = frozenset()
     """Followers that have fetched in this leader epoch."""
 
+    @property
+    def is_settled(self) -> bool:
+        """Whether those that keep up are the ones in sync, by a write that was answered."""
+        return not self.attempted and {*self.pseudo_isr} == {*self.isr}
+
 
 def begin(
     broker: int,

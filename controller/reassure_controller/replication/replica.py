@@ -44,6 +44,7 @@ class Replica:
         self.role: Role | None = None
         self._order = (0, max(0, log.epochs.latest))
         """Controller epoch and leader epoch of the order that it acts upon."""
+        self._deferred: dict[int, What] = {}
         self.say(Restored(log.end_offset, self.high_watermark, self.list_epochs()))
 
     @property
@@ -55,7 +56,17 @@ class Replica:
 
     def say(self, what: What) -> None:
         """Write a line of history, under the order that the replica acts upon."""
+        self._say_deferred()
         self.host.say(self.key, *self._order, what)
+
+    def say_later(self, follower: int, what: What) -> None:
+        """Write a line before the next one, unless another about the follower takes its place."""
+        self._deferred[follower] = what
+
+    def _say_deferred(self) -> None:
+        lines, self._deferred = self._deferred, {}
+        for line in lines.values():
+            self.host.say(self.key, *self._order, line)
 
     def list_epochs(self) -> Spans:
         """Return the leader epochs that have records in the log, each with its first offset."""
@@ -75,6 +86,7 @@ class Replica:
 
     def rest(self) -> None:
         """Neither lead nor follow any more."""
+        self._say_deferred()
         if self.role is not None:
             self.role.end()
         self.role = None

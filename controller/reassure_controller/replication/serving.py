@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reassure_controller.replication import errors
+from reassure_controller.replication.followers import Follower
 from reassure_controller.replication.leading import (
     Leadership,
     begin,
@@ -108,6 +109,7 @@ class Leading(Role):
         follower = request.replica
         now_ms, end = self._read_clock_and_end()
         self._lives[follower] = request.broker_epoch
+        before = self.view.followers[follower]
         self.view = note(self.view, follower, request.offset, end, now_ms, self._rules)
         noted = self.view.followers[follower]
         line = FetchLine(
@@ -118,9 +120,25 @@ class Leading(Role):
             now_ms,
             max(0, noted.last_caught_up_ms),
         )
-        self._replica.say(line)
-        self.evaluate()
+        if self._is_repeated(before, noted):
+            self._replica.say_later(follower, line)
+        else:
+            self._replica.say(line)
+            self.evaluate()
         reply(self.answer_again(request))
+
+    def _is_repeated(self, before: Follower, noted: Follower) -> bool:
+        """Whether a fetch told nothing but that the follower goes on keeping up.
+
+        Nobody asks for that before the next look, and only for the last one then: it is caught up
+        at that one's own time.
+        """
+        told = noted.offset, noted.last_fetch_leader_end
+        return (
+            self.view.is_settled
+            and told == (before.offset, before.last_fetch_leader_end)
+            and before.last_fetch_ms < noted.last_fetch_ms == noted.last_caught_up_ms
+        )
 
     def answer_again(self, request: Fetch) -> Fetched:
         """Answer a fetch that has been noted, now that there may be more to say."""

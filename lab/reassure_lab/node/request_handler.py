@@ -152,10 +152,10 @@ class RequestHandler:
                 self._learn(order.topic)
             with self._lock:
                 whole, error = find_error(self._broker.handle(order))
-            self.look_again()
             if whole != ErrorCode.none:
                 return kind(whole)
             found.append(PartitionError(order.topic, order.partition, error))
+        self.look_again()
         return kind(ErrorCode.none, tuple(found))
 
     # Producers

@@ -9,6 +9,8 @@ that their leader refuses.
 import logging
 import threading
 import time
+from collections.abc import Collection
+from itertools import starmap
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -60,7 +62,7 @@ class Strays:
         with self._lock:
             replicas = self._broker.replicas
             unsettled = {} if replicas is None else _list_unsettled(replicas)
-        stray = [key for key in unsettled if self._has_moved_away(key)]
+        stray = self._find_moved_away(unsettled)
         with self._lock:
             if replicas is None or replicas is not self._broker.replicas:
                 return
@@ -70,22 +72,32 @@ class Strays:
                     log.info("%s-%d: it has moved away; its log is deleted", *key)
                     self._broker.give_up(key)
 
-    def _has_moved_away(self, key: PartitionKey) -> bool:
-        """Whether the partition is neither assigned to the broker nor in sync on it, by now.
+    def _find_moved_away(self, keys: Collection[PartitionKey]) -> list[PartitionKey]:
+        """Return the partitions that are neither assigned to the broker nor in sync on it, by now.
 
         The server that is asked may lag behind, so it has to catch up first. Of a topic that is
         not there nothing is known: deleting topics is the controller's.
         """
-        topic, state = topic_path(key[0]), state_path(*key)
+        if not keys:
+            return []
+        paths = [topic_path(topic) for topic in sorted({topic for topic, _ in keys})]
         caught_up = self._client.sync_async("/")
-        reads = [self._client.get_async(path) for path in (topic, state)]
+        reads = [self._client.get_async(path) for path in (*paths, *starmap(state_path, keys))]
         _, *found = gather([caught_up, *reads])
-        if None in found:
-            return False
-        assigned = decode_topic(topic, found[0][0]).get(key[1])
-        isr = decode_state(state, found[1][0]).isr
+        assigned = {
+            (path, number): replicas
+            for path, content in zip(paths, found, strict=False)
+            if content is not None
+            for number, replicas in decode_topic(path, content[0]).items()
+        }
         me = self._broker.broker_id
-        return assigned is not None and me not in assigned and me not in isr
+        return [
+            key
+            for key, content in zip(keys, found[len(paths) :], strict=True)
+            if content is not None
+            and me not in assigned.get((topic_path(key[0]), key[1]), (me,))
+            and me not in decode_state(state_path(*key), content[0]).isr
+        ]
 
 
 def _list_unsettled(replicas: Replicas) -> dict[PartitionKey, Role | None]:
