@@ -183,6 +183,9 @@ class PlanEngine:
                 else:
                     self._carry_out(step)
                     self.effects_run += 1
+                news = describe(step)
+                if news:
+                    log.info("%s", news)
             self._plan.popleft()
 
     def _mark(self, step: Mark) -> None:
@@ -283,6 +286,8 @@ class PlanEngine:
         def take(reply: Reply | None) -> None:
             if reply is None:
                 self._context.unreached.add(broker.id)
+            elif reply.result not in ("ok", "ignored"):
+                log.info("broker %d refuses %s: %s", broker.id, message, reply.result)
             note(reply)
 
         reply = self._transport.send(broker, message)
@@ -429,6 +434,26 @@ def _heal(effect: HealingWrite) -> list[Operation]:
             return [standing, ("create", (path, data, None, False, True))]
         case RemoveTask(number=number):
             return [("delete", (task_path(number), -1))]
+
+
+def describe(step: Step) -> str:
+    """Return what an operator wants to know of a step that was carried out, "" where it is nothing.
+
+    >>> describe(RememberMove(("t", 0), (1, 2)))
+    't-0: the reassignment to [1, 2] begins'
+    """
+    match step:
+        case CreateReassignment(reassignment=child) | UpdateReassignment(reassignment=child):
+            does = "begins" if isinstance(step, CreateReassignment) else "replaces another"
+            return f"{step.topic}-{step.partition}: the reassignment to {list(child.target)} {does}"
+        case RememberMove(target=target) if target is not None:
+            return f"{step.topic}-{step.partition}: the reassignment to {list(target)} begins"
+        case DeleteReassignment() | RememberMove():
+            return f"{step.topic}-{step.partition}: the reassignment has ended"
+        case RemoveTopic(topic=topic):
+            return f"{topic}: the topic is deleted"
+        case _:
+            return ""
 
 
 def _standing(request: RequestRead | None) -> list[Operation]:

@@ -7,7 +7,8 @@ version conflict, to an indefinite outcome and to a failover is always the same:
 again, and the plan that comes out carries on where the old one stopped.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from reassure_controller.context import Context, PartitionContext, apply_step
 from reassure_controller.effects import (
@@ -25,6 +26,9 @@ from reassure_controller.effects import (
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList, StateZnode
+
+REASONS_SHOWN: Final = 3
+"""Of how many partitions a line says why they are refused."""
 
 
 class Plan:
@@ -161,6 +165,21 @@ def find_bad_target(context: Context, target: ReplicaList, readings: Readings) -
     if dead and refuses:
         return f"broker {dead[0]} is down"
     return None
+
+
+def warn_refused(path: str, reasons: Mapping[PartitionKey, str], what: str) -> list[Warn]:
+    """Return one line about the partitions of a znode that are refused, however many they are.
+
+    >>> [warning] = warn_refused("/r", dict.fromkeys((("t", n) for n in range(9)), "no"), "ignored")
+    >>> warning.reason
+    'ignored: t-0: no; t-1: no; t-2: no; and 6 partitions more'
+    """
+    if not reasons:
+        return []
+    shown = [f"{key[0]}-{key[1]}: {reasons[key]}" for key in sorted(reasons)[:REASONS_SHOWN]]
+    more = len(reasons) - len(shown)
+    shown += [f"and {more} partitions more"] if more else []
+    return [Warn(path, f"{what}: {'; '.join(shown)}")]
 
 
 def plan_rubbish(rubbish: Iterable[tuple[str, str]]) -> tuple[Step, ...]:

@@ -82,7 +82,36 @@ def test_other_partitions_of_a_refused_request_go_on(
     cluster, controller, _ = quiet
     cluster.request({("t", 0): (), ("t", 1): (2, 1), ("no", 0): (1,)}, then=controller)
     assert (cluster.assigned("t", 0), cluster.assigned("t", 1)) == ((1, 2), (2, 1))
-    assert len(warnings_of(caplog)) == 2
+    (warning,) = warnings_of(caplog)
+    assert "no-0: there is no such topic" in warning and "t-0: the target is empty" in warning
+
+
+def test_many_refused_partitions_are_one_line(quiet: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """However many partitions a request names that are not there, one line says so."""
+    cluster, controller, before = quiet
+    cluster.request(dict.fromkeys((("no", n) for n in range(40_000)), (1,)), then=controller)
+    assert cluster.dump() == before
+    (warning,) = warnings_of(caplog)
+    assert "and 39997 partitions more" in warning and len(warning) < 300
+
+
+def test_moves_and_deletions_have_a_line_each(
+    cluster: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """An operator reads when a reassignment begins, changes and ends, and when a topic goes."""
+    caplog.set_level(logging.INFO, "reassure_controller")
+    controller = cluster.begin({0: (1, 2)})
+    cluster.request({("t", 0): (1, 3)}, then=controller)
+    cluster.request({("t", 0): (2, 1)}, then=controller)
+    cluster.admin.create("/admin/delete_topics/t")
+    controller.drain()
+    lines = [record.getMessage() for record in caplog.records if "t" in record.getMessage()[:2]]
+    assert lines == [
+        "t-0: the reassignment to [1, 3] begins",
+        "t-0: the reassignment to [2, 1] replaces another",
+        "t-0: the reassignment has ended",
+        "t: the topic is deleted",
+    ]
 
 
 def test_legacy_conflict_is_refused(quiet: Any, caplog: pytest.LogCaptureFixture) -> None:

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from reassure_controller.context import Context, OldZnode, PartitionContext
 from reassure_controller.effects import RememberMove, Step, Warn, WriteOldZnode
 from reassure_controller.old_znode import OldZnodePlanner
-from reassure_controller.plan import find_bad_target
+from reassure_controller.plan import find_bad_target, warn_refused
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.reassignment_steps import is_in_sync
@@ -115,6 +115,7 @@ def plan_listener(context: Context, rules: Rules) -> tuple[Step, ...]:
         )
     steps: list[Step] = []
     left: list[LegacyEntry] = []
+    refused: dict[PartitionKey, str] = {}
     for entry in old.entries:
         content = context.partitions.get(entry.key)
         reason = None
@@ -125,10 +126,8 @@ def plan_listener(context: Context, rules: Rules) -> tuple[Step, ...]:
         if reason is None:
             left.append(entry)
         else:
-            topic, number = entry.key
-            steps.append(
-                Warn(REASSIGN_PARTITIONS, f"partition {topic}-{number}: {reason}; removed")
-            )
+            refused[entry.key] = reason
+    steps += warn_refused(REASSIGN_PARTITIONS, refused, "removed")
     if len(left) < len(old.entries) or not left:
         steps += _write("entries-refused", old, tuple(left))
     return tuple(steps)

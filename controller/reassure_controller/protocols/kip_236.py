@@ -34,7 +34,7 @@ from reassure_controller.effects import (
     Write,
     WriteOldZnode,
 )
-from reassure_controller.plan import Plan, find_bad_target
+from reassure_controller.plan import Plan, find_bad_target, warn_refused
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.reassignment_steps import expand_assigned, is_in_sync
@@ -291,19 +291,15 @@ def plan_request(
         for key in keys
     }
     whole = any(reasons.values()) and rules.readings.request_conflict == "whole-request"
-    warnings: list[Warn] = []
     for key in keys:
-        target, reason = targets[key], reasons[key]
-        if reason is None and whole:
-            reason = "another partition of the request is refused"
-        if reason is not None:
-            warnings.append(Warn(path, f"partition {key[0]}-{key[1]}: {reason}; ignored"))
+        if whole or reasons[key] is not None:
             continue
-        wanted = ReassignmentZnode(0, target, request.legacy)
+        wanted = ReassignmentZnode(0, targets[key], request.legacy)
         _accept(plan, key, wanted, read)
     if plan.steps:
         return tuple(plan.steps)
-    plan.add(*warnings)
+    refused = {key: reason for key, reason in reasons.items() if reason is not None}
+    plan.add(*warn_refused(path, refused, "the whole request is ignored" if whole else "ignored"))
     plan.add(delete)
     return tuple(plan.steps)
 
