@@ -464,7 +464,7 @@ def _standing(request: RequestRead | None) -> list[Operation]:
 def list_keys(step: Step) -> dict[str, object]:
     """Return what a line about a step is found by: its partition and its point, if it has them.
 
-    >>> list_keys(EnterPhase(("t", 0), Phase.WAIT))
+    >>> list_keys(RememberMove(("t", 0), None))
     {'topic': 't', 'partition': 0}
     """
     names = ("topic", "partition", "point")

@@ -73,7 +73,7 @@ def test_steps_of_a_plan_are_logged_with_their_points(cluster: Any, stream: io.S
     cluster.join("t", 0, 3)
     done = controller.drain()
     assert done.idle
-    lines = [line for line in read(stream) if "point" in line]
+    lines = [line for line in read(stream) if "point" in line and line["level"] == "debug"]
     points = [line["point"] for line in lines if line.get("topic") == "t"]
     assert {line["partition"] for line in lines if line.get("topic") == "t"} == {0}
     assert len(set(points)) > 5
