@@ -37,8 +37,8 @@ class Contents(NamedTuple):
     def extend(self, end: int, epoch: int) -> "Contents":
         """Return the log with what was taken or written in a term, up to `end`.
 
-        >>> Contents(2, (Piece(0, 0),)).extend(3, 4)[1]
-        (Piece(start=0, epoch=0, is_told=False), Piece(start=2, epoch=4, is_told=False))
+        >>> Contents(2, (LogPiece(0, 0),)).extend(3, 4)[1]
+        (LogPiece(start=0, epoch=0, is_told=False), LogPiece(start=2, epoch=4, is_told=False))
         """
         piece = LogPiece(self.end, epoch)
         if end <= self.end or self.pieces is None:
@@ -50,8 +50,8 @@ class Contents(NamedTuple):
     def cut(self, end: int) -> "Contents":
         """Return the log without what stands at `end` or beyond.
 
-        >>> Contents(3, (Piece(0, 0), Piece(2, 4))).cut(2)
-        Contents(end=2, pieces=(Piece(start=0, epoch=0, is_told=False),))
+        >>> Contents(3, (LogPiece(0, 0), LogPiece(2, 4))).cut(2)
+        Contents(end=2, pieces=(LogPiece(start=0, epoch=0, is_told=False),))
         """
         if end >= self.end:
             return self
@@ -79,7 +79,7 @@ NOTHING: Final = Log(0)
 def resolve(contents: Contents, leaders: Mapping[int, Log]) -> Log:
     """Return which epochs a log holds; `leaders` are the logs of the leaders of each term.
 
-    >>> follower = Contents(4, (Piece(0, 0), Piece(1, 2)))
+    >>> follower = Contents(4, (LogPiece(0, 0), LogPiece(1, 2)))
     >>> resolve(follower, {0: Log(9, ((0, 0),)), 2: Log(9, ((0, 0), (2, 3)))})
     Log(end=4, spans=((0, 0), (2, 3)))
     >>> resolve(follower, {}).spans
