@@ -15,6 +15,7 @@ from reassure_conformance.cli import run_command
 from reassure_controller import session
 from reassure_controller.controller import Controller
 from reassure_lab.admin import survey, verbs
+from reassure_lab.answers.reassigning import Listener
 from reassure_lab.throttles import (
     CONFIG_CHANGES,
     FOLLOWER_RATE,
@@ -352,10 +353,73 @@ def test_waiting_looks_again(
         lambda: tool.cluster.join("t", 0, 3),
         controller.drain,
     ]
-    monkeypatch.setattr("time.sleep", lambda _: acts.pop(0)() if acts else None)
+    monkeypatch.setattr(Listener, "wait", lambda _: acts.pop(0)() if acts else None)
     tool.execute(MOVE)
     assert tool.verify(MOVE, "--wait") == 0
     assert acts == []
+
+
+@pytest.fixture
+def tool_42(cluster: Any, tmp_path: Path) -> Tool:
+    """A tool by the old znode, on a cluster with a topic, whose controller knows nothing else."""
+    cluster.create_topic("t", {0: (1, 2), 1: (2, 1)})
+    cluster.controller(profile="kafka-42").drain()
+    return Tool(cluster, "legacy", tmp_path)
+
+
+@pytest.mark.clause("move.tool.creates-path", "move.tool.reports", "move.tool.one-at-a-time")
+def test_one_call_asks_and_waits(
+    tool_42: Tool, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--execute --wait` listens before it asks, and says of each partition what came of it."""
+    tool, order, commit, arm = tool_42, list[str](), session.commit, Listener.arm
+    acts: list[Callable[[], Any]] = [
+        lambda: cluster.die(4, then=cluster.controllers[-1]),
+        lambda: tool.execute(MOVE),
+        lambda: cluster.join("t", 0, 3),
+        lambda: cluster.controllers[-1].drain(),
+    ]
+    monkeypatch.setattr(Listener, "wait", lambda _: acts.pop(0)())
+    monkeypatch.setattr(Listener, "arm", lambda one: (order.append("listen"), arm(one)))
+    monkeypatch.setattr(verbs, "commit", lambda *them: (order.append("ask"), commit(*them)))
+    both: Moves = {**MOVE, ("t", 1): [2, 4]}
+    assert tool.execute(both, "--wait") == 1
+    assert "t-0 is complete" in tool.said
+    assert "no active reassignment of partition t-1" in tool.said
+    assert (order[0], order.count("ask"), acts) == ("listen", 1, [])
+
+
+@pytest.mark.clause("move.tool.interrupt")
+def test_interrupted_command_of_kafka_42_takes_its_path_away(
+    tool_42: Tool, cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who interrupts it is told what failed, and can ask for the same again."""
+
+    def interrupt(_: Listener) -> None:
+        cluster.controllers[-1].drain()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Listener, "wait", interrupt)
+    assert tool_42.execute(MOVE, "--wait") == 1
+    assert "nobody asks for t-0 any more" in tool_42.said
+    assert cluster.admin.exists(REASSIGN_PARTITIONS) is None
+    assert tool_42.execute(MOVE) == 0
+
+
+def test_interrupted_command_says_how_to_go_on(
+    tool: Tool, controller: Controller, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What can be cancelled goes on when the command that asked for it is interrupted."""
+
+    def interrupt(_: Listener) -> None:
+        controller.drain()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Listener, "wait", interrupt)
+    assert tool.execute(MOVE, "--wait") == 2
+    assert "t-0 is still in progress" in tool.said and "--cancel takes it back" in tool.said
+    tool.cluster.join("t", 0, 3, then=controller)
+    assert tool.verify(MOVE) == 0
 
 
 @pytest.mark.parametrize(

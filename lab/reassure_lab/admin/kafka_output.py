@@ -1,6 +1,6 @@
 """What the verbs say, in the words of Kafka's own tool (2.6 and later)."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from reassure_lab.admin.move_files import format_moves
 from reassure_lab.admin.survey import Active
@@ -38,7 +38,7 @@ def say_started(started: Started) -> str:
     count = len(started.targets)
     some = f"Successfully started partition reassignment{_plural(count)} for "
     doubt = f"\n{started.doubt}" if started.doubt else ""
-    return text + some + _join(started.targets) + doubt
+    return text + some + join(started.targets) + doubt
 
 
 def say_verification(found: Verification) -> str:
@@ -48,6 +48,19 @@ def say_verification(found: Verification) -> str:
     if found.cleared is not None:
         lines += _say_cleared(found.cleared)
     return "\n".join(lines)
+
+
+def say_interrupted(withdrawn: Collection[PartitionKey]) -> str:
+    """Return what one is told who no longer waits, with what was taken back therefore."""
+    if not withdrawn:
+        return (
+            "Interrupted: what is in progress goes on; --verify --wait waits for it again, "
+            "--cancel takes it back."
+        )
+    return (
+        f"Interrupted: nobody asks for {join(withdrawn)} any more, but the controller may go on "
+        "with what it has begun; --execute asks again."
+    )
 
 
 def _say_verified(one: Verified) -> str:
@@ -90,7 +103,7 @@ def say_cancellation(done: Cancellation) -> str:
     lines = ["None of the specified partition reassignments are active."]
     if count:
         some = f"Successfully cancelled partition reassignment{_plural(count)} for: "
-        lines = [some + _join(done.cancelled)]
+        lines = [some + join(done.cancelled)]
     if done.cleared is not None:
         lines += _say_cleared(done.cleared)
     return "\n".join(lines)
@@ -100,7 +113,8 @@ def _name(key: PartitionKey) -> str:
     return f"{key[0]}-{key[1]}"
 
 
-def _join(keys: Iterable[PartitionKey]) -> str:
+def join(keys: Iterable[PartitionKey]) -> str:
+    """Return the names of partitions, in order."""
     return ",".join(map(_name, sorted(keys)))
 
 

@@ -12,6 +12,7 @@ from typing import Final, Literal, TypeVar
 from kazoo.client import KazooClient
 
 from reassure_controller.session import Indefinite, Operation, Refused, commit
+from reassure_lab.admin import REQUESTS
 from reassure_lab.admin.errors import NotNow, NotThere, Unsettled
 from reassure_lab.admin.limiting import find_ways, plan_limit, plan_no_limit
 from reassure_lab.admin.move_files import FilePlace, NamedTopic, PartitionMove
@@ -28,6 +29,7 @@ from reassure_lab.admin.submitting import (
     plan_withdrawal,
 )
 from reassure_lab.admin.survey import Active, ClusterReading, Route, read_state
+from reassure_spec.clauses import clause
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Result = TypeVar("Result")
@@ -144,6 +146,7 @@ def _choose_brokers(state: ClusterReading, brokers: Sequence[int], *, with_racks
     return racks
 
 
+@clause("move.tool.one-at-a-time")
 def execute(
     client: KazooClient,
     moves: Sequence[PartitionMove],
@@ -217,6 +220,24 @@ def verify(
             cleared, operations = _plan_clearing(client, state, moves)
         found = tuple(_verify_one(state, move) for move in moves)
         return Verification(found, bool(state.active), cleared), operations
+
+    return _carry_out(client, plan)
+
+
+def withdraw(client: KazooClient, moves: Sequence[PartitionMove]) -> tuple[PartitionKey, ...]:
+    """Take back what is left of these moves where the controller takes nothing but the old znode.
+
+    That is what an interrupted command does by KAFKA-42, so that it can be asked again. Return the
+    partitions that were there. Raises NotNow, Unsettled.
+    """
+
+    def plan() -> tuple[tuple[PartitionKey, ...], list[Operation]]:
+        state = read_state(client, {move.key[0] for move in moves})
+        old = state.old_znode
+        if old is None or state.served is None or not state.is_unread(REQUESTS):
+            return (), []
+        there = {entry.key for entry in old.entries} & {move.key for move in moves}
+        return tuple(sorted(there)), plan_withdrawal(state, there)
 
     return _carry_out(client, plan)
 

@@ -1,6 +1,7 @@
 """What the verb `reassign` answers: documents for scripts, and Kafka's own words for people."""
 
 import logging
+import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,9 +11,9 @@ from typing import Any, Final
 from kazoo.client import KazooClient
 
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VIOLATED, Document, worst
-from reassure_controller.session import stop
-from reassure_lab.admin import REQUESTS, kafka_output
-from reassure_lab.admin.move_files import list_moves, read_moves, read_topics
+from reassure_controller.session import gather, stop
+from reassure_lab.admin import PLACES, REQUESTS, kafka_output
+from reassure_lab.admin.move_files import PartitionMove, list_moves, read_moves, read_topics
 from reassure_lab.admin.submitting import Targets
 from reassure_lab.admin.survey import Route, open_cluster
 from reassure_lab.admin.verbs import (
@@ -23,7 +24,9 @@ from reassure_lab.admin.verbs import (
     generate,
     list_active,
     verify,
+    withdraw,
 )
+from reassure_spec.clauses import clause
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 Progress = Callable[[str, int, int], None]
@@ -45,6 +48,40 @@ class ToolAnswer:
     def render(self, form: str) -> str:
         """Return the text, as a block that is not set otherwise where it goes into a document."""
         return f"```\n{self.text}\n```" if form == "markdown" else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """How long somebody waits for moves to end, and what is done meanwhile."""
+
+    progress: Progress
+    seconds: float
+    """0 to look once, infinite to wait for as long as it takes."""
+    clear: bool
+    """Whether throttles are taken away when nothing moves."""
+
+
+class Listener:
+    """Wakes who waits for the znode by which moves are asked for, until the session ends."""
+
+    def __init__(self, client: KazooClient, protocol: Route) -> None:
+        """Listen from now on."""
+        self._client = client
+        self._path = PLACES[protocol]
+        self._news = threading.Event()
+        self.arm()
+
+    def arm(self) -> None:
+        """Listen for what happens after the call. Raises Indefinite."""
+        self._news.clear()
+        gather([self._client.exists_async(self._path, watch=self._wake)])
+
+    def _wake(self, _event: object) -> None:
+        self._news.set()
+
+    def wait(self) -> None:
+        """Wait for news, or until it is time to look all the same."""
+        self._news.wait(LOOK_S)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +119,27 @@ class ToolCall:
 
         return self.ask(run)
 
-    def execute(self, file: Path, bytes_per_s: int | None, *, additional: bool) -> ToolAnswer:
-        """Start the moves of a file."""
+    @clause("move.tool.creates-path")
+    def execute(
+        self,
+        file: Path,
+        bytes_per_s: int | None,
+        *,
+        additional: bool,
+        waiting: Waiting | None = None,
+    ) -> ToolAnswer:
+        """Start the moves of a file; with `waiting`, say what came of them like `verify`."""
         moves = read_moves(file)
 
         def run(client: KazooClient) -> ToolAnswer:
+            listener = Listener(client, self.protocol)
             done = execute(
                 client, moves, self.protocol, bytes_per_s=bytes_per_s, additional=additional
             )
+            if waiting is not None:
+                found, advice = self._wait(client, moves, listener, waiting)
+                said = kafka_output.say_started(done)
+                return self._answer_verification(found, f"{said}\n", advice)
             body = {
                 "protocol": self.protocol,
                 "throttle": bytes_per_s,
@@ -104,25 +154,45 @@ class ToolCall:
 
         return self.ask(run)
 
-    def verify(
-        self, file: Path, progress: Progress, *, clear: bool, wait: bool, timeout_s: float | None
-    ) -> ToolAnswer:
-        """Say how far the moves of a file are; with `wait`, when none of them moves any more."""
+    def verify(self, file: Path, waiting: Waiting) -> ToolAnswer:
+        """Say how far the moves of a file are, as soon as none of them moves or time is over."""
         moves = read_moves(file)
-        deadline_s = None if timeout_s is None else time.monotonic() + timeout_s
 
         def run(client: KazooClient) -> ToolAnswer:
-            while True:
-                found = verify(client, moves, clear=clear)
-                moving = _tell_progress(found, progress)
-                late = deadline_s is not None and time.monotonic() >= deadline_s
-                if not wait or not moving or late:
-                    return self._answer_verification(found)
-                time.sleep(LOOK_S)
+            listener = Listener(client, self.protocol)
+            return self._answer_verification(*self._wait(client, moves, listener, waiting))
 
         return self.ask(run)
 
-    def _answer_verification(self, found: Verification) -> ToolAnswer:
+    @clause("move.tool.reports", "move.tool.interrupt")
+    def _wait(
+        self,
+        client: KazooClient,
+        moves: Sequence[PartitionMove],
+        listener: Listener,
+        waiting: Waiting,
+    ) -> tuple[Verification, str]:
+        """Return how far moves are when none moves any more, and what to do if interrupted.
+
+        Who interrupts is told how things stand. What a controller of KAFKA-42 has not done is taken
+        out of the old znode, as its command has to: there it could not be asked for again. Others
+        go on with it, and have it cancelled by the action that is there for that.
+        """
+        deadline_s = time.monotonic() + waiting.seconds
+        try:
+            while True:
+                listener.arm()
+                found = verify(client, moves, clear=waiting.clear)
+                if not _tell_progress(found, waiting.progress) or time.monotonic() >= deadline_s:
+                    return found, ""
+                listener.wait()
+        except KeyboardInterrupt:
+            advice = kafka_output.say_interrupted(withdraw(client, moves))
+            return verify(client, moves, clear=False), advice
+
+    def _answer_verification(
+        self, found: Verification, before: str = "", advice: str = ""
+    ) -> ToolAnswer:
         counts = {"partitions": len(found.partitions)}
         for status in _VERDICTS:
             number = sum(one.status == status for one in found.partitions)
@@ -138,9 +208,14 @@ class ToolCall:
             for one in found.partitions
         ]
         verdict = worst(_VERDICTS[one.status] for one in found.partitions)
-        body = {"partitions": partitions, "cleared": _list_cleared(found.cleared)}
+        body = {
+            "partitions": partitions,
+            "cleared": _list_cleared(found.cleared),
+            "interrupted": advice,
+        }
         document = self._document("verify", verdict, counts, body)
-        return ToolAnswer(document, kafka_output.say_verification(found))
+        text = f"{before}{kafka_output.say_verification(found)}"
+        return ToolAnswer(document, f"{text}\n{advice}" if advice else text)
 
     def list_active(self) -> ToolAnswer:
         """List what is being reassigned."""

@@ -1,6 +1,7 @@
 """The verb `reassign`: moves replicas of a running cluster, with the options of Kafka's tool."""
 
 from collections.abc import Callable, Mapping
+from math import inf
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,7 +21,7 @@ ACTIONS: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
         ("topics_to_move_json_file", "broker_list"),
         ("disable_rack_aware", "seed"),
     ),
-    "execute": (("reassignment_json_file",), ("throttle", "additional")),
+    "execute": (("reassignment_json_file",), ("throttle", "additional", "wait", "timeout")),
     "verify": (("reassignment_json_file",), ("preserve_throttles", "wait", "timeout")),
     "cancel": (("reassignment_json_file",), ("preserve_throttles",)),
     "list": ((), ()),
@@ -73,15 +74,17 @@ def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
     Files and answers are those of kafka-reassign-partitions. With --protocol legacy it works on
     Kafka itself, in ZooKeeper mode.
 
-    --verify exits with 0 if all partitions are done, 1 if one has other replicas than requested,
-    and 2 if one is in progress.
+    --verify, and --execute with --wait, exit with 0 if all partitions are done, 1 if one has other
+    replicas than requested, and 2 if one is in progress.
     """
-    from reassure_lab.answers.reassigning import ToolCall
+    from reassure_lab.answers.reassigning import ToolCall, Waiting
 
     action = _choose_action(options)
     brokers = _parse_brokers(options["broker_list"] or "") if action == "generate" else ()
     call, file = ToolCall(zookeeper, protocol), options["reassignment_json_file"]
     clear = not options["preserve_throttles"]
+    longest = inf if options["timeout"] is None else options["timeout"]
+    seconds = longest if options["wait"] else 0.0
     match action:
         case "generate":
             answer = call.generate(
@@ -91,16 +94,16 @@ def reassign(zookeeper: str, protocol: Any, form: str, **options: Any) -> int:
                 with_racks=not options["disable_rack_aware"],
             )
         case "execute":
-            answer = call.execute(file, options["throttle"], additional=options["additional"])
+            with ProgressLine() as progress:
+                answer = call.execute(
+                    file,
+                    options["throttle"],
+                    additional=options["additional"],
+                    waiting=Waiting(progress, seconds, clear) if options["wait"] else None,
+                )
         case "verify":
             with ProgressLine() as progress:
-                answer = call.verify(
-                    file,
-                    progress,
-                    clear=clear,
-                    wait=options["wait"],
-                    timeout_s=options["timeout"],
-                )
+                answer = call.verify(file, Waiting(progress, seconds, clear))
         case "cancel":
             answer = call.cancel(file, clear=clear)
         case _:
