@@ -112,6 +112,24 @@ def test_number_that_does_not_end_is_given_up_after_ten_bytes() -> None:
         check_produced(bytes(content))
 
 
+@pytest.mark.parametrize(
+    ("attributes", "reason"),
+    [
+        pytest.param(0b10_0000, "a control batch", id="control"),
+        pytest.param(0b1_0000, "one of a transaction", id="transaction"),
+        pytest.param(5, "expected a codec below 5, found 5", id="codec"),
+    ],
+)
+def test_batches_that_no_client_may_write_are_refused(attributes: int, reason: str) -> None:
+    """Control batches, those of transactions and of unknown codecs are no client's to write."""
+    content = bytearray(encode(RECORDS, 0, 0, 0))
+    check_produced(bytes(content))
+    struct.pack_into(">h", content, 21, attributes)
+    struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
+    with pytest.raises(CorruptBatch, match=reason):
+        check_produced(bytes(content))
+
+
 def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
     """A batch that counts fewer records than it takes offsets is refused."""
     content = bytearray(encode(RECORDS, 0, 0, 0))

@@ -33,7 +33,11 @@ _BEFORE_LENGTH_COUNTS: Final = 12
 """Base offset and length stand before the bytes that the length counts."""
 _NUMBER_BITS: Final = 64
 _COMPRESSION: Final = 0b111
+_CODECS: Final = 5
+"""None, gzip, snappy, lz4 and zstd have the numbers below."""
 _LOG_APPEND_TIME: Final = 0b1000
+_TRANSACTIONAL: Final = 0b1_0000
+_CONTROL: Final = 0b10_0000
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,12 +169,18 @@ def check_produced(raw: bytes) -> Checked:
     """Return batches as a client may send them. Raises CorruptBatch for bytes that are none.
 
     The offsets of a batch leave nothing out, and its records fill it, as far as they can be read
-    without decompressing them.
+    without decompressing them. As with Kafka no client may write control batches; batches of
+    transactions are refused as well, which no broker here carries out.
     """
     batches = tuple(scan(raw))
     if not batches:
         raise CorruptBatch(0, describe("a batch", "nothing"))
     for batch in batches:
+        if batch.attributes & (_CONTROL | _TRANSACTIONAL):
+            raise CorruptBatch(batch.position, "a control batch, or one of a transaction")
+        if batch.attributes & _COMPRESSION >= _CODECS:
+            codec = describe(f"a codec below {_CODECS}", batch.attributes & _COMPRESSION)
+            raise CorruptBatch(batch.position, codec)
         if batch.count != batch.last_offset - batch.base_offset + 1:
             reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
             raise CorruptBatch(batch.position, reason)
