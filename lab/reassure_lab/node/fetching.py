@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Final
 
 from kio.schema.errors import ErrorCode
@@ -141,10 +142,13 @@ class Fetchers:
 def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fetched]:
     topics = tuple(
         FetchTopic(
-            key[0],
-            (FetchPartition(key[1], one.offset, one.max_bytes, one.leader_epoch),),
+            topic,
+            tuple(
+                FetchPartition(key[1], one.offset, one.max_bytes, one.leader_epoch)
+                for key, one in found
+            ),
         )
-        for key, one in asked.items()
+        for topic, found in groupby(asked.items(), _get_topic)
     )
     replica = next(iter(asked.values())).replica
     response = connection.ask(FetchRequest(replica, WAIT_MS, 1, topics, RESPONSE_BYTES))
@@ -167,8 +171,10 @@ def _ask_epochs(
     connection: Connection, asked: dict[PartitionKey, AskEpochEnd]
 ) -> list[EpochEndTold]:
     topics = tuple(
-        EpochTopic(key[0], (EpochPartition(key[1], one.epoch, one.leader_epoch),))
-        for key, one in asked.items()
+        EpochTopic(
+            topic, tuple(EpochPartition(key[1], one.epoch, one.leader_epoch) for key, one in found)
+        )
+        for topic, found in groupby(asked.items(), _get_topic)
     )
     replica = next(iter(asked.values())).replica
     response = connection.ask(OffsetForLeaderEpochRequest(topics, replica))
@@ -184,6 +190,10 @@ def _ask_epochs(
         for found in topic.partitions
         if (key := (topic.topic, found.partition)) in asked
     ]
+
+
+def _get_topic(asked: tuple[PartitionKey, object]) -> str:
+    return asked[0][0]
 
 
 def _name(error: ErrorCode) -> str:
