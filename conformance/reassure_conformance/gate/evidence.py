@@ -8,9 +8,11 @@ carrying anything out.
 import json
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_conformance.gate.step_fields import MANY
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import write_text
 from reassure_judge.judge import Judge
@@ -222,8 +224,25 @@ def _gist(data: bytes) -> str:
         return f"top {value['top']} target {value['assignment']}"
     for key in ("partitions", "assignments"):
         if key in value:
-            return json.dumps(value[key]).replace('"', "")
+            return _show_lists(value[key])
     return ""
+
+
+def _show_lists(lists: Any) -> str:
+    """Return the replica lists of partitions, of many with the same one the first and the last.
+
+    >>> _show_lists({"0": [1, 2], **{str(n): [3] for n in range(1, 120)}})
+    '{0: [1, 2], 1..119: [3]}'
+    """
+    if not isinstance(lists, dict):
+        return json.dumps(lists).replace('"', "")
+    shown: list[str] = []
+    for text, equal in groupby(lists, lambda name: _show_lists(lists[name])):
+        names = list(equal)
+        if len(names) >= MANY:
+            names = [f"{names[0]}..{names[-1]}"]
+        shown += [f"{name}: {text}" for name in names]
+    return f"{{{', '.join(shown)}}}"
 
 
 def _is_set_up(op: Op, chroot: str) -> bool:
