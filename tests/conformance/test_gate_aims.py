@@ -11,7 +11,7 @@ import pytest
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import MORE_EFFECTS, Approach, follow
+from reassure_conformance.gate.aims import MORE_EFFECTS, Aim
 from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
 from reassure_conformance.gate.cover import MOST_MORE, list_variants
 from reassure_conformance.gate.discrimination import Score
@@ -36,7 +36,7 @@ def _is_taken_over(survivor: Survivor) -> bool:
 def test_hold_of_a_test_case_is_drawn() -> None:
     """The steps stand as they were found; only how long the controller is let go on is drawn."""
     steps = (s.parse_step("hold after 2"), s.parse_step("kill controller"), s.Elect())
-    lines = {tuple(map(s.format_step, follow(steps)(_NOW, draw.__mod__))) for draw in range(40)}
+    lines = {tuple(map(s.format_step, Aim(steps).follow(_NOW, draw.__mod__))) for draw in range(40)}
     first = {line[0] for line in lines}
     assert {line[1:] for line in lines} == {("kill controller", "elect")}
     assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}
@@ -56,12 +56,12 @@ def test_generation_kills_what_it_aims_at(make_harness: Callable[[Adapter], Harn
     """A mutant that takes a death between two writes is killed soon by who aims at it."""
     scorer = Scorer(PROFILE, get_profile(PROFILE))
     survivor = next(filter(_is_taken_over, scorer.list_survivors()))
-    aim = follow(tuple(map(s.parse_step, survivor.kill.steps)))
+    aim = Aim.parse(survivor.kill.steps)
     harness = make_harness(Bundled(profile=PROFILE))
     for aims, alive in (((), True), ((aim,), False)):
         harness.recorder.take_situations()
         budget = GenerationBudget(examples=30, steps_per_example=8)
-        get_aims = partial(tuple[Approach, ...], aims)
+        get_aims = partial(tuple[Aim, ...], aims)
         generate(harness, 5, budget, get_wanted=frozenset, get_aims=get_aims)
         scorer.update(harness.recorder.take_situations())
         assert (survivor in scorer.list_survivors()) is alive

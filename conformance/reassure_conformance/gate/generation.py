@@ -20,7 +20,7 @@ from hypothesis.stateful import initialize, rule
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Approach, Draw
+from reassure_conformance.gate.aims import Aim, Draw
 from reassure_conformance.gate.drawn import (
     Broken,
     ExampleBatch,
@@ -41,7 +41,7 @@ UNSETTLED_MAX: Final = 5
 BATCH: Final = 15
 """Examples in a batch."""
 AIMS: Final = 3
-"""How many approaches a batch has; draws are not even, so that a longer list would starve some."""
+"""How many aims a batch has; draws are not even, so that a longer list would starve some."""
 
 
 class Failed(NamedTuple):
@@ -74,7 +74,7 @@ class _Batch(ExampleBatch[Failed]):
 
     harness: Harness
     wanted: frozenset[str]
-    aims: tuple[Approach, ...]
+    aims: tuple[Aim, ...]
     """What three in four examples begin with."""
     budget: GenerationBudget
     progress: Callable[[], None]
@@ -116,7 +116,7 @@ class GateMachine(ExampleMachine):
         super().__init__()
         self.example: Example | None = None
         self.over = self.batch.died is not None or self.batch.exhausted()
-        self.approach: Iterator[s.ClusterStep] = iter(())
+        self.ahead: Iterator[s.ClusterStep] = iter(())
         self._draw: Draw = lambda _: 0
 
     @initialize(
@@ -134,9 +134,9 @@ class GateMachine(ExampleMachine):
         if self.example is not None:
             aims = self.batch.aims
             if aim and aims:
-                # The draw is that of the step which is taken when the approach goes on.
-                approach = aims[place % len(aims)]
-                self.approach = approach(self.example.now, lambda n: self._draw(n))
+                # The draw is that of the step which is taken when the aim is followed on.
+                aimed = aims[place % len(aims)]
+                self.ahead = aimed.follow(self.example.now, lambda n: self._draw(n))
             self._check()
 
     @rule(data=st.data())
@@ -151,7 +151,7 @@ class GateMachine(ExampleMachine):
 
         self._draw = draw
         now = example.now
-        possible = (step for step in self.approach if not why_not(step, now))
+        possible = (step for step in self.ahead if not why_not(step, now))
         free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
         step = next(chain(possible, free))
         self.guard(lambda: self.batch.harness.perform(example, step))
@@ -183,9 +183,13 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _choose(aims: tuple[Approach, ...], seed_value: int, number: int) -> tuple[Approach, ...]:
-    """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
-    return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
+def _choose(aims: tuple[Aim, ...], others: tuple[Aim, ...], numbers: Random) -> tuple[Aim, ...]:
+    """Return a few aims, drawn: which of them meet in an example differs by seed.
+
+    One at least is of the others, where there are any: some aims an implementation never reaches.
+    """
+    first = numbers.sample(aims, min(AIMS - bool(others), len(aims)))
+    return (*first, *numbers.sample(others, min(AIMS - len(first), len(others))))
 
 
 def generate(
@@ -194,13 +198,15 @@ def generate(
     budget: GenerationBudget,
     *,
     get_wanted: Callable[[], frozenset[str]],
-    get_aims: Callable[[], tuple[Approach, ...]] = lambda: (),
+    get_aims: Callable[[], tuple[Aim, ...]] = lambda: (),
+    others: tuple[Aim, ...] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> Failed | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
-    `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where something is
-    wanted; both are asked once a batch. Raises AdapterDied and ServerGone.
+    `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where nothing was
+    yet; both are asked once a batch. `others` lead where something was. Raises AdapterDied and
+    ServerGone.
     """
     number = 0
     begin, begin_steps = harness.driver.made, harness.steps
@@ -210,7 +216,7 @@ def generate(
     ):
         if _is_over(harness, budget) or budget.is_done():
             return None
-        aims = _choose(get_aims(), seed_value, number)
+        aims = _choose(get_aims(), others, Random(f"{seed_value} {number}"))
         batch = _Batch(harness, get_wanted(), aims, budget, progress)
         run_batch(
             GateMachine,
