@@ -35,11 +35,26 @@ def _is_taken_over(survivor: Survivor) -> bool:
 
 def test_hold_of_a_test_case_is_drawn() -> None:
     """The steps stand as they were found; only how long the controller is let go on is drawn."""
-    steps = (s.parse_step("hold after 2"), s.parse_step("kill controller"), s.Elect())
-    lines = {tuple(map(s.format_step, Aim(steps).follow(_NOW, draw.__mod__))) for draw in range(40)}
+    aim = Aim.parse(("hold after 2", "kill controller", "elect"))
+    drawn = (lambda n, more=more: n - 1 if n == 2 else more % n for more in range(40))
+    lines = {tuple(map(s.format_step, aim.follow(_NOW, draw))) for draw in drawn}
     first = {line[0] for line in lines}
     assert {line[1:] for line in lines} == {("kill controller", "elect")}
     assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_controller_is_held_after_as_many_writes(harness: Harness, writes: int) -> None:
+    """However many effects lie between, a held controller has made the writes of the test case."""
+    lines = ("create orders with 1,2", f"hold after {writes}", "request orders-0 to 2,3")
+    example = harness.begin((1, 2, 3))
+    for step in Aim.parse(lines).follow(example.now, lambda _: 0):
+        harness.perform(example, step)
+        if isinstance(step, s.Request):
+            before = len(example.transactions)
+    made = len(example.transactions) - before
+    assert (made, bool(example.now.owed)) == (writes, True)
+    harness.end(example)
 
 
 def test_test_case_is_varied_from_the_nearest_on() -> None:

@@ -19,7 +19,7 @@ Draw = Callable[[int], int]
 MORE_EFFECTS: Final = 4
 """How many effects beyond those of the reference controller are drawn at least."""
 MOST_EFFECTS: Final = 8
-"""How many effects are waited for until the write is next that is to be met."""
+"""How many effects are waited for until the next write, or the one that is to be met."""
 MORE_WRITES: Final = 2
 """How many writes beyond those of the reference controller are drawn, and one less."""
 
@@ -41,16 +41,26 @@ class Aim:
         """Yield the steps, possible or not, as things stand by then.
 
         An implementation may have more effects between two writes than the reference controller,
-        its messages for one, and never has fewer. So where the controller is held is drawn; or it
-        goes on effect by effect until the next write is of the kind wanted.
+        its messages for one, and never has fewer. So a controller is held after as many writes as
+        in the test case, going on effect by effect, or after a drawn number of effects.
         """
+        by_writes = bool(self.effect) or not draw(2)
         holds = [at for at, step in enumerate(self.steps) if isinstance(step, s.Hold)]
+        left = 0
         for at, step in enumerate(self.steps):
-            if isinstance(step, s.Hold) and not self.effect:
-                step = replace(step, effects=step.effects + draw(step.effects + MORE_EFFECTS))
+            if isinstance(step, s.Hold):
+                left = step.effects if by_writes else 0
+                more = 0 if by_writes else step.effects + draw(step.effects + MORE_EFFECTS)
+                step = s.Hold(more)
             elif isinstance(step, s.Lose):
                 step = replace(step, writes=step.writes + draw(MORE_WRITES))
             yield step
+            for _ in range(MOST_EFFECTS * left):
+                if not (left and now.held and now.owed):
+                    break
+                before = now.view
+                yield s.Hold(1)
+                left -= now.view != before
             if self.effect and holds and at == holds[-1] + 1:
                 for _ in range(MOST_EFFECTS):
                     if not now.held or self.effect in now.owed:

@@ -8,7 +8,7 @@ draws always make the same story; between batches it shrinks as clauses are put 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from random import Random
 from typing import ClassVar, Final, NamedTuple
@@ -141,7 +141,10 @@ class GateMachine(ExampleMachine):
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:
-        """Take the step that the guide draws."""
+        """Take the next step of the aim, or that which the guide draws.
+
+        Of a controller that is held and goes on a little, so is the next.
+        """
         example = self.example
         if example is None or self.over:
             return
@@ -153,9 +156,12 @@ class GateMachine(ExampleMachine):
         now = example.now
         possible = (step for step in self.ahead if not why_not(step, now))
         free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
-        step = next(chain(possible, free))
-        self.guard(lambda: self.batch.harness.perform(example, step))
-        self._check()
+        for step in chain(possible, free):
+            goes_on = now.held and isinstance(step, s.Hold)
+            self.guard(partial(self.batch.harness.perform, example, step))
+            self._check()
+            if self.over or not goes_on:
+                break
 
     def teardown(self) -> None:
         """Heal the cluster, judge what is left undone, and end it."""
