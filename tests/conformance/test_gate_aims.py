@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -15,7 +16,7 @@ from reassure_conformance.gate.aims import MORE_EFFECTS, Aim
 from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
 from reassure_conformance.gate.cover import MOST_MORE, list_variants
 from reassure_conformance.gate.discrimination import Score
-from reassure_conformance.gate.generation import GenerationBudget, generate
+from reassure_conformance.gate.generation import AIMS, GenerationBudget, choose_aims, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import ClusterMoment
 from reassure_conformance.gate.run_settings import Settings
@@ -80,6 +81,18 @@ def test_generation_kills_what_it_aims_at(make_harness: Callable[[Adapter], Harn
         generate(harness, 5, budget, get_wanted=frozenset, get_aims=get_aims)
         scorer.update(harness.recorder.take_situations())
         assert (survivor in scorer.list_survivors()) is alive
+
+
+def test_batch_keeps_a_place_for_what_was_reached_before() -> None:
+    """What is never reached takes two of three aims, and none where nothing is left of it."""
+    steps = [(s.Hold(n),) for n in range(9)]
+    aims, others = tuple(map(Aim, steps[:5])), tuple(map(Aim, steps[5:]))
+    for each, rest, expected in ((aims, others, 2), (aims[:1], others, 1), ((), others, 0)):
+        chosen = [choose_aims(each, rest, Random(number)) for number in range(20)]
+        assert {len(set(few)) for few in chosen} == {AIMS}
+        assert {len({*few} & {*aims}) for few in chosen} == {expected}
+        assert len(set(chosen)) > 1
+    assert {*choose_aims(aims, (), Random(1))} <= {*aims}
 
 
 def test_recorder_gives_each_situation_once(make_harness: Callable[[Adapter], Harness]) -> None:

@@ -189,7 +189,7 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _choose(aims: tuple[Aim, ...], others: tuple[Aim, ...], numbers: Random) -> tuple[Aim, ...]:
+def choose_aims(aims: tuple[Aim, ...], others: tuple[Aim, ...], numbers: Random) -> tuple[Aim, ...]:
     """Return a few aims, drawn: which of them meet in an example differs by seed.
 
     One at least is of the others, where there are any: some aims an implementation never reaches.
@@ -222,7 +222,7 @@ def generate(
     ):
         if _is_over(harness, budget) or budget.is_done():
             return None
-        aims = _choose(get_aims(), others, Random(f"{seed_value} {number}"))
+        aims = choose_aims(get_aims(), others, Random(f"{seed_value} {number}"))
         batch = _Batch(harness, get_wanted(), aims, budget, progress)
         run_batch(
             GateMachine,
