@@ -19,7 +19,7 @@ Draw = Callable[[int], int]
 MORE_EFFECTS: Final = 4
 """How many effects beyond those of the reference controller are drawn at least."""
 MOST_EFFECTS: Final = 8
-"""How many effects are waited for until the next write, or the one that is to be met."""
+"""How many effects are waited for until the next write."""
 MORE_WRITES: Final = 2
 """How many writes beyond those of the reference controller are drawn, and one less."""
 
@@ -29,13 +29,11 @@ class Aim:
     """A test case that leads somewhere."""
 
     steps: tuple[s.ClusterStep, ...]
-    effect: str = ""
-    """The kind of write before which the controller is to be held, "" where that is drawn."""
 
     @classmethod
-    def parse(cls, lines: Iterable[str], effect: str = "") -> "Aim":
+    def parse(cls, lines: Iterable[str]) -> "Aim":
         """Return the aim of these lines. Raises BadStep."""
-        return cls(tuple(map(s.parse_step, lines)), effect)
+        return cls(tuple(map(s.parse_step, lines)))
 
     def follow(self, now: ClusterMoment, draw: Draw) -> Iterator[s.ClusterStep]:
         """Yield the steps, possible or not, as things stand by then.
@@ -44,10 +42,8 @@ class Aim:
         its messages for one, and never has fewer. So a controller is held after as many writes as
         in the test case, going on effect by effect, or after a drawn number of effects.
         """
-        by_writes = bool(self.effect) or not draw(2)
-        holds = [at for at, step in enumerate(self.steps) if isinstance(step, s.Hold)]
-        left = 0
-        for at, step in enumerate(self.steps):
+        by_writes, left = not draw(2), 0
+        for step in self.steps:
             if isinstance(step, s.Hold):
                 left = step.effects if by_writes else 0
                 more = 0 if by_writes else step.effects + draw(step.effects + MORE_EFFECTS)
@@ -61,8 +57,3 @@ class Aim:
                 before = now.view
                 yield s.Hold(1)
                 left -= now.view != before
-            if self.effect and holds and at == holds[-1] + 1:
-                for _ in range(MOST_EFFECTS):
-                    if not now.held or self.effect in now.owed:
-                        break
-                    yield s.Hold(1)

@@ -346,7 +346,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 yield Aim.parse(steps)
         for kind, meeting in list_kinds(self.scorer.meetings).items():
             if not find_lacking(meeting.steps) and (every or kind not in h.meetings.met):
-                yield Aim.parse(meeting.steps, meeting.effect)
+                yield Aim.parse(meeting.steps)
         for goal in possible_with(h.description.capabilities, h.description.profile):
             if every or not h.reached[goal.name]:
                 yield aim_at(goal)
