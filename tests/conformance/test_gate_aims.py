@@ -54,7 +54,7 @@ def test_controller_is_held_after_as_many_writes(harness: Harness, writes: int) 
         if isinstance(step, s.Request):
             before = len(example.transactions)
     made = len(example.transactions) - before
-    assert (made, bool(example.now.owed)) == (writes, True)
+    assert (made, example.now.owes) == (writes, True)
     harness.end(example)
 
 

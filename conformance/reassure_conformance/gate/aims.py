@@ -52,7 +52,7 @@ class Aim:
                 step = replace(step, writes=step.writes + draw(MORE_WRITES))
             yield step
             for _ in range(MOST_EFFECTS * left):
-                if not (left and now.held and now.owed):
+                if not (left and now.held and now.owes):
                     break
                 before = now.view
                 yield s.Hold(1)

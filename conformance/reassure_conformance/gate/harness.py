@@ -380,8 +380,7 @@ class Harness:
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             now.follow(self._view(example))
-            owed = self.judge.list_owed(example.chroot) if now.held else {}
-            now.owed = frozenset(type(each).__name__ for each in owed.values())
+            now.owes = now.held and bool(self.judge.list_owed(example.chroot))
             now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))
