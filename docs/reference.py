@@ -17,7 +17,7 @@ from pieces import make_page, make_table
 
 from reassure_conformance.adapter.wire import answer_schema, request_schema
 from reassure_conformance.cli import cli
-from reassure_conformance.gate.situations import SITUATIONS
+from reassure_conformance.gate.goals import COVERAGE_GOALS
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants
 from reassure_conformance.report.document import EXIT_CODES, INTERRUPTED, result_schema
@@ -251,7 +251,7 @@ def render_theorems() -> str:
 
 
 def render_tales() -> str:
-    """Return the stories, the situations and the scenarios."""
+    """Return the stories, the coverage goals and the scenarios."""
     stories = (
         (f"[`{each.name}`]({_STORIES}/{each.name}.txt)", _escape(" ".join(each.why)))
         for each in sorted(shipped_stories(), key=attrgetter("name"))
@@ -264,7 +264,7 @@ def render_tales() -> str:
         for path in find_scenarios()
         for each in (read_scenario(path),)
     )
-    situations = ((f"`{each.name}`", _escape(each.sentence)) for each in SITUATIONS)
+    goals = ((f"`{each.name}`", _escape(each.sentence)) for each in COVERAGE_GOALS)
     return make_page(
         "Stories and scenarios",
         "A [story](../stories.md) drives an implementation; a scenario is told to the model and",
@@ -274,11 +274,11 @@ def render_tales() -> str:
         "",
         *make_table(("story", "why it is told"), stories),
         "",
-        "## Situations",
+        "## Coverage goals",
         "",
         "What has to come up before some clauses count as put to the test.",
         "",
-        *make_table(("situation", "what comes up"), situations),
+        *make_table(("goal", "what comes up"), goals),
         "",
         "## Scenarios",
         "",

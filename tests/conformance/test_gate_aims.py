@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Final
 
 import pytest
@@ -11,11 +12,11 @@ import pytest
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import MORE_EFFECTS, Approach, follow
+from reassure_conformance.gate.aims import MORE_EFFECTS, Aim
 from reassure_conformance.gate.controllers import PATIENCE, ControllersResult, ControllersRunner
 from reassure_conformance.gate.cover import MOST_MORE, list_variants
 from reassure_conformance.gate.discrimination import Score
-from reassure_conformance.gate.generation import GenerationBudget, generate
+from reassure_conformance.gate.generation import AIMS, GenerationBudget, choose_aims, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import ClusterMoment
 from reassure_conformance.gate.run_settings import Settings
@@ -35,11 +36,26 @@ def _is_taken_over(survivor: Survivor) -> bool:
 
 def test_hold_of_a_test_case_is_drawn() -> None:
     """The steps stand as they were found; only how long the controller is let go on is drawn."""
-    steps = (s.parse_step("hold after 2"), s.parse_step("kill controller"), s.Elect())
-    lines = {tuple(map(s.format_step, follow(steps)(_NOW, draw.__mod__))) for draw in range(40)}
+    aim = Aim.parse(("hold after 2", "kill controller", "elect"))
+    drawn = (lambda n, more=more: n - 1 if n == 2 else more % n for more in range(40))
+    lines = {tuple(map(s.format_step, aim.follow(_NOW, draw))) for draw in drawn}
     first = {line[0] for line in lines}
     assert {line[1:] for line in lines} == {("kill controller", "elect")}
     assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}
+
+
+@pytest.mark.parametrize("writes", range(4))
+def test_controller_is_held_after_as_many_writes(harness: Harness, writes: int) -> None:
+    """However many effects lie between, a held controller has made the writes of the test case."""
+    lines = ("create orders with 1,2", f"hold after {writes}", "request orders-0 to 2,3")
+    example = harness.begin((1, 2, 3))
+    for step in Aim.parse(lines).follow(example.now, lambda _: 0):
+        harness.perform(example, step)
+        if isinstance(step, s.Request):
+            before = len(example.transactions)
+    made = len(example.transactions) - before
+    assert (made, example.now.owes) == (writes, True)
+    harness.end(example)
 
 
 def test_test_case_is_varied_from_the_nearest_on() -> None:
@@ -56,15 +72,27 @@ def test_generation_kills_what_it_aims_at(make_harness: Callable[[Adapter], Harn
     """A mutant that takes a death between two writes is killed soon by who aims at it."""
     scorer = Scorer(PROFILE, get_profile(PROFILE))
     survivor = next(filter(_is_taken_over, scorer.list_survivors()))
-    aim = follow(tuple(map(s.parse_step, survivor.kill.steps)))
+    aim = Aim.parse(survivor.kill.steps)
     harness = make_harness(Bundled(profile=PROFILE))
     for aims, alive in (((), True), ((aim,), False)):
         harness.recorder.take_situations()
         budget = GenerationBudget(examples=30, steps_per_example=8)
-        get_aims = partial(tuple[Approach, ...], aims)
+        get_aims = partial(tuple[Aim, ...], aims)
         generate(harness, 5, budget, get_wanted=frozenset, get_aims=get_aims)
         scorer.update(harness.recorder.take_situations())
         assert (survivor in scorer.list_survivors()) is alive
+
+
+def test_batch_keeps_a_place_for_what_was_reached_before() -> None:
+    """What is never reached takes two of three aims, and none where nothing is left of it."""
+    steps = [(s.Hold(n),) for n in range(9)]
+    aims, others = tuple(map(Aim, steps[:5])), tuple(map(Aim, steps[5:]))
+    for each, rest, expected in ((aims, others, 2), (aims[:1], others, 1), ((), others, 0)):
+        chosen = [choose_aims(each, rest, Random(number)) for number in range(20)]
+        assert {len(set(few)) for few in chosen} == {AIMS}
+        assert {len({*few} & {*aims}) for few in chosen} == {expected}
+        assert len(set(chosen)) > 1
+    assert {*choose_aims(aims, (), Random(1))} <= {*aims}
 
 
 def test_recorder_gives_each_situation_once(make_harness: Callable[[Adapter], Harness]) -> None:

@@ -45,42 +45,42 @@ MOVING = Partition(
 RESTING = Partition(assigned=(2, 1), state=LeaderAndIsr(2, 0, 1, (2, 1)))
 
 
-def _situation(**changes: object) -> ClusterMoment:
+def _moment(**changes: object) -> ClusterMoment:
     view = FakeView({("orders", 0): MOVING, ("events", 0): RESTING})
-    situation = ClusterMoment((1, 2, 3, 4), view, up={1, 2, 3})
+    moment = ClusterMoment((1, 2, 3, 4), view, up={1, 2, 3})
     for name, value in changes.items():
-        setattr(situation, name, value)
-    return situation
+        setattr(moment, name, value)
+    return moment
 
 
-SITUATIONS = {
-    "empty": _situation(view=FakeView()),
-    "moving": _situation(),
-    "held": _situation(held=True),
-    "without a controller": _situation(acting=False),
-    "beside a sleeper": _situation(sleeper=True, acting=False),
-    "one broker left": _situation(up={1}),
-    "without capabilities": _situation(capabilities=frozenset()),
-    "with the old znode": _situation(profile="kip-236-legacy"),
-    "healing": _situation(profile="kip-46", failure_interval_ms=1000),
+MOMENTS = {
+    "empty": _moment(view=FakeView()),
+    "moving": _moment(),
+    "held": _moment(held=True),
+    "without a controller": _moment(acting=False),
+    "beside a sleeper": _moment(sleeper=True, acting=False),
+    "one broker left": _moment(up={1}),
+    "without capabilities": _moment(capabilities=frozenset()),
+    "with the old znode": _moment(profile="kip-236-legacy"),
+    "healing": _moment(profile="kip-46", failure_interval_ms=1000),
 }
 
 
-@pytest.mark.parametrize("name", SITUATIONS)
+@pytest.mark.parametrize("name", MOMENTS)
 def test_drawn_steps_are_possible(name: str) -> None:
     """Whatever is drawn, the guide makes a step that the harness would carry out."""
-    now, numbers = SITUATIONS[name], random.Random(4)
+    now, numbers = MOMENTS[name], random.Random(4)
     drawn = [next_step(now, frozenset(), numbers.randrange) for _ in range(400)]
     impossible = {s.format_step(step) for step in drawn if why_not(step, now)}
     assert impossible == set()
 
 
 def test_every_kind_of_step_is_drawn() -> None:
-    """Over the situations every kind of step that there is gets drawn."""
+    """Over the moments every kind of step that there is gets drawn."""
     numbers = random.Random(5)
     drawn = {
         type(next_step(now, frozenset(), numbers.randrange))
-        for now in SITUATIONS.values()
+        for now in MOMENTS.values()
         for _ in range(1500)
     }
     kinds = {k for k in vars(s).values() if isinstance(k, type) and s.ClusterStep in k.__bases__}
@@ -91,7 +91,7 @@ def test_wanted_clauses_raise_the_weight() -> None:
     """A kind of step that touches a clause nobody has tested yet is drawn more often."""
 
     def weight(wanted: frozenset[str]) -> int:
-        choices = list_choices(_situation(), wanted)
+        choices = list_choices(_moment(), wanted)
         return next(choice.weight for choice in choices if choice.name == "die")
 
     assert weight(frozenset({"election.clean"})) > weight(frozenset())
@@ -152,7 +152,7 @@ def _tell_when(breaks: Callable[[list[str]], bool]) -> Callable[[Story], Example
     live = LiveCluster(Judge(DEFAULT_PROFILE, get_profile(DEFAULT_PROFILE)), "")
 
     def tell(story: Story) -> Example:
-        example = Example(story, "", _situation(), live)
+        example = Example(story, "", _moment(), live)
         for step in story.steps:
             example.done.append(Done(step, "ok", "", 0, 0))
             if breaks([s.format_step(done.step) for done in example.done]):
@@ -252,5 +252,5 @@ def test_minimise_gives_up_on_what_does_not_repeat() -> None:
 )
 def test_nobody_intrudes_on_a_leader_that_may_not_know(changes: dict[str, bool]) -> None:
     """A leader is asked in vain only once its controller had the time to tell it who is not."""
-    assert _situation().intrudable()
-    assert _situation(**changes).intrudable() == ()
+    assert _moment().intrudable()
+    assert _moment(**changes).intrudable() == ()

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.situations import possible_with
-from reassure_conformance.gate.story import parse_story
+from reassure_conformance.gate.story import parse_story, shipped_stories
 from reassure_spec.readings import READINGS, Reading, field_name, get_profile
 from reassure_spec.rooms import controller_of, gate_of, get_room
 
@@ -45,7 +45,7 @@ def test_value_holds_in_a_generated_run(
 ) -> None:
     """The controller and the judge agree on what a reading settled otherwise than usual means."""
     harness = make_harness(Bundled(profile=profile, readings={reading: value}))
-    aims = tuple(one.approach for one in possible_with(harness.description.capabilities, profile))
+    aims = tuple(Aim(story.steps) for story in shipped_stories() if story.is_for(profile))
     budget = GenerationBudget(examples=6, steps_per_example=14)
     failure = generate(harness, 19, budget, get_wanted=frozenset, get_aims=lambda: aims)
     harness.close()

@@ -97,7 +97,7 @@ class Runner(ABC, Generic[OneCase, Found]):
 
     @abstractmethod
     def sum_up(self) -> None:
-        """Put into the result what is known by now of every clause and situation."""
+        """Put into the result what is known by now of every clause and coverage goal."""
 
     def bury(self, error: AdapterDied | ServerGone) -> None:
         """Note why the run cannot go on."""

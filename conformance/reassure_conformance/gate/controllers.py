@@ -1,7 +1,7 @@
 """A run of the gate against controllers, whose transaction log is judged."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -11,12 +11,18 @@ from typing import Any, Final
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Approach, follow
+from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.goals import (
+    COVERAGE_GOALS,
+    aim_at,
+    find_unreached,
+    possible_with,
+)
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
 from reassure_conformance.gate.meetings import Kind, list_kinds
@@ -30,13 +36,13 @@ from reassure_conformance.gate.requirements import (
 from reassure_conformance.gate.rests import RestsFile
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_conformance.gate.shortening import carried_out, minimise
-from reassure_conformance.gate.situations import SITUATIONS, find_unreached, possible_with
 from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
 from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
 from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
-from reassure_mutation.score import Scorer, Survivor
+from reassure_mutation.score import Scorer
+from reassure_mutation.table import Killable
 from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
@@ -169,9 +175,9 @@ class ControllersResult(RunOutcome):
         }
 
     @property
-    def situations(self) -> Sequence[CoverageGoal]:
-        """Every situation that there is to what was driven."""
-        return SITUATIONS
+    def goals(self) -> Sequence[CoverageGoal]:
+        """Every coverage goal that there is to what was driven."""
+        return COVERAGE_GOALS
 
     def as_body(self) -> dict[str, Any]:
         """Return what a report of a run says beyond the common head."""
@@ -318,39 +324,38 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        def get_aims() -> tuple[Approach, ...]:
-            return self._list_aims(get_wanted())
-
         failed = generate(
-            h, settings.seed, budget, get_wanted=get_wanted, get_aims=get_aims, progress=tick
+            h,
+            settings.seed,
+            budget,
+            get_wanted=get_wanted,
+            get_aims=lambda: tuple(self._iterate_aims(self._list_survivors())),
+            others=tuple(self._iterate_aims(self.scorer.killable.values(), every=True)),
+            progress=tick,
         )
         return None if failed is None else StoryFailure(*failed)
 
-    def _list_aims(self, wanted: frozenset[str]) -> tuple[Approach, ...]:
-        """Return how to kill the mutants that survive, and to get where nothing was yet.
+    def _iterate_aims(self, kills: Iterable[Killable], *, every: bool = False) -> Iterator[Aim]:
+        """Yield how to get where these mutants are killed, and to what was not reached so far.
 
-        Where nothing of that is left: into the situations of the clauses that are wanted.
+        That is what never met and the coverage goals, of which all are wanted with `every`.
         """
-        h = self.harness
-        cases = dict.fromkeys((each.kill.steps, "") for each in self._list_survivors())
-        cases |= dict.fromkeys((each.steps, each.effect) for each in self._list_unmet())
-        aims = tuple(follow(tuple(map(s.parse_step, case)), effect) for case, effect in cases)
-        possible = possible_with(h.description.capabilities, h.description.profile)
-        unreached = tuple(one.approach for one in possible if not h.reached[one.name])
-        near = tuple(one.approach for one in possible if wanted & set(one.clauses))
-        return aims + unreached or near or tuple(one.approach for one in possible)
-
-    def _list_survivors(self) -> tuple[Survivor, ...]:
-        """Return the mutants that survive by now, and that the implementation could kill."""
-        self.scorer.update(self.harness.recorder.take_situations())
-        return tuple(filter(self.result.score.is_able, self.scorer.list_survivors()))
-
-    def _list_unmet(self) -> Iterator[Meeting]:
-        """Yield what did not meet so far, and can."""
+        h, find_lacking = self.harness, self.result.score.find_lacking
+        for steps in dict.fromkeys(kill.steps for kill in kills):
+            if not find_lacking(steps):
+                yield Aim.parse(steps)
         for kind, meeting in list_kinds(self.scorer.meetings).items():
-            lacking = self.result.score.find_lacking(meeting.steps)
-            if not lacking and kind not in self.harness.meetings.met:
-                yield meeting
+            if not find_lacking(meeting.steps) and (every or kind not in h.meetings.met):
+                yield Aim.parse(meeting.steps)
+        for goal in possible_with(h.description.capabilities, h.description.profile):
+            if every or not h.reached[goal.name]:
+                yield aim_at(goal)
+
+    def _list_survivors(self) -> Iterator[Killable]:
+        """Yield what would kill the mutants that survive by now, where the implementation can."""
+        self.scorer.update(self.harness.recorder.take_situations())
+        for each in filter(self.result.score.is_able, self.scorer.list_survivors()):
+            yield each.kill
 
     def list_wanted(self) -> Sequence[str]:
         """Return the clauses that are missing, and the mutants that could be killed and survive.
@@ -383,7 +388,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         return found
 
     def sum_up(self) -> None:
-        """Put into the result what is known by now of every clause and situation."""
+        """Put into the result what is known by now of every clause and coverage goal."""
         h, result, settings = self.harness, self.result, self.settings
         result.capabilities = frozenset(h.abilities)
         violations = result.failure.example.violations if result.failure else []

@@ -1,16 +1,14 @@
-"""What happens in an example, and what must come up in one: events and situations.
+"""What happens in an example, and what must come up in one: events and coverage goals.
 
 An example's *history* is a sequence of events in order: steps taken, transactions of the cluster
 (those that were refused as well) with what ZooKeeper held before and after, messages that brokers
-received, and moments of rest. A situation says what has to come up before clauses count as put to
-the test, how it is recognised in a history, and how generation gets there.
+received, and moments of rest. A coverage goal is recognised in it.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Approach
 from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
 
 
@@ -28,7 +26,7 @@ History = Sequence[Event]
 
 @dataclass(frozen=True, slots=True)
 class CoverageGoal:
-    """What has to come up, how it is told, and how to get there."""
+    """What has to come up before clauses count as put to the test."""
 
     name: str
     sentence: str
@@ -36,8 +34,8 @@ class CoverageGoal:
     """The clauses that are put to the test only where it comes up."""
     count: Callable[[History], int]
     """How often it came up in a history."""
-    approach: Approach
-    """The steps by which generation gets there."""
+    case: str
+    """The shipped test case that gets there, and by which generation does."""
     needs: frozenset[str] = frozenset()
     """The capabilities that it takes."""
     protocol: str = ""

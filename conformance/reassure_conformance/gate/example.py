@@ -53,7 +53,7 @@ class Example:
     quiet: list[int] = field(default_factory=list)
     """The last zxid at each moment at which the cluster was quiescent."""
     history: list[Event] = field(default_factory=list)
-    """All that happened, in order: what the situations are recognised in."""
+    """All that happened, in order: what coverage goals are recognised in."""
     messages: list[Told] = field(default_factory=list)
     """What brokers received, in order."""
     unsettled: int = 0

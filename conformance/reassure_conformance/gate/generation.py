@@ -8,7 +8,7 @@ draws always make the same story; between batches it shrinks as clauses are put 
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from random import Random
 from typing import ClassVar, Final, NamedTuple
@@ -20,7 +20,7 @@ from hypothesis.stateful import initialize, rule
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Approach, Draw
+from reassure_conformance.gate.aims import Aim, Draw
 from reassure_conformance.gate.drawn import (
     Broken,
     ExampleBatch,
@@ -32,16 +32,16 @@ from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import why_not
-from reassure_conformance.gate.story import Story
+from reassure_conformance.gate.story import DEFAULT_BROKERS, Story
 from reassure_judge.verdicts import Violation
 
-CLUSTERS: Final = ((1, 2, 3), (1, 2, 3, 4), (1, 2, 3, 4, 5))
+CLUSTERS: Final = (DEFAULT_BROKERS, (1, 2, 3), (1, 2, 3, 4, 5))
 UNSETTLED_MAX: Final = 5
 """After so many times that a cluster did not come to rest nothing more is generated."""
-BATCH: Final = 15
-"""Examples in a batch."""
+BATCH: Final = 6
+"""Examples in a batch. The first draws nothing but zeros, and so follows an aim to the letter."""
 AIMS: Final = 3
-"""How many approaches a batch has; draws are not even, so that a longer list would starve some."""
+"""How many aims a batch has; draws are not even, so that a longer list would starve some."""
 
 
 class Failed(NamedTuple):
@@ -74,7 +74,7 @@ class _Batch(ExampleBatch[Failed]):
 
     harness: Harness
     wanted: frozenset[str]
-    aims: tuple[Approach, ...]
+    aims: tuple[Aim, ...]
     """What three in four examples begin with."""
     budget: GenerationBudget
     progress: Callable[[], None]
@@ -116,15 +116,15 @@ class GateMachine(ExampleMachine):
         super().__init__()
         self.example: Example | None = None
         self.over = self.batch.died is not None or self.batch.exhausted()
-        self.approach: Iterator[s.ClusterStep] = iter(())
+        self.ahead: Iterator[s.ClusterStep] = iter(())
         self._draw: Draw = lambda _: 0
 
     @initialize(
         size=st.integers(0, len(CLUSTERS) - 1),
-        aim=st.integers(0, 3),
+        wander=st.integers(0, 3),
         place=st.integers(0, AIMS - 1),
     )
-    def begin(self, size: int, aim: int, place: int) -> None:
+    def begin(self, size: int, wander: int, place: int) -> None:
         """Start a cluster of one of three sizes; three times in four it is to get somewhere."""
         if self.over:
             return
@@ -133,15 +133,18 @@ class GateMachine(ExampleMachine):
         self.example = self.guard(lambda: self.batch.harness.begin(CLUSTERS[size]))
         if self.example is not None:
             aims = self.batch.aims
-            if aim and aims:
-                # The draw is that of the step which is taken when the approach goes on.
-                approach = aims[place % len(aims)]
-                self.approach = approach(self.example.now, lambda n: self._draw(n))
+            if wander < 3 and aims:
+                # The draw is that of the step which is taken when the aim is followed on.
+                aimed = aims[place % len(aims)]
+                self.ahead = aimed.follow(self.example.now, lambda n: self._draw(n))
             self._check()
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:
-        """Take the step that the guide draws."""
+        """Take the next step of the aim, or that which the guide draws.
+
+        Of a controller that is held and goes on a little, so is the next.
+        """
         example = self.example
         if example is None or self.over:
             return
@@ -151,11 +154,14 @@ class GateMachine(ExampleMachine):
 
         self._draw = draw
         now = example.now
-        possible = (step for step in self.approach if not why_not(step, now))
+        possible = (step for step in self.ahead if not why_not(step, now))
         free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
-        step = next(chain(possible, free))
-        self.guard(lambda: self.batch.harness.perform(example, step))
-        self._check()
+        for step in chain(possible, free):
+            goes_on = now.held and isinstance(step, s.Hold)
+            self.guard(partial(self.batch.harness.perform, example, step))
+            self._check()
+            if self.over or not goes_on:
+                break
 
     def teardown(self) -> None:
         """Heal the cluster, judge what is left undone, and end it."""
@@ -183,9 +189,13 @@ def _numbers_below(n: int) -> st.SearchStrategy[int]:
     return st.integers(0, n - 1)
 
 
-def _choose(aims: tuple[Approach, ...], seed_value: int, number: int) -> tuple[Approach, ...]:
-    """Return a few of the aims, drawn: which of them meet in an example differs by seed."""
-    return tuple(Random(f"{seed_value} {number}").sample(aims, min(AIMS, len(aims))))
+def choose_aims(aims: tuple[Aim, ...], others: tuple[Aim, ...], numbers: Random) -> tuple[Aim, ...]:
+    """Return a few aims, drawn: which of them meet in an example differs by seed.
+
+    One at least is of the others, where there are any: some aims an implementation never reaches.
+    """
+    first = numbers.sample(aims, min(AIMS - bool(others), len(aims)))
+    return (*first, *numbers.sample(others, min(AIMS - len(first), len(others))))
 
 
 def generate(
@@ -194,13 +204,15 @@ def generate(
     budget: GenerationBudget,
     *,
     get_wanted: Callable[[], frozenset[str]],
-    get_aims: Callable[[], tuple[Approach, ...]] = lambda: (),
+    get_aims: Callable[[], tuple[Aim, ...]] = lambda: (),
+    others: tuple[Aim, ...] = (),
     progress: Callable[[], None] = lambda: None,
 ) -> Failed | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
-    `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where something is
-    wanted; both are asked once a batch. Raises AdapterDied and ServerGone.
+    `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where nothing was
+    yet; both are asked once a batch. `others` lead where something was. Raises AdapterDied and
+    ServerGone.
     """
     number = 0
     begin, begin_steps = harness.driver.made, harness.steps
@@ -210,13 +222,13 @@ def generate(
     ):
         if _is_over(harness, budget) or budget.is_done():
             return None
-        aims = _choose(get_aims(), seed_value, number)
+        aims = choose_aims(get_aims(), others, Random(f"{seed_value} {number}"))
         batch = _Batch(harness, get_wanted(), aims, budget, progress)
         run_batch(
             GateMachine,
             batch,
             seed_value + number * 7919,
-            examples=min(BATCH, left) if left > 0 else BATCH // 4,
+            examples=min(BATCH, left) if left > 0 else BATCH // 2,
             steps=budget.steps_per_example,
             phases=(Phase.generate, Phase.shrink),
         )

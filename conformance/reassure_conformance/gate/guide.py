@@ -1,11 +1,11 @@
 """The guide: which step to take next, weighted towards what has not been seen yet.
 
-The guide lists the kinds of step that the situation allows, each with a weight, and makes a step of
+The guide lists the kinds of step that are possible, each with a weight, and makes a step of
 the kind that is drawn. It knows nothing of where numbers come from: `draw(n)` gives one from 0 to
 n - 1, by Hypothesis in a run and by anything else in a test. Zero is always the plainest choice,
 so that what shrinks towards zero shrinks towards a plain story.
 
-Everything here is a function of the situation and of `wanted` (the clauses that nothing has put
+Everything here is a function of the moment and of `wanted` (the clauses that nothing has put
 to the test yet), which stays the same within one batch of examples: the same draws make the same
 story.
 """
@@ -18,7 +18,7 @@ from typing import Final
 
 from reassure_conformance.adapter import ADMIN, ISR, REQUESTS
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.approaches import Draw
+from reassure_conformance.gate.aims import Draw
 from reassure_conformance.gate.malformed_znodes import (
     FOREIGN_KINDS,
     OLD_KINDS,

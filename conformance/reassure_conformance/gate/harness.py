@@ -39,11 +39,11 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.actions import Actions, note_effect
 from reassure_conformance.gate.events import Took
 from reassure_conformance.gate.example import Done, Example
+from reassure_conformance.gate.goals import count_goals, possible_with
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.meetings import Meetings
 from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.rests import NotingJudge
-from reassure_conformance.gate.situations import count_situations, possible_with
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
 from reassure_judge.live import LiveCluster
@@ -116,8 +116,8 @@ class Harness:
         self.steps = 0
         self.results: Counter[str] = Counter()
         self.reached: Counter[str] = Counter()
-        """How often each situation that can come up did, by name."""
-        self._situations = possible_with(self.description.capabilities, profile)
+        """How often each coverage goal was reached that can be, by name."""
+        self._goals = possible_with(self.description.capabilities, profile)
         self.unsettled: list[Story] = []
         """What had been done whenever a cluster did not come to rest though nothing was held."""
         self.not_followed: list[Violation] = []
@@ -297,7 +297,7 @@ class Harness:
         Where they live on what the example has left of faults and settings is undone instead.
         """
         with self.driver.section("judge"):
-            self.reached.update(count_situations(example.history, self._situations))
+            self.reached.update(count_goals(example.history, self._goals))
         if self._home:
             if self.died is None:
                 self.actions.let_go(example.now)
@@ -380,8 +380,7 @@ class Harness:
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)
             now.follow(self._view(example))
-            owed = self.judge.list_owed(example.chroot) if now.held else {}
-            now.owed = frozenset(type(each).__name__ for each in owed.values())
+            now.owes = now.held and bool(self.judge.list_owed(example.chroot))
             now.admitted = example.live.heard.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))

@@ -57,9 +57,9 @@ class ClusterMoment:
     acting: bool = True
     """Whether a controller process that can act is there (held or not)."""
     held: bool = False
-    owed: frozenset[str] = frozenset()
-    """The kinds of writes that a controller which is held has to make next."""
     """Whether a hold was asked for and not yet ended."""
+    owes: bool = False
+    """Whether a controller that is held has a write to make next."""
     sleeper: bool = False
     """Whether a process whose session is gone is held and will wake up."""
     losing: bool = False

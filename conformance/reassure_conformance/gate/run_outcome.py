@@ -25,7 +25,7 @@ class FailedCase(Protocol):
 
 
 class Goal(Protocol):
-    """What there is to a situation, of controllers or of brokers, once it is known what came up."""
+    """What there is to a coverage goal, of controllers or of brokers."""
 
     @property
     def name(self) -> str:
@@ -107,7 +107,7 @@ class RunOutcome(ABC):
     unsettled: int = 0
     """How often the cluster did not come to rest."""
     reached: Mapping[str, int] = field(default_factory=dict)
-    """How often each situation came up that the implementation can be brought into."""
+    """How often each coverage goal was reached that the implementation can reach."""
     undeclared: Mapping[str, int] = field(default_factory=dict)
     """Shipped story steps left out for want of a capability, by capability."""
     seconds: float = 0.0
@@ -135,8 +135,8 @@ class RunOutcome(ABC):
 
     @property
     @abstractmethod
-    def situations(self) -> Sequence[Goal]:
-        """Every situation that there is to what was driven."""
+    def goals(self) -> Sequence[Goal]:
+        """Every coverage goal that there is to what was driven."""
 
     def missing(self) -> tuple[str, ...]:
         """Return the clauses that should have been put to the test and were not."""
@@ -197,13 +197,13 @@ class RunOutcome(ABC):
             "stale": list(self.stale),
             "situations": [
                 {
-                    "name": situation.name,
-                    "sentence": situation.sentence,
-                    "clauses": list(situation.clauses),
-                    "needs": sorted(situation.needs),
-                    "reached": self.reached.get(situation.name),
+                    "name": goal.name,
+                    "sentence": goal.sentence,
+                    "clauses": list(goal.clauses),
+                    "needs": sorted(goal.needs),
+                    "reached": self.reached.get(goal.name),
                 }
-                for situation in self.situations
+                for goal in self.goals
             ],
             "mutants": {},
             "survivors": [],

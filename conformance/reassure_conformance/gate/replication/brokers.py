@@ -21,6 +21,7 @@ from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.base_runner import Runner, open_server
 from reassure_conformance.gate.drawn import run_batch
+from reassure_conformance.gate.goals import find_unreached
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.arrivals import Event
@@ -41,7 +42,6 @@ from reassure_conformance.gate.replication.tale import (
 )
 from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
-from reassure_conformance.gate.situations import find_unreached
 from reassure_conformance.mutants import check_faults, planted
 from reassure_conformance.report.document import get_version, write_text
 from reassure_conformance.script import SUFFIX

@@ -99,8 +99,8 @@ class BrokersResult(RunOutcome):
         }
 
     @property
-    def situations(self) -> Sequence[BrokerGoal]:
-        """Every situation that there is to what was driven."""
+    def goals(self) -> Sequence[BrokerGoal]:
+        """Every coverage goal that there is to what was driven."""
         return SITUATIONS
 
     def as_body(self) -> dict[str, Any]:
