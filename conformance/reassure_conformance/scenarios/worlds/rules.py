@@ -15,6 +15,7 @@ controller finds. Values are spelt as in Python: `[1,2]` is a list of replicas, 
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, fields, is_dataclass, replace
+from enum import Enum
 from typing import Any, ClassVar, Final
 
 from reassure_conformance.scenarios.worlds import dispatch
@@ -56,7 +57,7 @@ def read_value(node: ast.AST, names: Names) -> Any:
 def _make(kind: Any, name: str, given: list[Any], named: dict[str, Any]) -> Any:
     try:
         return kind(*given, **named)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ScenarioError(f"{name}: {error}") from error
 
 
@@ -71,6 +72,8 @@ def spell_value(value: Any) -> str:
                 continue
             said.append(f"{each.name}={spell_value(held)}" if named else spell_value(held))
         return f"{type(value).__name__}({','.join(said)})"
+    if isinstance(value, Enum):
+        return f"{type(value).__name__}({value.value})"
     if isinstance(value, tuple):
         return f"[{','.join(map(spell_value, value))}]"
     if isinstance(value, frozenset):
@@ -116,7 +119,7 @@ class RulesWorld:
             for each in judged
             for function in list_reached(each.accept)  # type: ignore[arg-type]
             for name, value in function.__globals__.items()
-            if isinstance(value, type) and is_dataclass(value)
+            if isinstance(value, type) and (is_dataclass(value) or issubclass(value, Enum))
         }
         self._judgement = judged[0]
         self._before: Any = judged[0].begin
