@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import CO_GENERATOR
 from types import FrameType, FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from reassure_judge.moments import Kept
 from reassure_model.machine import Judgement
@@ -108,7 +108,7 @@ class Accepting:
         finds = (each.find for each in judgement.invariants)
         owes = (judgement.fail_over, judgement.owed) if owing else ()
         begin = dict.fromkeys(
-            cast("FunctionType", each)
+            each
             for each in (judgement.accept, *finds, *owes)
             if isinstance(each, FunctionType) and each.__name__ != "<lambda>"
         )

@@ -107,10 +107,11 @@ class RulesWorld:
         brokers = frozenset(parse_replicas("brokers", arguments["brokers"]))
         self._around = Environment(brokers, brokers)
         self._readings: Final = readings
-        judged = [make_rules(profile, readings).judgement]
-        for module in find_worlds(profile):
-            if hasattr(module, "make_rules"):
-                judged.append(make_reference(module, profile).rules.judgement)
+        own = (each for each in find_worlds(profile) if hasattr(each, "make_rules"))
+        judged = [
+            make_rules(profile, readings).judgement,
+            *(make_reference(each, profile).rules.judgement for each in own),
+        ]
         self._judged: Final[dict[str, Judgement[Any, Any]]] = {
             type(each.begin).__name__: each for each in judged
         }
