@@ -12,6 +12,7 @@ from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment, Partition, Request, is_done
 from reassure_model.protocols.kip_236_legacy import (
+    Effect,
     Legacy,
     RewriteZnode,
     Translate,
@@ -33,8 +34,6 @@ from reassure_model.writes import DeleteReassignment, Obligation
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey
 
-Written = Translate | RewriteZnode
-
 
 @dataclass(frozen=True, slots=True)
 class Translating:
@@ -48,7 +47,7 @@ class Translating:
 class DueZnode(NamedTuple):
     """What a controller has to do with the znode, and the clause that it breaks by a rest."""
 
-    write: Written | None
+    write: Effect
     clause: str = ""
 
 
@@ -70,15 +69,13 @@ def find_due(state: Translating, around: Environment, readings: Readings) -> Due
 
 def _see(state: Translating, around: Environment) -> Legacy:
     """Return what the acting controller has before it."""
-    entries, seen = None, ()
-    if state.entries is not None:
-        entries = tuple(LegacyEntry(k, e.target, e.original) for k, e in state.entries)
-        translated = {key for key, entry in state.entries if entry.translated == YES}
-        seen = tuple(each for each in entries if each.key in translated)
+    there = state.entries or ()
+    entries = tuple(LegacyEntry(key, each.target, each.original) for key, each in there)
+    translated = {key for key, each in there if each.translated == YES}
+    seen = tuple(each for each in entries if each.key in translated)
     partitions = tuple(sorted(state.partitions.items(), key=lambda pair: pair[0]))
-    return Legacy(
-        partitions, around.live, around.known, entries=entries, seen=seen if seen else None
-    )
+    found = None if state.entries is None else entries
+    return Legacy(partitions, around.live, around.known, entries=found, seen=seen or None)
 
 
 def fail_over(state: Translating, _: Readings) -> Translating:
@@ -90,11 +87,12 @@ def fail_over(state: Translating, _: Readings) -> Translating:
 
 
 def accept(
-    state: Translating, write: Written, around: Environment, readings: Readings
+    state: Translating, write: Effect, around: Environment, readings: Readings
 ) -> Accepted[Translating] | Rejected:
     """Whether a controller may make a request of these entries now, or leave these in the znode."""
     if isinstance(write, Translate):
         return accept_translation(state, write)
+    assert isinstance(write, RewriteZnode)
     return accept_rewrite(state, write, around, readings)
 
 
@@ -147,7 +145,7 @@ def accept_rewrite(
 def find_debt(state: Translating, around: Environment, readings: Readings) -> DueZnode | None:
     """Return what is held against a controller that does no more with the znode, or rests."""
     due = find_due(state, around, readings)
-    write = None if due is None else due.write
+    write = Translate(()) if due is None else due.write
     for key, entry in state.entries or ():
         partition = state.partitions.get(key, Partition())
         if is_entry_left(entry, partition) and is_done(partition):
@@ -158,6 +156,6 @@ def find_debt(state: Translating, around: Environment, readings: Readings) -> Du
     return DueZnode(write, "legacy.znode.deleted-with-last") if state.entries == () else None
 
 
-TRANSLATING: Final[Judgement[Translating, Written]] = Judgement(
+TRANSLATING: Final[Judgement[Translating, Effect]] = Judgement(
     Translating(), accept, fail_over, find_due
 )

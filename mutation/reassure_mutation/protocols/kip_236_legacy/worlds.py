@@ -83,11 +83,11 @@ def _take(state: Translating, outcome: Any) -> Translating:
     assert isinstance(outcome, Accepted), outcome
     batch: Batch = outcome.state
     partitions = {key: normalise(Possible(each)).partition for key, each in batch.partitions}
-    entries = state.entries
-    if entries is not None:
-        begun = ((k, e.begun or is_carried_by(e, partitions[k])) for k, e in entries)
+    entries = None
+    if state.entries is not None:
         entries = tuple(
-            (k, replace(e, begun=b)) for (k, e), (_, b) in zip(entries, begun, strict=True)
+            (key, replace(each, begun=each.begun or is_carried_by(each, partitions[key])))
+            for key, each in state.entries
         )
     return Translating(Kept(partitions), entries)
 
