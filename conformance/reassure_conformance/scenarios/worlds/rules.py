@@ -182,7 +182,9 @@ class RulesWorld:
         asked = ((each, each.find(self._before)) for each in self._judgement.invariants)
         lines = [f"broken {each.clause}: {why}" for each, why in asked if why]
         owed = self._judgement.owed(self._before, self._around, self._readings)
-        lines += [] if owed is None else [f"owed by {owed.clause}: {spell_value(owed.write)}"]
+        if owed is not None:
+            by = f" by {owed.clause}" if owed.clause else ""
+            lines.append(f"owed{by}: {spell_value(owed.write)}")
         return "\n".join(lines) or "nothing is broken or owed"
 
     def _fail_over(self, arguments: Arguments) -> str:
