@@ -68,14 +68,18 @@ def find_due(state: Translating, around: Environment, readings: Readings) -> Due
 
 
 def _see(state: Translating, around: Environment) -> Legacy:
-    """Return what the acting controller has before it."""
+    """Return what the acting controller has before it.
+
+    It has looked at the znode already where all that it made nothing of came later.
+    """
     there = state.entries or ()
     entries = tuple(LegacyEntry(key, each.target, each.original) for key, each in there)
     translated = {key for key, each in there if each.translated == YES}
     seen = tuple(each for each in entries if each.key in translated)
     partitions = tuple(sorted(state.partitions.items(), key=lambda pair: pair[0]))
+    looked = seen if seen or not any(each.created for _, each in there) else None
     found = None if state.entries is None else entries
-    return Legacy(partitions, around.live, around.known, entries=found, seen=seen or None)
+    return Legacy(partitions, around.live, around.known, entries=found, seen=looked)
 
 
 def fail_over(state: Translating, _: Readings) -> Translating:
