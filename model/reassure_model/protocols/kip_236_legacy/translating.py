@@ -34,6 +34,8 @@ from reassure_model.writes import DeleteReassignment, Obligation
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import LegacyEntry, PartitionKey
 
+WITH_LAST: Final = "legacy.znode.deleted-with-last"
+
 
 @dataclass(frozen=True, slots=True)
 class Translating:
@@ -128,7 +130,7 @@ def accept_rewrite(
 ) -> Accepted[Translating] | Rejected:
     """Judge another content of the znode, or its removal where no entry is left."""
     there, left = dict(state.entries or ()), {each.key: each for each in write.entries}
-    clauses: tuple[str, ...] = () if left else ("legacy.znode.deleted-with-last",)
+    clauses: tuple[str, ...] = () if left else (WITH_LAST,)
     after = []
     for key, entry in there.items():
         if key not in left:
@@ -157,7 +159,7 @@ def find_debt(state: Translating, around: Environment, readings: Readings) -> Du
         owed = find_entry_debt(entry, partition, readings)
         if owed is not None:
             return DueZnode(write, owed.clause)
-    return DueZnode(write, "legacy.znode.deleted-with-last") if state.entries == () else None
+    return DueZnode(write, WITH_LAST) if state.entries == () else None
 
 
 TRANSLATING: Final[Judgement[Translating, Effect]] = Judgement(
