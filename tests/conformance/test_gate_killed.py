@@ -82,7 +82,7 @@ def test_generated_task_kills_who_chooses_the_last_for_the_first(
         ("next_for_znode: operand: without left != legacy.entries", "entry.refused-removed"),
         (
             "next_for_znode: operand: without _is_wanted(legacy, e)",
-            "legacy.entry.removed-when-done",
+            "entry.removed-when-done",
         ),
         ("remove_completed: condition: left != entries -> False", "entry.before-child"),
     ],
