@@ -436,9 +436,8 @@ def _is_told_by_leader(before: LeaderAndIsr | None, after: LeaderAndIsr | None) 
 
 def _bare(partition: Partition) -> Partition:
     """Return a partition without what nothing is decided by: epochs, and numbers of requests."""
-    state, requests = partition.state, enumerate(partition.requests)
-    if state is not None:
-        state = replace(state, leader_epoch=0, controller_epoch=0)
+    old, requests = partition.state, enumerate(partition.requests)
+    state = old and replace(old, leader_epoch=0, controller_epoch=0)
     numbered = tuple(replace(each, sequence=at) for at, each in requests)
     return replace(partition, state=state, requests=numbered)
 
