@@ -159,11 +159,11 @@ def format_scores() -> str:
     rows = []
     for profile in PROFILES:
         tables = list(_list_tables(profile))
-        killed = sum(len(table.killable) for table in tables)
-        every = killed + sum(len(table.survivors) for table in tables)
+        killed = {name for table in tables for name in table.killable}
+        every = killed.union(*(table.survivors for table in tables))
         judge = _score_judge(profile)
         if tables or judge:
-            controller = f"{killed:,} of {every:,}" if tables else "-"
+            controller = f"{len(killed):,} of {len(every):,}" if tables else "-"
             rows.append((f"`{profile}`", controller, judge or "-"))
     return "\n".join(make_table(("profile", "of the controller", "of the judge"), rows))
 

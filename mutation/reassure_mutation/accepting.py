@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import CO_GENERATOR
 from types import FrameType, FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 from reassure_judge.moments import Kept
 from reassure_model.machine import Judgement
@@ -100,11 +100,16 @@ def _keep(value: Any) -> Any:
 class Accepting:
     """The rules by which a protocol's writes are judged, and mutants of them."""
 
-    def __init__(self, judgement: Judgement[Any, Any]) -> None:
+    def __init__(self, judgement: Judgement[Any, Any], *, owing: bool = False) -> None:
+        """Take what accepts and what finds something broken; with `owing` what is owed as well.
+
+        Of a controller that is driven the latter has mutants of its own.
+        """
         finds = (each.find for each in judgement.invariants)
+        owes = (judgement.fail_over, judgement.owed) if owing else ()
         begin = dict.fromkeys(
-            cast("FunctionType", each)
-            for each in (judgement.accept, *finds)
+            each
+            for each in (judgement.accept, *finds, *owes)
             if isinstance(each, FunctionType) and each.__name__ != "<lambda>"
         )
         self.begin: Final = tuple(begin)

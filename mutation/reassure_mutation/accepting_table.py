@@ -93,17 +93,18 @@ def find_units() -> tuple[Unit, ...]:
     """Return every set of accepting rules once, those of most profiles first."""
     found: dict[tuple[Any, ...], Unit] = {}
     for profile in find_judged():
-        rules = make_rules(profile, get_profile(profile))
+        judging = make_rules(profile, get_profile(profile))
         modules = find_worlds(profile)
         own = [each for each in modules if hasattr(each, "make_rules")]
         here = tuple((each, profile) for each in modules if each not in own)
-        name = type(rules).__module__.split(".")[2]
-        parts = [(rules.judgement, Path(__file__).parent / "protocols" / name, here)]
+        name = type(judging).__module__.split(".")[2]
+        parts = [(judging.judgement, Path(__file__).parent / "protocols" / name, here)]
         for each in own:
             judgement = make_reference(each, profile).rules.judgement
             parts.append((judgement, Path(each.__file__ or "").parent, ((each, profile),)))
         for judgement, folder, worlds in parts:
-            unit = Unit(Accepting(judgement), folder / FILE, (profile,), worlds)
+            rules = Accepting(judgement, owing=not worlds)
+            unit = Unit(rules, folder / FILE, (profile,), worlds)
             known = found.setdefault(unit.rules.begin, unit)
             if known is not unit:
                 read = [get_profile(each) for each in known.profiles]

@@ -3,16 +3,20 @@
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from walks import JudgedWalk, LegacyWalk, find_unplanted, on
 
+from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.doubt import GRACE_MS
+from reassure_judge.moments import ACTS, DISTURBED, RESTS, SUCCEEDS, Place
 from reassure_judge.verdicts import HOLDS, NOT_FOLLOWED, UNKNOWN, VIOLATED
 from reassure_model.environment import Die, Failover, Join, Leave, On, Return
+from reassure_model.outcome import Accepted
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, Reassignment
 from reassure_model.protocols.kip_236.batch import WriteOwed
 from reassure_model.protocols.kip_236_legacy import (
     Ask,
@@ -21,11 +25,17 @@ from reassure_model.protocols.kip_236_legacy import (
     Translate,
     WriteLegacy,
 )
-from reassure_model.protocols.kip_236_legacy.entries import LIVES
+from reassure_model.protocols.kip_236_legacy.entries import LIVES, YES, Entry
+from reassure_model.protocols.kip_236_legacy.translating import (
+    Translating,
+    accept,
+    find_debt,
+    find_due,
+)
 from reassure_model.writes import DeleteReassignment
 from reassure_spec import znodes
 from reassure_spec.readings import Readings, get_profile, override_readings
-from reassure_spec.znodes import LegacyEntry, ReplicaList, RequestZnode
+from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList, RequestZnode
 
 PROFILE: Final = "kip-236-legacy"
 T0: Final = ("t", 0)
@@ -34,11 +44,25 @@ TAKEN_UP: Final = override_readings(get_profile(PROFILE), {"legacy.rewrite": "ta
 FILLED: Final = override_readings(get_profile(PROFILE), {"legacy.original-replicas": "controller"})
 
 
+class Noted:
+    """A witness of what is decided by about the old znode."""
+
+    def __init__(self) -> None:
+        self.moments: list[tuple[str, Translating, Environment]] = []
+
+    def note(self, kind: str, place: Place, states: tuple[Any, ...], around: Environment) -> None:
+        """Take note of a moment; those of single partitions are not looked at."""
+        if place[1:] == NO_KEY:
+            self.moments += [(kind, state.partition, around) for state in states]
+
+
 class Judged(JudgedWalk):
     """A walk with the old znode that a judge follows."""
 
-    def __init__(self, *actions: object, readings: Readings | None = None) -> None:
-        super().__init__(LegacyWalk({T0: (1, 2), T1: (2, 3)}, 5, readings), PROFILE)
+    def __init__(
+        self, *actions: object, readings: Readings | None = None, witness: Noted | None = None
+    ) -> None:
+        super().__init__(LegacyWalk({T0: (1, 2), T1: (2, 3)}, 5, readings), PROFILE, witness)
         self.take(*actions)
 
     def put_request(self, target: ReplicaList, *, legacy: bool) -> int:
@@ -115,6 +139,82 @@ def play(judged: Judged, moves: list[tuple[int, int, int]]) -> None:
     for move in moves:
         if move[0] != 7 or len(judged.walk.state.get(T0).requests) <= 2:
             judged.play([(1 + move[1] if move[0] <= 3 else 0, partial(choose, *move))])
+
+
+CARRIED: Final = Partition((2, 3), LeaderAndIsr(2, 0, 1, (2, 3)), Reassignment((2, 3), 2, True))
+
+
+@pytest.mark.parametrize(
+    ("partition", "entries", "clause"),
+    [
+        (Partition((1, 2)), ((T0, Entry((2, 3))),), "legacy.translate.request"),
+        (CARRIED, ((T0, Entry((2, 3), translated=YES, begun=True)),), "legacy.entry.before-child"),
+        (CARRIED, ((T0, Entry((1,), translated=YES)),), "legacy.entry.refused-removed"),
+        (CARRIED, ((T0, Entry((1,), created=False)),), None),
+        (CARRIED, (), "legacy.znode.deleted-with-last"),
+        (CARRIED, None, None),
+    ],
+)
+def test_a_rest_is_held_against_who_has_to_do_more_with_the_old_znode(
+    partition: Partition, entries: tuple[tuple[PartitionKey, Entry], ...] | None, clause: str | None
+) -> None:
+    """An entry that nothing is made of, one that is complete, one that was refused, and none."""
+    around = Environment(frozenset({1, 2, 3}), frozenset({1, 2, 3}))
+    state = Translating({T0: partition}, entries)
+    owed = find_debt(state, around, get_profile(PROFILE))
+    assert (owed and owed.clause) == clause
+
+
+def test_nothing_is_noted_of_an_entry_of_which_nobody_knows_what_was_made() -> None:
+    """A request of it waits, and another controller has taken over."""
+    noted = Noted()
+    judged = Judged(write((T0, (2, 3))), witness=noted)
+    judged.until(WriteOwed)
+    before = len(noted.moments)
+    judged.take(Failover())
+    judged.feed()
+    assert judged.walk.state.get(T0).requests
+    judged.take(write((T0, (2, 3)), (T1, (1,))))
+    assert [kind for kind, *_ in noted.moments[before:]] == [SUCCEEDS]
+
+
+@settings(max_examples=60, deadline=None)
+@given(moves=st.lists(MOVES, max_size=50))
+def test_by_what_is_noted_a_right_controller_does_what_is_done(
+    moves: list[tuple[int, int, int]],
+) -> None:
+    """Where one acts there is something that it may do, where one rests nothing is left to do.
+
+    Whether it had looked before a client wrote something else nobody knows.
+    """
+    noted, readings = Noted(), get_profile(PROFILE)
+    judged = Judged(witness=noted)
+    play(judged, moves)
+    judged.finish()
+    assert noted.moments
+    for kind, state, around in noted.moments:
+        due = find_due(state, around, readings)
+        if kind == RESTS:
+            assert (due, find_debt(state, around, readings)) == (None, None)
+        elif kind == ACTS and due is not None:
+            assert isinstance(accept(state, due.write, around, readings), Accepted)
+        elif kind == ACTS:
+            assert any(not each.created for _, each in state.entries or ())
+
+
+def test_what_is_done_about_the_old_znode_is_noted() -> None:
+    """A client's write, its translation, a rest, who joins, the removal of the entry and a rest."""
+    noted = Noted()
+    judged = Judged(write((T0, (2, 3))), "rest", On(T0, Join(3)), "rest", witness=noted)
+    judged.take(Failover(), write((T0, (1, 2))))
+    judged.rest()
+    kinds = [kind for kind, *_ in noted.moments]
+    first = kinds.index(ACTS)
+    assert kinds[first - 1 : first + 5] == [DISTURBED, ACTS, RESTS, DISTURBED, ACTS, RESTS]
+    assert kinds[first + 5 :][:3] == [SUCCEEDS, DISTURBED, ACTS]
+    entries = [state.entries for _, state, _ in noted.moments[first : first + 3]]
+    assert entries[0] == ((T0, Entry((2, 3))),)
+    assert entries[1] == entries[2] == ((T0, Entry((2, 3), translated=YES, begun=True)),)
 
 
 @pytest.mark.parametrize("readings", [None, TAKEN_UP, FILLED], ids=["as-is", "taken-up", "filled"])

@@ -17,6 +17,7 @@ import healed
 from healed import Healed, make_healed
 
 from reassure_judge.judge import Judge
+from reassure_judge.moments import Witness
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.ops import WrittenTopic, list_ops
 from reassure_model.environment import Die, Failover, Join, Leave, NotPossible, On, Return
@@ -346,9 +347,11 @@ class HealingWalk(Walk[Healed]):
 class JudgedWalk:
     """A walk that a judge follows; wherever the controller has nothing to do the cluster rests."""
 
-    def __init__(self, walk: LegacyWalk | HealingWalk, profile: str) -> None:
+    def __init__(
+        self, walk: LegacyWalk | HealingWalk, profile: str, witness: Witness | None = None
+    ) -> None:
         self.walk: Any = walk
-        self.judge = Judge(profile, walk.readings)
+        self.judge = Judge(profile, walk.readings, witness=witness)
         self._fed = 0
         self.rest()
 

@@ -171,7 +171,7 @@ def test_the_questions_of_scenarios_are_those_that_they_put() -> None:
     names = set(recorded().values())
     assert {"drop/dropped-and-expanded-at-once", "leaders/unclean-where-allowed"} <= names
     assert "leaders/shutdown-hands-over" in names
-    assert not any(name.startswith("kafka-zk/") for name in names)
+    assert not any(name.startswith("kafka-4485/") for name in names)
 
 
 def test_strange_questions_are_others_that_the_rules_answer() -> None:

@@ -1,5 +1,7 @@
 """The scenario runner: what it accepts, what it refuses, and how it compares and rewrites."""
 
+import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -12,8 +14,11 @@ from reassure_conformance.scenarios.scenario import (
     rewrite,
     run_scenario,
 )
-from reassure_conformance.scenarios.worlds import get_world, list_worlds
+from reassure_conformance.scenarios.worlds import World, get_world, list_worlds
+from reassure_conformance.scenarios.worlds.rules import read_value, spell_value
 from reassure_conformance.script import parse_command
+from reassure_model.partition import LeaderAndIsr, Partition
+from reassure_model.state_machines import ReplicaState
 from reassure_spec.readings import get_profile
 from reassure_spec.words import ScenarioError
 
@@ -166,3 +171,49 @@ def test_scenarios_are_stories_that_can_be_read() -> None:
 def test_every_world_is_used() -> None:
     """No world is there for nothing."""
     assert {read_scenario(path).world for path in find_scenarios()} == set(list_worlds())
+
+
+def make_rules_world() -> World:
+    """The rules of Kafka 2.4 and later, and a partition."""
+    world = get_world("rules")("kafka-zk", get_profile("kafka-zk"), {"brokers": "1,2"})
+    world.run("before", {"Logged": "yes", "assigned": "[1,2]", "entry": "[2]"})
+    return world
+
+
+def test_a_write_that_is_put_to_the_rules_is_not_taken_over() -> None:
+    """Whether it is accepted or not, the next one meets the same partition."""
+    world = make_rules_world()
+    accepted = "accepted by shipped.complete.entry-last\nentry None"
+    assert world.run("write", {"DropEntry": "yes"}) == accepted
+    assert world.run("write", {"DropEntry": "yes"}) == accepted
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "why"),
+    [
+        ("before", {"Healing": "yes"}, "no rules are about 'Healing'"),
+        ("before", {"Logged": "yes", "assigned": "[1"}, "was never closed"),
+        ("before", {"Logged": "yes", "stray": "1"}, "unexpected keyword argument 'stray'"),
+        ("before", {"assigned": "[1]"}, "name a record before 'assigned'"),
+        ("around", {"live": "open"}, "'open' is no value"),
+        ("around", {"live": "ReplicaState(9)"}, "'ReplicaState(9)' is no value"),
+        ("write", {"Nothing": "yes"}, "no record 'Nothing'"),
+        ("write", {"WriteState": "yes", "state": "LeaderAndIsr(1)"}, "missing 3 required"),
+        ("rest", {"now": "yes"}, "it takes none"),
+    ],
+)
+def test_what_is_put_to_the_rules_has_to_be_spelt_right(
+    command: str, arguments: dict[str, str], why: str
+) -> None:
+    """A record or a field that there is not, and a value that is none, are refused."""
+    with pytest.raises(ScenarioError, match=re.escape(why)):
+        make_rules_world().run(command, arguments)
+
+
+def test_values_are_spelt_as_they_are_read() -> None:
+    """What the world `rules` shows can be put to it again."""
+    state = LeaderAndIsr(-1, 0, 1, (1,))
+    said = {("orders", 0): Partition((1, 2), state, completing=True), ("", 1): None}
+    value = (said, frozenset({1}), frozenset(), ReplicaState.OFFLINE, True, "x")
+    names = {each.__name__: each for each in (LeaderAndIsr, Partition, ReplicaState)}
+    assert read_value(ast.parse(spell_value(value), mode="eval").body, names) == value

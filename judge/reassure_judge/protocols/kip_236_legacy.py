@@ -11,14 +11,15 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.cross_partition import NO_KEY, CrossPartitionTracker, Earlier, QueueWritten
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.history import Event
+from reassure_judge.moments import ACTS, DISTURBED, Kept
 from reassure_judge.protocols.kip_236 import RequestRules
 from reassure_judge.protocols.kip_236.copying import CopyingRouter
 from reassure_judge.protocols.kip_236.router import ReassignmentWritten, RequestHistory
-from reassure_judge.rules import Sign, Signs
+from reassure_judge.rules import Possible, Sign, Signs
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
-from reassure_model.partition import Environment, Partition, is_done
+from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_done
 from reassure_model.protocols.kip_236_legacy.entries import (
     MAYBE,
     NO,
@@ -32,6 +33,7 @@ from reassure_model.protocols.kip_236_legacy.entries import (
     judge_entry_removal,
     judge_translation,
 )
+from reassure_model.protocols.kip_236_legacy.translating import Translating
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
@@ -127,6 +129,24 @@ class LegacyTracker(CrossPartitionTracker):
         self._left: set[PartitionKey] = set()
         """Partitions of which the record went and the entry is still there."""
 
+    def list_states(self) -> tuple[Possible, ...]:
+        """Return by what a controller decides about the old znode, where it is known."""
+        entries = self.entries if self.there else None
+        if entries and any(entry.translated == MAYBE for entry in entries.values()):
+            return ()
+        partitions = {
+            key: _bare(each)
+            for key, each in self.partitions.items()
+            if each.reassignment is not None or (entries and key in entries)
+        }
+        held = None if entries is None else tuple(entries.items())
+        return (Possible(Translating(Kept(partitions), held)),)
+
+    def _note(self) -> None:
+        """Tell the witness of a write to the old znode or to the queue, before it is taken over."""
+        acts = not (self.seen.given or self.seen.author.is_client)
+        self.note(ACTS if acts else DISTURBED, self.seen.chroot, self.seen.around)
+
     # What happens ---------------------------------------------------------------------------------
 
     def begin_term(self) -> None:
@@ -144,10 +164,12 @@ class LegacyTracker(CrossPartitionTracker):
         """Judge a write to the znode or to the queue."""
         match event:
             case OldZnodeWritten():
+                self._note()
                 self._on_znode(event)
             case QueueWritten(sequence, None):
                 self._on_request_gone(sequence)
             case QueueWritten():
+                self._note()
                 self._on_request(event)
             case RecordGone() if event.key in self._left:
                 self._judge_left(event)
@@ -289,6 +311,8 @@ class LegacyTracker(CrossPartitionTracker):
     @clause("legacy.znode.delete-does-not-cancel")
     def follow(self, key: PartitionKey, before: Partition, after: Partition) -> None:
         """Look at what becomes of a reassignment in flight."""
+        if _is_told_by_leader(before.state, after.state):
+            self.note(DISTURBED, self.seen.chroot, self.seen.around)
         old, new = before.reassignment, after.reassignment
         if old == new:
             return
@@ -401,6 +425,21 @@ class LegacyRules(RequestRules):
 
 
 RULES: Final = LegacyRules
+
+
+def _is_told_by_leader(before: LeaderAndIsr | None, after: LeaderAndIsr | None) -> bool:
+    """Whether a leader wrote who is in sync, which no controller expects."""
+    if before is None or after is None:
+        return False
+    return before != after and before.leader_epoch == after.leader_epoch
+
+
+def _bare(partition: Partition) -> Partition:
+    """Return a partition without what nothing is decided by: epochs, and numbers of requests."""
+    old, requests = partition.state, enumerate(partition.requests)
+    state = old and replace(old, leader_epoch=0, controller_epoch=0)
+    numbered = tuple(replace(each, sequence=at) for at, each in requests)
+    return replace(partition, state=state, requests=numbered)
 
 
 def _is_asked(partition: Partition, target: ReplicaList) -> bool:
