@@ -439,10 +439,14 @@ class Trial:
 
     def _judge(self, unrest: str) -> TrialOutcome:
         judge = get_observing().make_judge(self.rules.readings)
+        observed = []
         for broker in self.setting.brokers:
+            said = []
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-                    judge.feed(decode_observation(line, str(path), number), str(path), number)
+                    said.append(decode_observation(line, str(path), number))
+                    judge.feed(said[-1], str(path), number)
+            observed.append(tuple(said))
         states = States(judge.partitions)
         for transaction in self._driver.read_log():
             states.read(transaction, "zookeeper")
@@ -456,7 +460,7 @@ class Trial:
             tuple(self.done),
             tally,
             (*tally.violations, *self.witness.violations),
-            judge.lines,
+            tuple(observed),
             sum(len(client.read) for client in clients),
             sum(len(client.promised) for client in clients),
             self._directory,

@@ -1,0 +1,390 @@
+"""What a leader would have said: mutants of the rules that it goes by, at the moments of its term.
+
+A leader writes nothing that shows what it knows, but it says what it concludes: lag, pseudo-ISR,
+high watermark, in-sync set, what consumers are shown and producers are answered. So a moment is
+what it knew, and what came: a fetch request, a look at who keeps up, a consumer. A mutant says
+something else there, and is killed where the judge refuses that, or the look that a right leader
+takes next. All is read from the observations of one leader, in its own order.
+"""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from types import FrameType, FunctionType
+from typing import Any, Final, NamedTuple
+
+from reassure_judge.protocols.kafka_4485 import LagRules
+from reassure_model.outcome import Accepted
+from reassure_model.protocols.kafka_4485 import (
+    Follower,
+    Leader,
+    evaluate,
+    fetch,
+    is_answered,
+    start_leader,
+)
+from reassure_model.protocols.kafka_4485 import replication as logs
+from reassure_mutation.kills import ALLOWED, SAME, Mutant
+from reassure_mutation.linked import Linked, parse, spell
+from reassure_mutation.operators import iterate_mutations
+from reassure_spec.observations import (
+    KINDS,
+    NOBODY,
+    Answer,
+    Evaluate,
+    Fetch,
+    IsrRead,
+    IsrWrite,
+    Lead,
+    Observation,
+    Produce,
+    Replica,
+    Serve,
+    What,
+    Writer,
+)
+from reassure_spec.readings import Readings
+from reassure_spec.znodes import ReplicaList
+
+BEGIN: Final[tuple[Any, ...]] = (
+    start_leader,
+    fetch,
+    evaluate,
+    is_answered,
+    *(logs.STEPS[kind] for kind in (logs.Advance, logs.Join, logs.Leave)),
+)
+"""The functions of the model by which a leader decides what to say."""
+Get = Callable[[Any], Callable[..., Any]]
+"""From a function of the model to the one that is asked in its place."""
+
+
+class Noted(NamedTuple):
+    """The last fetch of a follower, and what the leader had noted of it before."""
+
+    before: Follower | None
+    """None: what a leader begins with."""
+    offset: int
+    end: int
+    """The leader's own end, as it was noted with the request."""
+    at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a leader knows, by what it has said."""
+
+    readings: Readings
+    limit_ms: int
+    replicas: ReplicaList
+    """The leader first."""
+    began_ms: int
+    start: int
+    """Where its log ended when it began."""
+    seen: ReplicaList
+    """The in-sync set with which it began."""
+    end: int
+    mark: int
+    pseudo: ReplicaList
+    isr: ReplicaList
+    version: int
+    noted: tuple[Noted | None, ...]
+    """Aligned with the followers; None before the first fetch."""
+    waiting: tuple[int, ...] = ()
+    """Where the records end of producers that wait."""
+
+    def list_notes(self, get: Get) -> tuple[Follower, ...]:
+        """Return what the leader has noted, the last fetch of each by the function that is asked.
+
+        What it noted shows in what it says next only, so that is when a mutant notes it.
+        """
+        begun = get(start_leader)(
+            self.replicas, self.start, self.began_ms, self.seen, self.readings
+        )
+        notes = []
+        for at, noted in enumerate(self.noted):
+            note = begun.followers[at]
+            if noted is not None:
+                before = note if noted.before is None else noted.before
+                note = self.note(get, at, before, noted)
+            notes.append(note)
+        return tuple(notes)
+
+    def note(self, get: Get, at: int, before: Follower, noted: Noted) -> Follower:
+        """Return what a leader notes of a fetch of one follower."""
+        others = (before,) * len(self.noted)
+        leader = Leader(self.replicas, noted.end, others)
+        replica, readings = self.replicas[1:][at], self.readings
+        after = get(fetch)(leader, replica, noted.offset, noted.at_ms, readings)
+        found: Follower = after.followers[at]
+        return found
+
+    def as_logs(self, notes: Sequence[Follower], pseudo: Iterable[int]) -> logs.Replication:
+        """Return the partition as the leader knows it; brokers are numbered as `replicas`."""
+        replicas, at = self.replicas, self.replicas.index
+        isr = frozenset(at(r) for r in self.isr if r in replicas)
+        offsets = (0, *(note.offset for note in notes))
+        term = logs.Term(self.start, 0, isr, frozenset(map(at, pseudo)), offsets)
+        leader = logs.Replica((0,) * self.end, self.mark)
+        others = (logs.Replica(),) * len(notes)
+        return logs.Replication((leader, *others), 0, 0, isr, 0, term, None)
+
+    def take(self, what: What) -> "Known":
+        """Return what the leader knows once it has said this."""
+        match what:
+            case Replica():
+                return replace(self, end=what.log_end_offset)
+            case Fetch() if what.follower in self.replicas[1:] and what.time_ms is not None:
+                at = self.replicas[1:].index(what.follower)
+                last = self.noted[at]
+                before = None if last is None else self.list_notes(_get_true)[at]
+                end = self.end if what.log_end_offset is None else what.log_end_offset
+                noted = Noted(before, what.offset, end, what.time_ms)
+                return replace(self, noted=(*self.noted[:at], noted, *self.noted[at + 1 :]))
+            case Evaluate():
+                return replace(self, mark=what.high_watermark, pseudo=what.pseudo_isr)
+            case IsrWrite() if what.isr_version is not None:
+                return replace(self, isr=what.isr, version=what.isr_version)
+            case IsrRead():
+                return replace(self, isr=what.isr, version=what.isr_version)
+            case Produce():
+                return replace(self, waiting=(*self.waiting, what.offset))
+            case Answer() if what.offset in self.waiting:
+                at = self.waiting.index(what.offset)
+                return replace(self, waiting=(*self.waiting[:at], *self.waiting[at + 1 :]))
+            case _:
+                return self
+
+    def normalise(self, now_ms: int) -> "Known":
+        """Return the same with times counted from now, and without versions."""
+        noted = tuple(
+            each
+            and each._replace(
+                at_ms=each.at_ms - now_ms,
+                before=each.before
+                and replace(
+                    each.before,
+                    last_fetch_ms=each.before.last_fetch_ms - now_ms,
+                    last_caught_up_ms=max(each.before.last_caught_up_ms - now_ms, -(10**6)),
+                ),
+            )
+            for each in self.noted
+        )
+        return replace(self, began_ms=self.began_ms - now_ms, version=0, noted=noted)
+
+
+def begin(said: Lead, broker: int, readings: Readings) -> Known | None:
+    """Return what a leader knows as it begins, None where it has not said all of that."""
+    if said.time_ms is None or said.lag_ms_max is None or said.isr_version is None:
+        return None
+    replicas = (broker, *(r for r in said.replicas if r != broker))
+    end, isr = said.log_end_offset, said.isr
+    return Known(
+        readings,
+        said.lag_ms_max,
+        replicas,
+        said.time_ms,
+        end,
+        isr,
+        end,
+        said.high_watermark,
+        isr,
+        isr,
+        said.isr_version,
+        (None,) * (len(replicas) - 1),
+    )
+
+
+def _get_true(function: Any) -> Callable[..., Any]:
+    called: Callable[..., Any] = function
+    return called
+
+
+def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
+    """Return what a leader says when this happens; of the event only what came is looked at.
+
+    Raises whatever a changed function raises.
+    """
+    match event:
+        case Fetch():
+            after = known.take(event)
+            at = known.replicas[1:].index(event.follower)
+            caught_up_ms = max(0, after.list_notes(get)[at].last_caught_up_ms)
+            return (event._replace(caught_up_ms=caught_up_ms),)
+        case Serve():
+            state = known.as_logs(known.list_notes(get), known.pseudo)
+            shown = get(logs.STEPS[logs.Advance])(state, 0, known.readings).state.shown
+            return () if shown is None else (Serve(shown),)
+        case Evaluate():
+            return tuple(_look(known, event, get))
+        case _:
+            return ()
+
+
+def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
+    """Yield what a leader says when it looks who keeps up: that, answers, the in-sync set."""
+    notes, readings, replicas = known.list_notes(get), known.readings, known.replicas
+    leader = Leader(replicas, known.end, notes, known.mark, known.pseudo, known.isr)
+    found = get(evaluate)(leader, event.time_ms, known.limit_ms)
+    advance, join, leave = (get(logs.STEPS[x]) for x in (logs.Advance, logs.Join, logs.Leave))
+    state = advance(known.as_logs(notes, found.pseudo_isr), 0, readings).state
+    mark = state.replicas[0].high_watermark
+    defined = None if readings.isr_members == "stored" else found.isr
+    yield Evaluate(found.pseudo_isr, mark, defined, event.time_ms)
+    marked = replace(found, high_watermark=mark)
+    yield from (Answer(each) for each in known.waiting if get(is_answered)(marked, each))
+    for at, replica in enumerate(replicas if defined is None else ()):
+        outcome, was = None, state.version
+        if replica in found.isr and at not in state.isr and known.noted[at - 1] is not None:
+            outcome = join(state, at, readings)
+        elif replica not in found.pseudo_isr and at in state.isr:
+            outcome = leave(state, at, readings)
+        if isinstance(outcome, Accepted):
+            state = outcome.state
+            isr = tuple(replicas[each] for each in sorted(state.isr))
+            yield IsrWrite(isr, known.version + was, known.version + state.version)
+
+
+# Moments ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderMoment:
+    """A leader that something happens to."""
+
+    known: Known
+    event: What
+    before: tuple[Observation, ...] = field(compare=False)
+    """All that it has said in its term."""
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells it from other moments."""
+        now = getattr(self.event, "time_ms", None) or self.known.began_ms
+        event = self.event
+        if isinstance(event, Fetch):
+            return self.known.normalise(now), event.follower, event.offset, event.log_end_offset
+        return self.known.normalise(now), type(event)
+
+
+class Moments:
+    """The moments of leaders, each once, from what was observed. Readings are those of the judge."""
+
+    def __init__(self) -> None:
+        self._found: dict[tuple[Any, ...], LeaderMoment] = {}
+        self._fresh: list[LeaderMoment] = []
+
+    def read(self, lines: Iterable[Observation], readings: Readings) -> None:
+        """Take note of what one broker observed, in its order."""
+        terms: dict[tuple[str, str, int], tuple[Known, list[Observation]]] = {}
+        for line in lines:
+            place, what = (line.chroot, line.topic, line.partition), line.what
+            if isinstance(what, Lead):
+                known = begin(what, line.broker, readings)
+                terms.pop(place, None)
+                if known is not None:
+                    terms[place] = known, [line]
+            elif isinstance(what, Writer):
+                terms.clear()
+            elif place in terms:
+                known, before = terms[place]
+                if line.leader_epoch != before[0].leader_epoch or _is_unsure(what):
+                    del terms[place]
+                    continue
+                self.note(LeaderMoment(known, what, tuple(before)))
+                before.append(line)
+                terms[place] = known.take(what), before
+
+    def note(self, moment: LeaderMoment) -> None:
+        """Take note of a moment at which a leader has something to say."""
+        if isinstance(moment.event, Fetch | Evaluate | Serve):
+            if self._found.setdefault(moment.key, moment) is moment:
+                self._fresh.append(moment)
+
+    def take_fresh(self) -> tuple[LeaderMoment, ...]:
+        """Return those that are new since this was asked last."""
+        fresh = tuple(self._fresh)
+        self._fresh.clear()
+        return fresh
+
+
+def _is_unsure(what: What) -> bool:
+    """Whether a leader does not know from here on what is stored."""
+    return isinstance(what, IsrWrite) and what.isr_version is None
+
+
+# Mutants ------------------------------------------------------------------------------------------
+
+
+class Leaders:
+    """The rules of a leader, and mutants of them: what `kills.find_kills` asks."""
+
+    def __init__(self) -> None:
+        self.linked: Final = Linked(*BEGIN)
+        self.functions: Final = self.linked.functions
+        self._judged: dict[tuple[Any, ...], str] = {}
+
+    def list_mutants(self) -> tuple[Mutant, ...]:
+        """Return every mutant, in a stable order."""
+        return tuple(
+            Mutant(function, mutation)
+            for function in self.functions
+            for mutation in iterate_mutations(parse(function))
+        )
+
+    def compile(self, mutant: Mutant) -> FunctionType:
+        """Return the changed function."""
+        return self.linked.compile(mutant.function, mutant.mutation.tree)
+
+    def find_called(self, moment: LeaderMoment) -> frozenset[str]:
+        """Return the names of the functions that decide what a right leader says."""
+        called: set[str] = set()
+
+        def note(frame: FrameType, event: str, _: object) -> None:
+            if event == "call":
+                called.add(frame.f_code.co_filename)
+
+        sys.setprofile(note)
+        try:
+            self._say(moment, self.linked.get)
+        finally:
+            sys.setprofile(None)
+        return frozenset(called)
+
+    def find_kill(self, moment: LeaderMoment) -> str:
+        """Return the clause by which the planted mutant is killed at a moment, else why not."""
+        said, right = self._say(moment, self.linked.get), self._say(moment, _get_true)
+        if said == right:
+            return SAME
+        key = (*moment.key, said)
+        if key not in self._judged:
+            self._judged[key] = find_refused(moment, said) or ALLOWED
+        return self._judged[key]
+
+    def _say(self, moment: LeaderMoment, get: Get) -> tuple[What, ...]:
+        """Return what a leader says; one that fails says nothing, as its process would."""
+        try:
+            return say(moment.known, moment.event, get)
+        except Exception:  # whatever a changed function raises
+            return ()
+
+
+def find_refused(moment: LeaderMoment, said: tuple[What, ...]) -> str:
+    """Return the clause that the judge refuses words by, or what a right leader says next; or ""."""
+    known, now_ms = moment.known, getattr(moment.event, "time_ms", None)
+    for what in said:
+        known = known.take(what)
+    if now_ms is not None:
+        # A right leader looks at once after a fetch, and in time after a look.
+        later_ms = now_ms + (known.limit_ms // 2 if isinstance(moment.event, Evaluate) else 0)
+        said = (*said, *say(known, Evaluate((), 0, None, later_ms)))
+    head, told = moment.before[0], len(moment.before)
+    writer = head._replace(topic="", partition=-1, broker=NOBODY, what=Writer(tuple(KINDS)))
+    lines = (writer, *moment.before, *(head._replace(what=what) for what in said))
+    judge = LagRules.make_judge(known.readings)
+    try:
+        for number, line in enumerate(lines):
+            judge.feed(line._replace(run=0, sequence=number), "", number)
+    except (AttributeError, TypeError):  # nobody could say so
+        return ""
+    found = judge.finish().violations
+    return next((each.clause for each in found if each.line > told and each.binds()), "")
