@@ -185,7 +185,7 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         note_alive()
         result = self.result
         result.steps += len(told.steps)
-        result.lines += sum(map(len, told.observed))
+        result.lines += sum(line.sequence >= 0 for said in told.observed for line in said)
         result.records += told.records
         result.promised += told.promised
         if told.unrest:

@@ -13,7 +13,7 @@ power only while another live broker is in sync, and registered, and the control
 anything else happens. A process that is killed loses no record: the operating system has it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -35,7 +35,7 @@ from reassure_conformance.gate.replication.setting import (
 from reassure_conformance.gate.step_fields import format_partition, parse_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
-from reassure_controller.replication.messages import Consumed
+from reassure_controller.replication.messages import Consume, Consumed, Fetch
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
@@ -51,7 +51,8 @@ from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_pipeline.audit.observed import States
-from reassure_spec.observations import decode_observation
+from reassure_spec.observations import Fetch as FetchLine
+from reassure_spec.observations import Observation, Serve, What, decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -93,6 +94,8 @@ class Trial:
         """
         self.setting = setting
         self.rules = rules
+        self._asked = defaultdict[int, list[tuple[int, Observation]]](list)
+        """By broker: what it was asked, and how many lines it had written by then."""
         self._sent: dict[tuple[PartitionKey, int], tuple[bytes, ...]] = {}
         """By partition and request: the values of which all in-sync replicas are to have a copy."""
         self.done: list[BrokerStep] = []
@@ -117,6 +120,25 @@ class Trial:
         if packet.target != CLIENT:
             broker = next(b for b in self.stepped.live if name_broker(b) == packet.target)
             self._note_event(Arrived(self.stepped, broker, packet.message))
+            self._note_asked(broker, packet.message)
+
+    def _note_asked(self, broker: int, message: Anything) -> None:
+        """Take note of what a leader may refuse without a word, where it came."""
+        what: What
+        match message:
+            case Consume():
+                what = Serve(0)
+            case Fetch():
+                now_ms = self.stepped.machines[broker].clock.now_ms()
+                what = FetchLine(
+                    message.replica, message.offset, message.leader_epoch, time_ms=now_ms
+                )
+            case _:
+                return
+        files = list_files(self._directory / name_directory(broker) / OBSERVED)
+        lines = sum(path.read_bytes().count(b"\n") for path in files)
+        line = Observation("", 0, -1, self.chroot, *message.key, broker, 0, 0, what)
+        self._asked[broker].append((lines, line))
 
     # Looking
 
@@ -446,6 +468,8 @@ class Trial:
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):
                     said.append(decode_observation(line, str(path), number))
                     judge.feed(said[-1], str(path), number)
+            for place, line in reversed(self._asked[broker]):
+                said.insert(place, line)
             observed.append(tuple(said))
         states = States(judge.partitions)
         for transaction in self._driver.read_log():

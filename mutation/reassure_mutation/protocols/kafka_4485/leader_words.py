@@ -51,7 +51,7 @@ BEGIN: Final[tuple[Any, ...]] = (
     fetch,
     evaluate,
     is_answered,
-    *(logs.STEPS[kind] for kind in (logs.Advance, logs.Join, logs.Leave)),
+    *(logs.STEPS[kind] for kind in (logs.Serve, logs.Advance, logs.Join, logs.Leave)),
 )
 """The functions of the model by which a leader decides what to say."""
 Get = Callable[[Any], Callable[..., Any]]
@@ -77,6 +77,7 @@ class Known:
     limit_ms: int
     replicas: ReplicaList
     """The leader first."""
+    epoch: int
     began_ms: int
     start: int
     """Where its log ended when it began."""
@@ -118,15 +119,25 @@ class Known:
         found: Follower = after.followers[at]
         return found
 
+    @property
+    def ids(self) -> ReplicaList:
+        """The replicas in the order in which the model numbers them."""
+        return tuple(sorted(self.replicas))
+
     def as_logs(self, notes: Sequence[Follower], pseudo: Iterable[int]) -> logs.Replication:
-        """Return the partition as the leader knows it; brokers are numbered as `replicas`."""
-        replicas, at = self.replicas, self.replicas.index
-        isr = frozenset(at(r) for r in self.isr if r in replicas)
-        offsets = (0, *(note.offset for note in notes))
-        term = logs.Term(self.start, 0, isr, frozenset(map(at, pseudo)), offsets)
-        leader = logs.Replica((0,) * self.end, self.mark)
-        others = (logs.Replica(),) * len(notes)
-        return logs.Replication((leader, *others), 0, 0, isr, 0, term, None)
+        """Return the partition as the leader knows it, with `ids` numbered from 0."""
+        noted = dict(zip(self.replicas[1:], notes, strict=True))
+        ids, me = self.ids, self.replicas[0]
+        offsets = tuple(noted[r].offset if r in noted else 0 for r in ids)
+        isr, close = (
+            frozenset(at for at, r in enumerate(ids) if r in some) for some in (self.isr, pseudo)
+        )
+        term = logs.Term(self.start, self.version, isr, close, offsets)
+        leader = logs.Replica((self.epoch,) * self.end, self.mark, self.epoch)
+        replicas = tuple(leader if r == me else logs.Replica() for r in ids)
+        return logs.Replication(
+            replicas, ids.index(me), self.epoch, isr, self.version, term, shown=None
+        )
 
     def take(self, what: What) -> "Known":
         """Return what the leader knows once it has said this."""
@@ -169,11 +180,12 @@ class Known:
             )
             for each in self.noted
         )
-        return replace(self, began_ms=self.began_ms - now_ms, version=0, noted=noted)
+        return replace(self, began_ms=self.began_ms - now_ms, epoch=0, version=0, noted=noted)
 
 
-def begin(said: Lead, broker: int, readings: Readings) -> Known | None:
+def begin(line: Observation, said: Lead, readings: Readings) -> Known | None:
     """Return what a leader knows as it begins, None where it has not said all of that."""
+    broker = line.broker
     if said.time_ms is None or said.lag_ms_max is None or said.isr_version is None:
         return None
     replicas = (broker, *(r for r in said.replicas if r != broker))
@@ -182,6 +194,7 @@ def begin(said: Lead, broker: int, readings: Readings) -> Known | None:
         readings,
         said.lag_ms_max,
         replicas,
+        line.leader_epoch,
         said.time_ms,
         end,
         isr,
@@ -206,18 +219,30 @@ def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
     """
     match event:
         case Fetch():
+            if not _is_noted(known, event, get):
+                return ()
             after = known.take(event)
             at = known.replicas[1:].index(event.follower)
             caught_up_ms = max(0, after.list_notes(get)[at].last_caught_up_ms)
             return (event._replace(caught_up_ms=caught_up_ms),)
         case Serve():
             state = known.as_logs(known.list_notes(get), known.pseudo)
-            shown = get(logs.STEPS[logs.Advance])(state, 0, known.readings).state.shown
+            shown = get(logs.STEPS[logs.Advance])(state, state.leader, known.readings).state.shown
             return () if shown is None else (Serve(shown),)
         case Evaluate():
             return tuple(_look(known, event, get))
         case _:
             return ()
+
+
+def _is_noted(known: Known, event: Fetch, get: Get) -> bool:
+    """Whether a leader notes a request; it may be from another leader epoch."""
+    state = known.as_logs(known.list_notes(_get_true), known.pseudo)
+    at = known.ids.index(event.follower)
+    epoch = known.epoch if event.follower_epoch is None else event.follower_epoch
+    sender = logs.Replica(request=logs.Request(epoch, event.offset))
+    state = replace(state, replicas=(*state.replicas[:at], sender, *state.replicas[at + 1 :]))
+    return isinstance(get(logs.STEPS[logs.Serve])(state, at, known.readings), Accepted)
 
 
 def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
@@ -226,22 +251,23 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
     leader = Leader(replicas, known.end, notes, known.mark, known.pseudo, known.isr)
     found = get(evaluate)(leader, event.time_ms, known.limit_ms)
     advance, join, leave = (get(logs.STEPS[x]) for x in (logs.Advance, logs.Join, logs.Leave))
-    state = advance(known.as_logs(notes, found.pseudo_isr), 0, readings).state
-    mark = state.replicas[0].high_watermark
+    state = known.as_logs(notes, found.pseudo_isr)
+    state = advance(state, state.leader, readings).state
+    mark = state.replicas[state.leader].high_watermark
     defined = None if readings.isr_members == "stored" else found.isr
     yield Evaluate(found.pseudo_isr, mark, defined, event.time_ms)
     marked = replace(found, high_watermark=mark)
     yield from (Answer(each) for each in known.waiting if get(is_answered)(marked, each))
-    for at, replica in enumerate(replicas if defined is None else ()):
-        outcome, was = None, state.version
-        if replica in found.isr and at not in state.isr and known.noted[at - 1] is not None:
+    heard = {r for r, noted in zip(replicas[1:], known.noted, strict=True) if noted is not None}
+    for at, replica in enumerate(known.ids if defined is None else ()):
+        outcome, before = None, state.version
+        if at in state.term.pseudo_isr - state.isr and replica in heard:
             outcome = join(state, at, readings)
-        elif replica not in found.pseudo_isr and at in state.isr:
+        elif at in state.isr - state.term.pseudo_isr:
             outcome = leave(state, at, readings)
         if isinstance(outcome, Accepted):
             state = outcome.state
-            isr = tuple(replicas[each] for each in sorted(state.isr))
-            yield IsrWrite(isr, known.version + was, known.version + state.version)
+            yield IsrWrite(tuple(known.ids[r] for r in sorted(state.isr)), before, state.version)
 
 
 # Moments ------------------------------------------------------------------------------------------
@@ -251,19 +277,24 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
 class LeaderMoment:
     """A leader that something happens to."""
 
-    known: Known
-    event: What
+    key: tuple[Any, ...]
+    """What tells it from other moments."""
+    known: Known = field(compare=False)
+    event: What = field(compare=False)
     before: tuple[Observation, ...] = field(compare=False)
     """All that it has said in its term."""
+    right: tuple[What, ...] = field(compare=False)
+    """What a right leader says."""
 
-    @property
-    def key(self) -> tuple[Any, ...]:
-        """What tells it from other moments."""
-        now = getattr(self.event, "time_ms", None) or self.known.began_ms
-        event = self.event
+    @classmethod
+    def make(cls, known: Known, event: What, before: Iterable[Observation]) -> "LeaderMoment":
+        """Return the moment at which this happens."""
+        now = getattr(event, "time_ms", None) or known.began_ms
+        key: tuple[Any, ...] = (known.normalise(now), type(event))
         if isinstance(event, Fetch):
-            return self.known.normalise(now), event.follower, event.offset, event.log_end_offset
-        return self.known.normalise(now), type(event)
+            sent = (event.follower_epoch or 0) - known.epoch
+            key += (event.follower, event.offset, event.log_end_offset, sent)
+        return cls(key, known, event, tuple(before), say(known, event))
 
 
 class Moments:
@@ -274,12 +305,15 @@ class Moments:
         self._fresh: list[LeaderMoment] = []
 
     def read(self, lines: Iterable[Observation], readings: Readings) -> None:
-        """Take note of what one broker observed, in its order."""
+        """Take note of what one broker observed, in its order.
+
+        Between its lines may stand what it was asked, with a sequence below 0, as it would be told.
+        """
         terms: dict[tuple[str, str, int], tuple[Known, list[Observation]]] = {}
         for line in lines:
             place, what = (line.chroot, line.topic, line.partition), line.what
             if isinstance(what, Lead):
-                known = begin(what, line.broker, readings)
+                known = begin(line, what, readings)
                 terms.pop(place, None)
                 if known is not None:
                     terms[place] = known, [line]
@@ -287,16 +321,21 @@ class Moments:
                 terms.clear()
             elif place in terms:
                 known, before = terms[place]
-                if line.leader_epoch != before[0].leader_epoch or _is_unsure(what):
+                if line.sequence < 0:
+                    if not isinstance(what, Fetch) or what.follower_epoch != known.epoch:
+                        self.note(known, what, before)
+                elif line.leader_epoch != before[0].leader_epoch or _is_unsure(what):
                     del terms[place]
-                    continue
-                self.note(LeaderMoment(known, what, tuple(before)))
-                before.append(line)
-                terms[place] = known.take(what), before
+                else:
+                    self.note(known, what, before)
+                    before.append(line)
+                    terms[place] = known.take(what), before
 
-    def note(self, moment: LeaderMoment) -> None:
-        """Take note of a moment at which a leader has something to say."""
-        if isinstance(moment.event, Fetch | Evaluate | Serve):
+    def note(self, known: Known, event: What, before: Iterable[Observation]) -> None:
+        """Take note of a moment, if a leader has something to say then."""
+        is_known = not isinstance(event, Fetch) or event.follower in known.replicas[1:]
+        if isinstance(event, Fetch | Evaluate | Serve) and is_known:
+            moment = LeaderMoment.make(known, event, before)
             if self._found.setdefault(moment.key, moment) is moment:
                 self._fresh.append(moment)
 
@@ -352,10 +391,10 @@ class Leaders:
 
     def find_kill(self, moment: LeaderMoment) -> str:
         """Return the clause by which the planted mutant is killed at a moment, else why not."""
-        said, right = self._say(moment, self.linked.get), self._say(moment, _get_true)
-        if said == right:
+        said = self._say(moment, self.linked.get)
+        if said == moment.right:
             return SAME
-        key = (*moment.key, said)
+        key = (moment.key, said)
         if key not in self._judged:
             self._judged[key] = find_refused(moment, said) or ALLOWED
         return self._judged[key]
