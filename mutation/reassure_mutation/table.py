@@ -62,8 +62,8 @@ def find_worlds(profile: str) -> tuple[ModuleType, ...]:
     It has the `WORLDS` and `list_moves`, what may happen in them. Where its states are not the
     partitions that the profile's rules are about it has `make_rules` as well; where no log shows
     them it says that it is `LIVE`. What says something rather than write has its own `explore` and
-    `make_reference`, and names its `PROFILE`. Under a profile that no implementation is driven under
-    there is nothing to explore.
+    `make_reference`, and names its `PROFILE`. Under a profile that no implementation is driven
+    under there is nothing to explore.
     """
     rules = get_rules(profile)
     if profile not in rules.driven and not issubclass(rules, ObservationRules):
@@ -186,8 +186,8 @@ def _list_found(
     world: World, module: ModuleType, reference: Reference, *, calm: bool
 ) -> list[Found]:
     found: dict[Situation, Found] = {}
-    look = getattr(module, "explore", explore)
-    for each in look(world, reference, getattr(module, "list_moves", None), calm=calm):
+    look, moves = getattr(module, "explore", explore), getattr(module, "list_moves", None)
+    for each in look(world, reference, moves, calm=calm):
         found.setdefault(each.situation, each)
     return list(found.values())
 

@@ -24,7 +24,11 @@ from reassure_conformance.gate.drawn import run_batch
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.arrivals import Event
-from reassure_conformance.gate.replication.brokers_outcome import BrokersResult, TaleFailure
+from reassure_conformance.gate.replication.brokers_outcome import (
+    BrokersResult,
+    BrokersScore,
+    TaleFailure,
+)
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
 from reassure_conformance.gate.replication.setting import (
     AMENDED,
@@ -48,6 +52,9 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.verdicts import Tally, Violation, count_broken, summarise
+from reassure_mutation.protocols.kafka_4485.leader_words import Moments
+from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
+from reassure_mutation.score import Scorer
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_zookeeper.server import Server
 
@@ -61,19 +68,6 @@ SHORTEN_S: Final = 20.0
 NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
 """Advice that the document's own implementation does not follow (findings watermark-1 to 5): it
 binds nobody, not even where all advice binds."""
-SHIPPED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "hw.scope": "across-clean-elections",
-        "hw.over-stored-isr": "yes",
-        "hw.served-from": "end-at-election",
-        "isr.entry": "end-at-election",
-        "follower.truncation": "common-prefix",
-        "lag.initial": "now-if-in-sync",
-        "lag.initial-leader-end": "leader-end",
-    }
-)
-"""The readings of the bundled brokers where nobody says otherwise: with all amendments, since as
-written an election can lose what was shown (finding watermark-12)."""
 
 
 EARLY: Final[Mapping[str, str]] = MappingProxyType(
@@ -106,6 +100,8 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
+        self._moments = Moments()
+        self._scorer = Scorer(REPLICATION, self._readings)
         implementation = {
             "name": ", with ".join(("reassure-brokers", *settings.faults)),
             "version": get_version(),
@@ -194,6 +190,8 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             name = f"unsettled-{result.unsettled}"
             text = format_tale(BrokersCase(name, told.setting, told.steps, why=(told.unrest,)))
             write_text(self.directory / f"{name}{SUFFIX}", text)
+        for said in told.observed:
+            self._moments.read(said, self._choose_readings(told.setting))
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))
@@ -297,6 +295,10 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             settled=True,
             strict=self.settings.strict,
         )
+        if result.failure is None:
+            moments = self._moments.take_fresh()
+            result.score = BrokersScore.of(self._scorer, moments, frozenset())
+            result.clauses = result.score.mark(result.clauses)
         result.clause_seconds = self._laps.as_dict(result.clauses)
 
 

@@ -55,7 +55,6 @@ class TrialOutcome:
     """Those that were possible, as they were carried out."""
     tally: Tally
     violations: tuple[Violation, ...]
-    violations: tuple[Violation, ...]
     observed: tuple[tuple[Observation, ...], ...]
     """What each broker observed."""
     records: int

@@ -468,8 +468,8 @@ class Trial:
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):
                     said.append(decode_observation(line, str(path), number))
                     judge.feed(said[-1], str(path), number)
-            for place, line in reversed(self._asked[broker]):
-                said.insert(place, line)
+            for place, asked in reversed(self._asked[broker]):
+                said.insert(place, asked)
             observed.append(tuple(said))
         states = States(judge.partitions)
         for transaction in self._driver.read_log():

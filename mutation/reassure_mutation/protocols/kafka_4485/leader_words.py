@@ -25,7 +25,7 @@ from reassure_model.protocols.kafka_4485 import (
 )
 from reassure_model.protocols.kafka_4485 import replication as logs
 from reassure_mutation.kills import ALLOWED, SAME, Mutant
-from reassure_mutation.linked import Linked, parse, spell
+from reassure_mutation.linked import Linked, parse
 from reassure_mutation.operators import iterate_mutations
 from reassure_spec.observations import (
     KINDS,
@@ -298,7 +298,7 @@ class LeaderMoment:
 
 
 class Moments:
-    """The moments of leaders, each once, from what was observed. Readings are those of the judge."""
+    """The moments of leaders, each once, from what was observed."""
 
     def __init__(self) -> None:
         self._found: dict[tuple[Any, ...], LeaderMoment] = {}
@@ -408,7 +408,7 @@ class Leaders:
 
 
 def find_refused(moment: LeaderMoment, said: tuple[What, ...]) -> str:
-    """Return the clause that the judge refuses words by, or what a right leader says next; or ""."""
+    """Return the clause by which words are refused, or what a right leader says next, else ""."""
     known, now_ms = moment.known, getattr(moment.event, "time_ms", None)
     for what in said:
         known = known.take(what)
