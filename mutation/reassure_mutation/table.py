@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import json
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -186,7 +186,8 @@ def _list_found(
     world: World, module: ModuleType, reference: Reference, *, calm: bool
 ) -> list[Found]:
     found: dict[Situation, Found] = {}
-    look, moves = getattr(module, "explore", explore), getattr(module, "list_moves", None)
+    look: Callable[..., Iterator[Found]] = getattr(module, "explore", explore)
+    moves = getattr(module, "list_moves", None)
     for each in look(world, reference, moves, calm=calm):
         found.setdefault(each.situation, each)
     return list(found.values())

@@ -40,6 +40,7 @@ from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerG
 from reassure_conformance.gate.replication.tale import (
     BrokersCase,
     format_tale,
+    make_tale,
     read_tales,
     shipped_tales,
 )
@@ -239,15 +240,18 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         self.progress("examples", self.result.examples, self.settings.examples)
         return self.judge(told)
 
-    def _choose_aims(self) -> Iterator[BrokerGoal | None]:
+    def _choose_aims(self) -> Iterator[BrokerGoal | BrokersCase | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
 
-        First what never came up, then, once everything has, one after the other. A counter decides,
-        since draws are not even.
+        First what never came up, and the tales that kill mutants which survive so far; then, once
+        everything has, one after the other. A counter decides, since draws are not even.
         """
         while True:
             unreached = [one for one in SITUATIONS if not self._reached[one.name]]
-            for place, situation in enumerate(unreached or SITUATIONS):
+            self._scorer.update(self._moments.take_fresh())
+            tales = {one.kill.steps: None for one in self._scorer.list_survivors()}
+            aims: list[BrokerGoal | BrokersCase] = [*unreached, *map(make_tale, tales)]
+            for place, situation in enumerate(aims or SITUATIONS):
                 if place % 3 == 0:
                     yield None
                 yield situation
