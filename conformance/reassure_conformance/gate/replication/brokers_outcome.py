@@ -79,6 +79,10 @@ class BrokersScore(Score):
         """Return nothing: brokers can do all that a tale takes."""
         return ()
 
+    def as_body(self, directory: Path | None) -> dict[str, Any]:
+        """Return what the document of a run says of it: tales stand there, and not in files."""
+        return Score.as_body(self, None)
+
 
 @dataclass(slots=True)
 class BrokersResult(RunOutcome):
