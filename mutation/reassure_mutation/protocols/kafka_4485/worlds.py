@@ -32,6 +32,7 @@ from reassure_spec.observations import (
     What,
 )
 from reassure_spec.readings import Readings, get_profile, override_readings
+from reassure_spec.znodes import ReplicaList
 
 PROFILE: Final = "kafka-4485"
 LIMIT_MS: Final = 1_000
@@ -72,6 +73,7 @@ class LeaderWorld:
     readings: Readings = READINGS
     waits: tuple[int, ...] = (500,)
     """How long time may pass at once, in ms."""
+    followers: ReplicaList = (2, 3)
     most: int = 1 << 20
     """How many records a follower takes at a time."""
     calm: bool = True
@@ -81,28 +83,34 @@ class LeaderWorld:
 _AMENDED, _EARLY = "world brokers", "world brokers rules=early-credit"
 WORLDS: Final = (
     LeaderWorld("one term", _AMENDED, {"produce": 2, "fetch": 2, "wait": 2}, waits=(100, 500)),
-    LeaderWorld("lags", _AMENDED, {"produce": 1, "fetch": 3, "wait": 4}),
+    LeaderWorld("lags", _AMENDED, {"produce": 1, "fetch": 3, "wait": 3}),
+    LeaderWorld(
+        "one follower",
+        f"{_AMENDED} on=1,2 t-0=1,2",
+        {"produce": 2, "fetch": 3, "wait": 4},
+        followers=(2,),
+    ),
     LeaderWorld(
         "an election",
         _AMENDED,
-        {"produce": 2, "fetch": 3, "wait": 1, "consume": 1, "crash": 1, "outrun": 1},
+        {"produce": 2, "fetch": 2, "wait": 1, "crash": 1, "outrun": 1},
     ),
     LeaderWorld(
         "one batch at a time",
         f"{_AMENDED} fetch-bytes=1",
-        {"produce": 2, "fetch": 3, "wait": 2, "crash": 1},
+        {"produce": 2, "fetch": 3, "wait": 1, "crash": 1},
         most=1,
     ),
     LeaderWorld(
         "early credit",
         _EARLY,
-        {"produce": 1, "fetch": 2, "wait": 2, "crash": 1, "consume": 1},
+        {"produce": 1, "fetch": 2, "wait": 2, "crash": 1},
         override_readings(READINGS, {"lag.initial": "now", "lag.initial-leader-end": "zero"}),
     ),
     LeaderWorld(
         "as written",
         f"{_AMENDED} rules=as-written",
-        {"produce": 1, "fetch": 2, "wait": 3, "consume": 1},
+        {"produce": 1, "fetch": 2, "wait": 3},
         get_profile(PROFILE),
     ),
 )
@@ -161,9 +169,14 @@ class _Play:
             yield "fetch", partial(_Play.fetch, follower=one), (step,) * (1 + copy.asks)
         for ms in self.world.waits:
             yield "wait", partial(_Play.wait, ms=ms), (f"wait {ms} ms",)
-        yield "consume", _Play.consume, (f"consume from {leader}", settled)
+        if "crash" in self.left:
+            yield "", _Play.consume, (f"consume from {leader}", settled)
         if any(one in self.known.isr for one in self.copies):
-            yield "crash", _Play.crash, (f"{leader} crashes", "the controller works", settled)
+            comes = (f"{leader} starts", "the controller works", settled)
+            crash = (f"{leader} crashes", "the controller works", settled)
+            yield "crash", partial(_Play.crash, left=None), crash
+            power = (f"{leader} loses power, and 1 batches", settled, *comes)
+            yield "crash", partial(_Play.crash, left=max(0, self.known.end - 1)), power
         for one, other in permutations(self.copies, 2):
             steps = (f"{other} crashes", "the controller works", f"{one} fetches", settled)
             yield "outrun", partial(_Play.outrun, follower=one, gone=other), steps
@@ -234,15 +247,16 @@ class _Play:
         self.look()
         self.happen(Fetch(follower, copy.end, epoch, time_ms=self.now_ms))
 
-    def crash(self) -> None:
-        """Let the leader die, and who is in sync lead."""
+    def crash(self, left: int | None) -> None:
+        """Let the leader die, and who is in sync lead; it may come back with so much of its log."""
         old, gone = self.known, self.known.replicas[0]
         new = next(one for one in sorted(self.copies) if one in old.isr)
         copy, isr = self.copies[new], tuple(one for one in old.isr if one != gone)
+        others = {gone: _Copy(left or 0)} if left is not None else {}
+        others |= {one: each for one, each in self.copies.items() if one != new}
         self.copies = {
             one: _Copy(end := min(each.end, copy.end), min(each.mark, end), end > 0)
-            for one, each in self.copies.items()
-            if one != new
+            for one, each in others.items()
         }
         replicas = tuple(sorted(old.replicas))
         lead = Lead(copy.end, copy.mark, replicas, isr, old.version + 1)
@@ -265,17 +279,18 @@ def explore(
     world: LeaderWorld, _reference: Leaders, _moves: object, *, calm: bool
 ) -> Iterator[FoundMoment]:
     """Yield every moment that a right leader comes to in a world, the nearest first."""
-    copies = dict.fromkeys((2, 3), _Copy())
-    heading = (world.heading,)
-    lead = Lead(0, 0, (1, 2, 3), (1, 2, 3), 0)
+    copies = dict.fromkeys(world.followers, _Copy())
+    heading, replicas = (world.heading,), (1, *world.followers)
+    lead = Lead(0, 0, replicas, replicas, 0)
     play = _Play(world, *_begin(world, lead, 1, 1, BEGINS_MS), copies, world.limits, heading)
     play.look()
+    yield from (FoundMoment(moment, play.steps) for moment in play.found)
     queue, seen = [play], {play.key}
     for play in queue:  # it grows
-        yield from (FoundMoment(moment, play.steps) for moment in play.found)
         for counted, act, steps in play.list_moves():
-            if play.left.get(counted, 0) > 0:
+            if play.left.get(counted, not counted):
                 after = play.go_on(counted, act, steps)
+                yield from (FoundMoment(moment, after.steps) for moment in after.found)
                 if after.key not in seen:
                     seen.add(after.key)
                     queue.append(after)
