@@ -26,7 +26,7 @@ def select(reference: Reference, situations: Iterable[Any]) -> list[Any]:
 
     What only says something decides by all that there is.
     """
-    if not isinstance(reference, Reference):
+    if not hasattr(reference, "judgement"):
         return list(situations)
     kind = type(reference.judgement.begin)
     return [each for each in situations if type(each.states[0].partition) is kind]

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from types import FrameType, FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from reassure_judge.protocols.kafka_4485 import LagRules
 from reassure_model.outcome import Accepted
@@ -58,38 +58,23 @@ Get = Callable[[Any], Callable[..., Any]]
 """From a function of the model to the one that is asked in its place."""
 
 
-class Noted(NamedTuple):
-    """The last fetch of a follower, and what the leader had noted of it before."""
-
-    before: Follower | None
-    """None: what a leader begins with."""
-    offset: int
-    end: int
-    """The leader's own end, as it was noted with the request."""
-    at_ms: int
-
-
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a leader knows, by what it has said."""
 
     readings: Readings
-    limit_ms: int
     replicas: ReplicaList
     """The leader first."""
     epoch: int
-    began_ms: int
-    start: int
-    """Where its log ended when it began."""
-    seen: ReplicaList
-    """The in-sync set with which it began."""
+    lead: Lead
+    """What it began with."""
     end: int
     mark: int
     pseudo: ReplicaList
     isr: ReplicaList
     version: int
-    noted: tuple[Noted | None, ...]
-    """Aligned with the followers; None before the first fetch."""
+    noted: tuple[tuple[Follower | None, Fetch] | None, ...]
+    """The last fetch of each follower, and what was noted of it before: None as the term began."""
     waiting: tuple[int, ...] = ()
     """Where the records end of producers that wait."""
 
@@ -98,26 +83,19 @@ class Known:
 
         What it noted shows in what it says next only, so that is when a mutant notes it.
         """
+        lead, readings = self.lead, self.readings
         begun = get(start_leader)(
-            self.replicas, self.start, self.began_ms, self.seen, self.readings
+            self.replicas, lead.log_end_offset, lead.time_ms, lead.isr, readings
         )
-        notes = []
+        notes = list(begun.followers)
         for at, noted in enumerate(self.noted):
-            note = begun.followers[at]
             if noted is not None:
-                before = note if noted.before is None else noted.before
-                note = self.note(get, at, before, noted)
-            notes.append(note)
+                before, what = noted
+                notes[at] = before or notes[at]
+                leader = Leader(self.replicas, what.log_end_offset or 0, tuple(notes))
+                told = leader, what.follower, what.offset, what.time_ms, readings
+                notes[at] = get(fetch)(*told).followers[at]
         return tuple(notes)
-
-    def note(self, get: Get, at: int, before: Follower, noted: Noted) -> Follower:
-        """Return what a leader notes of a fetch of one follower."""
-        others = (before,) * len(self.noted)
-        leader = Leader(self.replicas, noted.end, others)
-        replica, readings = self.replicas[1:][at], self.readings
-        after = get(fetch)(leader, replica, noted.offset, noted.at_ms, readings)
-        found: Follower = after.followers[at]
-        return found
 
     @property
     def ids(self) -> ReplicaList:
@@ -132,7 +110,7 @@ class Known:
         isr, close = (
             frozenset(at for at, r in enumerate(ids) if r in some) for some in (self.isr, pseudo)
         )
-        term = logs.Term(self.start, self.version, isr, close, offsets)
+        term = logs.Term(self.lead.log_end_offset, self.version, isr, close, offsets)
         leader = logs.Replica((self.epoch,) * self.end, self.mark, self.epoch)
         replicas = tuple(leader if r == me else logs.Replica() for r in ids)
         return logs.Replication(
@@ -144,13 +122,11 @@ class Known:
         match what:
             case Replica():
                 return replace(self, end=what.log_end_offset)
-            case Fetch() if what.follower in self.replicas[1:] and what.time_ms is not None:
-                at = self.replicas[1:].index(what.follower)
-                last = self.noted[at]
-                before = None if last is None else self.list_notes(_get_true)[at]
-                end = self.end if what.log_end_offset is None else what.log_end_offset
-                noted = Noted(before, what.offset, end, what.time_ms)
-                return replace(self, noted=(*self.noted[:at], noted, *self.noted[at + 1 :]))
+            case Fetch() if what.follower in self.replicas[1:]:
+                at = self.replicas.index(what.follower) - 1
+                before = self.noted[at] and self.list_notes(_get_true)[at]
+                noted = (*self.noted[:at], (before, what), *self.noted[at + 1 :])
+                return replace(self, noted=noted)
             case Evaluate():
                 return replace(self, mark=what.high_watermark, pseudo=what.pseudo_isr)
             case IsrWrite() if what.isr_version is not None:
@@ -165,46 +141,15 @@ class Known:
             case _:
                 return self
 
-    def normalise(self, now_ms: int) -> "Known":
-        """Return the same with times counted from now, and without versions."""
-        noted = tuple(
-            each
-            and each._replace(
-                at_ms=each.at_ms - now_ms,
-                before=each.before
-                and replace(
-                    each.before,
-                    last_fetch_ms=each.before.last_fetch_ms - now_ms,
-                    last_caught_up_ms=max(each.before.last_caught_up_ms - now_ms, -(10**6)),
-                ),
-            )
-            for each in self.noted
-        )
-        return replace(self, began_ms=self.began_ms - now_ms, epoch=0, version=0, noted=noted)
-
 
 def begin(line: Observation, said: Lead, readings: Readings) -> Known | None:
     """Return what a leader knows as it begins, None where it has not said all of that."""
-    broker = line.broker
-    if said.time_ms is None or said.lag_ms_max is None or said.isr_version is None:
+    replicas = (line.broker, *(r for r in said.replicas if r != line.broker))
+    end, mark, isr, version = said.log_end_offset, said.high_watermark, said.isr, said.isr_version
+    if version is None or said.time_ms is None or said.lag_ms_max is None:
         return None
-    replicas = (broker, *(r for r in said.replicas if r != broker))
-    end, isr = said.log_end_offset, said.isr
-    return Known(
-        readings,
-        said.lag_ms_max,
-        replicas,
-        line.leader_epoch,
-        said.time_ms,
-        end,
-        isr,
-        end,
-        said.high_watermark,
-        isr,
-        isr,
-        said.isr_version,
-        (None,) * (len(replicas) - 1),
-    )
+    noted = (None,) * (len(replicas) - 1)
+    return Known(readings, replicas, line.leader_epoch, said, end, mark, isr, isr, version, noted)
 
 
 def _get_true(function: Any) -> Callable[..., Any]:
@@ -222,7 +167,7 @@ def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
             if not _is_noted(known, event, get):
                 return ()
             after = known.take(event)
-            at = known.replicas[1:].index(event.follower)
+            at = known.replicas.index(event.follower) - 1
             caught_up_ms = max(0, after.list_notes(get)[at].last_caught_up_ms)
             return (event._replace(caught_up_ms=caught_up_ms),)
         case Serve():
@@ -249,7 +194,7 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
     """Yield what a leader says when it looks who keeps up: that, answers, the in-sync set."""
     notes, readings, replicas = known.list_notes(get), known.readings, known.replicas
     leader = Leader(replicas, known.end, notes, known.mark, known.pseudo, known.isr)
-    found = get(evaluate)(leader, event.time_ms, known.limit_ms)
+    found = get(evaluate)(leader, event.time_ms, known.lead.lag_ms_max)
     advance, join, leave = (get(logs.STEPS[x]) for x in (logs.Advance, logs.Join, logs.Leave))
     state = known.as_logs(notes, found.pseudo_isr)
     state = advance(state, state.leader, readings).state
@@ -277,10 +222,8 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
 class LeaderMoment:
     """A leader that something happens to."""
 
-    key: tuple[Any, ...]
-    """What tells it from other moments."""
-    known: Known = field(compare=False)
-    event: What = field(compare=False)
+    known: Known
+    event: What
     before: tuple[Observation, ...] = field(compare=False)
     """All that it has said in its term."""
     right: tuple[What, ...] = field(compare=False)
@@ -289,19 +232,14 @@ class LeaderMoment:
     @classmethod
     def make(cls, known: Known, event: What, before: Iterable[Observation]) -> "LeaderMoment":
         """Return the moment at which this happens."""
-        now = getattr(event, "time_ms", None) or known.began_ms
-        key: tuple[Any, ...] = (known.normalise(now), type(event))
-        if isinstance(event, Fetch):
-            sent = (event.follower_epoch or 0) - known.epoch
-            key += (event.follower, event.offset, event.log_end_offset, sent)
-        return cls(key, known, event, tuple(before), say(known, event))
+        return cls(known, event, tuple(before), say(known, event))
 
 
 class Moments:
     """The moments of leaders, each once, from what was observed."""
 
     def __init__(self) -> None:
-        self._found: dict[tuple[Any, ...], LeaderMoment] = {}
+        self._found: dict[LeaderMoment, LeaderMoment] = {}
         self._fresh: list[LeaderMoment] = []
 
     def read(self, lines: Iterable[Observation], readings: Readings) -> None:
@@ -336,7 +274,7 @@ class Moments:
         is_known = not isinstance(event, Fetch) or event.follower in known.replicas[1:]
         if isinstance(event, Fetch | Evaluate | Serve) and is_known:
             moment = LeaderMoment.make(known, event, before)
-            if self._found.setdefault(moment.key, moment) is moment:
+            if self._found.setdefault(moment, moment) is moment:
                 self._fresh.append(moment)
 
     def take_fresh(self) -> tuple[LeaderMoment, ...]:
@@ -355,12 +293,12 @@ def _is_unsure(what: What) -> bool:
 
 
 class Leaders:
-    """The rules of a leader, and mutants of them: what `kills.find_kills` asks."""
+    """The rules of a leader, and mutants of them: asked as a `kills.Reference` is."""
 
     def __init__(self) -> None:
         self.linked: Final = Linked(*BEGIN)
         self.functions: Final = self.linked.functions
-        self._judged: dict[tuple[Any, ...], str] = {}
+        self._judged: dict[tuple[LeaderMoment, tuple[What, ...]], str] = {}
 
     def list_mutants(self) -> tuple[Mutant, ...]:
         """Return every mutant, in a stable order."""
@@ -394,7 +332,7 @@ class Leaders:
         said = self._say(moment, self.linked.get)
         if said == moment.right:
             return SAME
-        key = (moment.key, said)
+        key = moment, said
         if key not in self._judged:
             self._judged[key] = find_refused(moment, said) or ALLOWED
         return self._judged[key]
@@ -414,7 +352,8 @@ def find_refused(moment: LeaderMoment, said: tuple[What, ...]) -> str:
         known = known.take(what)
     if now_ms is not None:
         # A right leader looks at once after a fetch, and in time after a look.
-        later_ms = now_ms + (known.limit_ms // 2 if isinstance(moment.event, Evaluate) else 0)
+        limit_ms = known.lead.lag_ms_max or 0
+        later_ms = now_ms + (limit_ms // 2 if isinstance(moment.event, Evaluate) else 0)
         said = (*said, *say(known, Evaluate((), 0, None, later_ms)))
     head, told = moment.before[0], len(moment.before)
     writer = head._replace(topic="", partition=-1, broker=NOBODY, what=Writer(tuple(KINDS)))

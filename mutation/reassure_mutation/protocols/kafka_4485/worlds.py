@@ -156,8 +156,8 @@ class _Play:
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others: not how it came about."""
-        known, wait = self.known.normalise(self.now_ms), self.due_ms - self.now_ms
-        return known, tuple(self.copies.items()), wait, tuple(self.left.values())
+        copies, left = tuple(self.copies.items()), tuple(self.left.values())
+        return self.known, copies, self.now_ms, self.due_ms, left
 
     def list_moves(self) -> Iterator[tuple[str, Callable[["_Play"], None], tuple[str, ...]]]:
         """Yield what can be done: what it is counted as, what it does, and its steps."""
