@@ -36,8 +36,6 @@ from reassure_spec.znodes import ReplicaList
 
 PROFILE: Final = "kafka-4485"
 LIMIT_MS: Final = 1_000
-CHUNK_MS: Final = 100
-"""How often the timers of brokers are looked at while time passes."""
 BEGINS_MS: Final = 10**6
 SHIPPED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -71,47 +69,34 @@ class LeaderWorld:
     """The first line of a tale."""
     limits: Mapping[str, int]
     readings: Readings = READINGS
-    waits: tuple[int, ...] = (500,)
-    """How long time may pass at once, in ms."""
     followers: ReplicaList = (2, 3)
-    most: int = 1 << 20
-    """How many records a follower takes at a time."""
     calm: bool = True
     """Nothing is held up in these worlds."""
 
 
-_AMENDED, _EARLY = "world brokers", "world brokers rules=early-credit"
 WORLDS: Final = (
-    LeaderWorld("one term", _AMENDED, {"produce": 2, "fetch": 2, "wait": 2}, waits=(100, 500)),
-    LeaderWorld("lags", _AMENDED, {"produce": 1, "fetch": 3, "wait": 3}),
     LeaderWorld(
         "one follower",
-        f"{_AMENDED} on=1,2 t-0=1,2",
+        "world brokers on=1,2 t-0=1,2",
         {"produce": 2, "fetch": 3, "wait": 4},
         followers=(2,),
     ),
     LeaderWorld(
         "an election",
-        _AMENDED,
+        "world brokers",
         {"produce": 2, "fetch": 2, "wait": 1, "crash": 1, "outrun": 1},
     ),
     LeaderWorld(
-        "one batch at a time",
-        f"{_AMENDED} fetch-bytes=1",
-        {"produce": 2, "fetch": 3, "wait": 1, "crash": 1},
-        most=1,
+        "as written",
+        "world brokers rules=as-written",
+        {"produce": 1, "fetch": 2, "wait": 3},
+        get_profile(PROFILE),
     ),
     LeaderWorld(
         "early credit",
-        _EARLY,
+        "world brokers rules=early-credit",
         {"produce": 1, "fetch": 2, "wait": 2, "crash": 1},
         override_readings(READINGS, {"lag.initial": "now", "lag.initial-leader-end": "zero"}),
-    ),
-    LeaderWorld(
-        "as written",
-        f"{_AMENDED} rules=as-written",
-        {"produce": 1, "fetch": 2, "wait": 3},
-        get_profile(PROFILE),
     ),
 )
 
@@ -149,7 +134,6 @@ class _Play:
     left: Mapping[str, int]
     steps: tuple[str, ...]
     now_ms: int = BEGINS_MS
-    due_ms: int = BEGINS_MS
     found: list[LeaderMoment] = field(default_factory=list)
     """The moments of the last step."""
 
@@ -157,7 +141,7 @@ class _Play:
     def key(self) -> tuple[Any, ...]:
         """What tells it from others: not how it came about."""
         copies, left = tuple(self.copies.items()), tuple(self.left.values())
-        return self.known, copies, self.now_ms, self.due_ms, left
+        return self.known, copies, self.now_ms, left
 
     def list_moves(self) -> Iterator[tuple[str, Callable[["_Play"], None], tuple[str, ...]]]:
         """Yield what can be done: what it is counted as, what it does, and its steps."""
@@ -167,8 +151,7 @@ class _Play:
         for one, copy in self.copies.items():
             step = f"{one} fetches and is answered"
             yield "fetch", partial(_Play.fetch, follower=one), (step,) * (1 + copy.asks)
-        for ms in self.world.waits:
-            yield "wait", partial(_Play.wait, ms=ms), (f"wait {ms} ms",)
+        yield "wait", _Play.wait, (f"wait {LIMIT_MS // 2} ms",)
         if "crash" in self.left:
             yield "", _Play.consume, (f"consume from {leader}", settled)
         if any(one in self.known.isr for one in self.copies):
@@ -205,7 +188,6 @@ class _Play:
 
     def look(self) -> None:
         """Let the leader look who keeps up, again after each write."""
-        self.due_ms = self.now_ms + LIMIT_MS // 2
         while any(isinstance(x, IsrWrite) for x in self.happen(Evaluate((), 0, None, self.now_ms))):
             pass
 
@@ -221,16 +203,13 @@ class _Play:
         copy, end = self.copies[follower], self.known.end
         self.happen(Fetch(follower, copy.end, self.known.epoch, end, self.now_ms))
         self.look()
-        end = min(self.known.end, copy.end + self.world.most)
         mark = max(copy.mark, min(self.known.mark, end))
         self.copies = {**self.copies, follower: _Copy(end, mark)}
 
-    def wait(self, ms: int) -> None:
-        """Let time pass."""
-        for _ in range(ms // CHUNK_MS):
-            self.now_ms += CHUNK_MS
-            if self.now_ms >= self.due_ms:
-                self.look()
+    def wait(self) -> None:
+        """Let as much time pass as the leader lets between two looks."""
+        self.now_ms += LIMIT_MS // 2
+        self.look()
 
     def consume(self) -> None:
         """Let a consumer come."""
