@@ -261,7 +261,7 @@ def explore(
     copies = dict.fromkeys(world.followers, _Copy())
     heading, replicas = (world.heading,), (1, *world.followers)
     lead = Lead(0, 0, replicas, replicas, 0)
-    play = _Play(world, *_begin(world, lead, 1, 1, BEGINS_MS), copies, world.limits, heading)
+    play = _Play(world, *_begin(world, lead, 1, 0, BEGINS_MS), copies, world.limits, heading)
     play.look()
     yield from (FoundMoment(moment, play.steps) for moment in play.found)
     queue, seen = [play], {play.key}
