@@ -35,7 +35,7 @@ from reassure_conformance.gate.replication.setting import (
 from reassure_conformance.gate.step_fields import format_partition, parse_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
-from reassure_controller.replication.messages import Consume, Consumed, Fetch
+from reassure_controller.replication.messages import Consumed
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
@@ -51,8 +51,7 @@ from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_pipeline.audit.observed import States
-from reassure_spec.observations import Fetch as FetchLine
-from reassure_spec.observations import Observation, Serve, What, decode_observation
+from reassure_spec.observations import Observation, decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -119,26 +118,12 @@ class Trial:
     def _note_arrival(self, packet: Packet[Anything]) -> None:
         if packet.target != CLIENT:
             broker = next(b for b in self.stepped.live if name_broker(b) == packet.target)
-            self._note_event(Arrived(self.stepped, broker, packet.message))
-            self._note_asked(broker, packet.message)
-
-    def _note_asked(self, broker: int, message: Anything) -> None:
-        """Take note of what a leader may refuse without a word, where it came."""
-        what: What
-        match message:
-            case Consume():
-                what = Serve(0)
-            case Fetch():
-                now_ms = self.stepped.machines[broker].clock.now_ms()
-                what = FetchLine(
-                    message.replica, message.offset, message.leader_epoch, time_ms=now_ms
-                )
-            case _:
-                return
-        files = list_files(self._directory / name_directory(broker) / OBSERVED)
-        lines = sum(path.read_bytes().count(b"\n") for path in files)
-        line = Observation("", 0, -1, self.chroot, *message.key, broker, 0, 0, what)
-        self._asked[broker].append((lines, line))
+            arrived = Arrived(self.stepped, broker, packet.message)
+            self._note_event(arrived)
+            if (asked := arrived.asked) is not None:
+                files = list_files(self._directory / name_directory(broker) / OBSERVED)
+                lines = sum(path.read_bytes().count(b"\n") for path in files)
+                self._asked[broker].append((lines, asked._replace(chroot=self.chroot)))
 
     # Looking
 
