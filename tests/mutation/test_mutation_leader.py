@@ -14,7 +14,7 @@ from reassure_mutation.protocols.kafka_4485.leader_words import (
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
-from reassure_spec.observations import Evaluate, Fetch, Observation, Serve
+from reassure_spec.observations import Evaluate, Fetch, Observation
 
 WORLD: Final = next(world for world in WORLDS if world.name == "as written")
 PLANTED: Final = {
@@ -49,7 +49,7 @@ def test_wrong_leader_rule_is_killed(name: str, clause: str) -> None:
 def test_right_leader_is_never_refused() -> None:
     """What the rules themselves say is accepted at every moment, and so is what follows."""
     assert {find_refused(each, each.right) for each in list_moments()} == {""}
-    assert {type(each.event) for each in list_moments()} == {Evaluate, Fetch, Serve}
+    assert {type(each.event) for each in list_moments()} == {Evaluate, Fetch}
 
 
 def test_moments_are_read_from_what_was_observed() -> None:
