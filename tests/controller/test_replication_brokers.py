@@ -10,13 +10,13 @@ import pytest
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_spec.readings import get_profile, override_readings
 
 BROKERS, (KEY,) = TrialSetting().brokers, TrialSetting().keys

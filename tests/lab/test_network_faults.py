@@ -13,6 +13,7 @@ import pytest
 from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.replication.alphabet import parse_step
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_controller.broker import Broker
@@ -25,7 +26,6 @@ from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic_path
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_controller.controller import Controller
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.quota import Quotas
@@ -26,7 +27,6 @@ from reassure_lab.throttles import (
     LEADER_REPLICAS,
     encode_change,
 )
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import broker_config_path, encode_config, topic_config_path
 from reassure_zookeeper.interruptions import expire_session

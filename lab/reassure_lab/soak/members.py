@@ -5,11 +5,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.mutants import start_with
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
 from reassure_lab.soak.proxies import Address, ProxyNetwork
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 LAG_MS: Final = 4_000

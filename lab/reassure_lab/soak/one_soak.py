@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, write_text
 from reassure_controller.session import connect, stop
 from reassure_lab.cluster.supervisor import ProcessCluster
@@ -36,7 +37,6 @@ from reassure_lab.soak.proxies import ProxyNetwork
 from reassure_lab.soak.quiescence import Quiescence
 from reassure_lab.soak.schedule import draw
 from reassure_lab.soak.traffic import NoLeader, RecordClient
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import PartitionKey, ReplicaList, encode_topic, topic_path
 

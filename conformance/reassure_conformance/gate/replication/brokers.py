@@ -53,9 +53,8 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.verdicts import Tally, Violation, count_broken, summarise
-from reassure_mutation.protocols.kafka_4485.leader_words import Moments
-from reassure_mutation.protocols.kafka_4485.worlds import SHIPPED
 from reassure_mutation.score import Scorer
+from reassure_mutation.table import find_worlds
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_zookeeper.server import Server
 
@@ -66,6 +65,10 @@ BATCH: Final = 40
 """Trials that are drawn in a row."""
 SHORTEN_S: Final = 20.0
 """How long a failing tale may be made shorter."""
+(_WORLDS,) = find_worlds(REPLICATION)
+"""What is known of mutants of the rules that brokers with logs go by."""
+SHIPPED: Final[Mapping[str, str]] = _WORLDS.SHIPPED
+"""The readings of the bundled brokers where nobody says otherwise."""
 NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
 """Advice that the document's own implementation does not follow (findings watermark-1 to 5): it
 binds nobody, not even where all advice binds."""
@@ -101,7 +104,7 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
-        self._moments = Moments()
+        self._moments = _WORLDS.leader_words.Moments()
         self._scorer = Scorer(REPLICATION, self._readings)
         implementation = {
             "name": ", with ".join(("reassure-brokers", *settings.faults)),
