@@ -347,22 +347,26 @@ class Leaders:
 
 def find_refused(moment: LeaderMoment, said: tuple[What, ...]) -> str:
     """Return the clause by which words are refused, or what a right leader says next, else ""."""
-    known, now_ms = moment.known, getattr(moment.event, "time_ms", None)
-    for what in said:
-        known = known.take(what)
-    if now_ms is not None:
-        # A right leader looks at once after a fetch, and in time after a look.
-        limit_ms = known.lead.lag_ms_max or 0
-        later_ms = now_ms + (limit_ms // 2 if isinstance(moment.event, Evaluate) else 0)
-        said = (*said, *say(known, Evaluate((), 0, None, later_ms)))
     head, told = moment.before[0], len(moment.before)
     writer = head._replace(topic="", partition=-1, broker=NOBODY, what=Writer(tuple(KINDS)))
-    lines = (writer, *moment.before, *(head._replace(what=what) for what in said))
-    judge = LagRules.make_judge(known.readings)
+    judge = LagRules.make_judge(moment.known.readings)
     try:
+        words = (*said, *_go_on(moment, said))
+        lines = (writer, *moment.before, *(head._replace(what=what) for what in words))
         for number, line in enumerate(lines):
             judge.feed(line._replace(run=0, sequence=number), "", number)
-    except (AttributeError, TypeError):  # nobody could say so
+    except (AttributeError, TypeError, ValueError):  # nobody could say so
         return ""
     found = judge.finish().violations
     return next((each.clause for each in found if each.line > told and each.binds()), "")
+
+
+def _go_on(moment: LeaderMoment, said: tuple[What, ...]) -> tuple[What, ...]:
+    """Return what a right leader says after these words: it looks after a fetch, and in time."""
+    known, now_ms = moment.known, getattr(moment.event, "time_ms", None)
+    if now_ms is None:
+        return ()
+    for what in said:
+        known = known.take(what)
+    gap_ms = (known.lead.lag_ms_max or 0) // 2 if isinstance(moment.event, Evaluate) else 0
+    return say(known, Evaluate((), 0, None, now_ms + gap_ms))
