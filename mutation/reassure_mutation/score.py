@@ -3,9 +3,9 @@
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
-from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
+from reassure_mutation.kills import Mutant, Reference, find_kills
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
 from reassure_mutation.worlds import Meeting
 from reassure_spec.readings import Readings, get_profile
@@ -21,8 +21,13 @@ class Survivor:
     """What would kill it."""
 
 
-def select(reference: Reference, situations: Iterable[Situation]) -> list[Situation]:
-    """Return the situations of the kind of state that a reference controller decides by."""
+def select(reference: Reference, situations: Iterable[Any]) -> list[Any]:
+    """Return the situations of the kind of state that a reference controller decides by.
+
+    What only says something decides by all that there is.
+    """
+    if not hasattr(reference, "judgement"):
+        return list(situations)
     kind = type(reference.judgement.begin)
     return [each for each in situations if type(each.states[0].partition) is kind]
 
@@ -41,8 +46,9 @@ class Scorer:
         self.meetings: tuple[Meeting, ...] = ()
         """What can happen between a controller's decision and its write."""
         self._left: list[tuple[Reference, dict[str, Mutant]]] = []
-        usual = readings == get_profile(profile)
-        for module in find_worlds(profile) if usual else ():
+        modules = find_worlds(profile)
+        usual = all(readings == getattr(m, "READINGS", get_profile(profile)) for m in modules)
+        for module in modules if usual else ():
             table = load_table(module, profile)
             if table is not None and (live or not getattr(module, "LIVE", False)):
                 reference = make_reference(module, profile)
@@ -54,7 +60,7 @@ class Scorer:
         self.not_scored: Final = "" if self._left else why
         """Why nothing is asked, "" where it is."""
 
-    def update(self, situations: Iterable[Situation]) -> None:
+    def update(self, situations: Iterable[Any]) -> None:
         """Ask the situations of the mutants that survive so far."""
         situations = tuple(situations)
         for reference, left in self._left:

@@ -10,7 +10,7 @@ import hashlib
 import inspect
 import json
 import multiprocessing
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.resources import files
@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from reassure_judge.protocols import get_rules, make_rules
+from reassure_judge.rules import ObservationRules
 from reassure_mutation import kills, operators, worlds
 from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
 from reassure_mutation.linked import parse, spell
@@ -60,17 +61,26 @@ def find_worlds(profile: str) -> tuple[ModuleType, ...]:
 
     It has the `WORLDS` and `list_moves`, what may happen in them. Where its states are not the
     partitions that the profile's rules are about it has `make_rules` as well; where no log shows
-    them it says that it is `LIVE`. Under a profile that no implementation is driven under there is
-    nothing to explore.
+    them it says that it is `LIVE`. What says something rather than write has its own `explore` and
+    `make_reference`, and names its `PROFILE`. Under a profile that no implementation is driven
+    under there is nothing to explore.
     """
-    if profile not in get_rules(profile).driven:
+    rules = get_rules(profile)
+    if profile not in rules.driven and not issubclass(rules, ObservationRules):
         return ()
     found = import_parts("reassure_mutation", "worlds")
-    return tuple(module for name, module in found.items() if has_protocol(profile, name))
+    return tuple(
+        module
+        for name, module in found.items()
+        if has_protocol(profile, name) and getattr(module, "PROFILE", profile) == profile
+    )
 
 
 def make_reference(module: ModuleType, profile: str) -> Reference:
     """Return the reference controller that decides by the states of a module's worlds."""
+    if hasattr(module, "make_reference"):
+        said: Reference = module.make_reference(profile)
+        return said
     make = getattr(module, "make_rules", make_rules)
     return Reference(make(profile, get_profile(profile)))
 
@@ -81,8 +91,9 @@ def make_digest(module: ModuleType, profile: str) -> str:
     functions = (
         f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in reference.linked.functions
     )
-    texts = (inspect.getsource(each) for each in (kills, operators, worlds, module))
-    data = repr((module.WORLDS, reference.rules.readings))
+    made_from = (kills, operators, worlds, module, *getattr(module, "MADE_FROM", ()))
+    texts = map(inspect.getsource, made_from)
+    data = repr((module.WORLDS, get_profile(profile)))
     said = "\n".join((*functions, *texts, data))
     return hashlib.sha256(said.encode()).hexdigest()
 
@@ -163,7 +174,8 @@ def make_table(module: ModuleType, profile: str, processes: int = 2) -> Iterator
 
 def _list_meetings(module: ModuleType, reference: Reference) -> tuple[Meeting, ...]:
     known: dict[tuple[str, str], Meeting] = {}
-    partitions = not hasattr(module, "make_rules")  # a run counts what meets writes to partitions
+    # A run counts what meets writes to partitions.
+    partitions = hasattr(module, "list_moves") and not hasattr(module, "make_rules")
     for world in module.WORLDS if partitions else ():
         if not world.calm:
             find_meetings(world, reference, module.list_moves, known)
@@ -174,7 +186,9 @@ def _list_found(
     world: World, module: ModuleType, reference: Reference, *, calm: bool
 ) -> list[Found]:
     found: dict[Situation, Found] = {}
-    for each in explore(world, reference, module.list_moves, calm=calm):
+    look: Callable[..., Iterator[Found]] = getattr(module, "explore", explore)
+    moves = getattr(module, "list_moves", None)
+    for each in look(world, reference, moves, calm=calm):
         found.setdefault(each.situation, each)
     return list(found.values())
 

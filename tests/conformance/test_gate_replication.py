@@ -48,7 +48,6 @@ two-leaders-die-with-one-record-each: truncates-to-end
 """
 """By shipped tale, the faults that it catches. `reassure mutants` draws trials against each."""
 MADE_FOR = {
-    "fetch-of-an-earlier-epoch": "stale-fetch-noted",
     "fetch-of-an-earlier-life": "dead-life-noted",
     "order-of-an-earlier-epoch": "stale-order-obeyed",
     "order-for-an-earlier-life": "dead-order-obeyed",

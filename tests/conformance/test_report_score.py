@@ -13,7 +13,7 @@ from reassure_conformance.answers.explaining import explain_document
 from reassure_conformance.answers.workers import merge
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.discrimination import Score
-from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult, BrokersScore
 from reassure_conformance.gate.requirements import ALL_ABILITIES, merge_needs
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import read_story
@@ -178,6 +178,26 @@ def test_gate_carries_the_score() -> None:
     assert (document["verdict"], document["not_exercised"]) == ("vacuous", [shared])
     assert "0 of 1 mutants killed" in read_report(document).headline
     assert shared not in merge_needs().unseen
+
+
+def test_gate_counts_mutants_of_brokers_with_those_of_controllers() -> None:
+    """A clause that brokers' mutants alone stand for is missing, and the tale for it is told."""
+    of_leaders = "hw.never-decreases"
+    brokers = BrokersResult(Settings(seed=1), {}, "kafka-4485", {})
+    brokers.score = BrokersScore({of_leaders: 2}, (survivor("b", of_leaders, "world brokers"),) * 2)
+    every = {clause.id: 1 for clause in clauses_of_profile("kafka-4485")}
+    brokers.clauses = brokers.score.mark(summarise("kafka-4485", every, {}))
+    run = make_run(Score({OTHER: 5}, (HELD,), ALL_ABILITIES))
+    explored: dict[str, Any] = {"verdict": "holds", "counts": {}, "text": ""}
+    gate = CheckResult(run, brokers, Proofs(verdict="holds"), explored, 1.0)
+    document = gate.as_document().as_dict()
+    report = read_report(document)
+    assert "4 of 7 mutants killed" in report.headline
+    assert (document["mutants"], document["not_exercised"]) == (
+        {OTHER: 5, of_leaders: 2},
+        [of_leaders],
+    )
+    assert any("the test case world brokers" in note for note in report.notes)
 
 
 def test_other_readings_are_not_scored() -> None:

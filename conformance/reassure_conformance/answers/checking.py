@@ -6,6 +6,7 @@ shared, so none waits for another.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -20,6 +21,7 @@ from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.report.document import VACUOUS, Document, worst
+from reassure_conformance.report.qualified import MUTANTS
 from reassure_judge.verdicts import HOLDS, NOT_DISCRIMINATED, ClauseVerdict, merge_verdicts
 from reassure_spec.readings import get_profile
 
@@ -144,6 +146,8 @@ class CheckResult:
         besides = self.brokers.counts()
         for name in ("examples", "steps", "observations", "acknowledged"):
             counts[f"{BROKERS}_{name}"] = besides[name]
+        for name in MUTANTS:
+            counts[name] += besides[name]
         return {**counts, **self.proofs.counts, **self.exploration["counts"]}
 
     def as_document(self) -> Document:
@@ -168,7 +172,8 @@ class CheckResult:
             body |= {name: besides[name] for name in _OF_FAILURE}
         if besides["died"] and not body["died"]:
             body |= {name: besides[name] for name in _OF_DEATH}
-        for name in ("not_followed", "not_exercised", "stale", "unsettled"):
+        body["mutants"] = dict(Counter(body["mutants"]) + Counter(besides["mutants"]))
+        for name in ("not_followed", "not_exercised", "stale", "unsettled", "survivors"):
             body[name] = body[name] + besides[name]
         body["clause_seconds"] = add_seconds((body["clause_seconds"], besides["clause_seconds"]))
         body["unjudged"] = besides["unjudged"]

@@ -269,6 +269,7 @@ def _merge_counts(results: Sequence[Mapping[str, Any]], missing: int) -> dict[st
         score = _merge_score(results)
         counts["mutants"] = sum(score["mutants"].values())
         counts["mutants_killed"] = counts["mutants"] - len(score["survivors"])
+    if "meetings" in counts:
         counts["meetings_reached"] = sum(1 for m in _merge_meetings(results) if m["reached"])
     reached = zip(*(each["situations"] for each in results), strict=True)
     counts["situations_reached"] = sum(any(one["reached"] for one in same) for same in reached)

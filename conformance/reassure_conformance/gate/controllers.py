@@ -115,8 +115,6 @@ class ControllersResult(RunOutcome):
     """How often each known failure came up."""
     refused: int = 0
     skipped: int = 0
-    score: Score = field(default_factory=Score)
-    """Which mutants of the rules the states of the run kill."""
     meetings: Mapping[Kind, Meeting] = field(default_factory=dict)
     """What can happen between a controller's decision to write and the write."""
     met: Mapping[Kind, int] = field(default_factory=dict)
@@ -146,14 +144,6 @@ class ControllersResult(RunOutcome):
             found.setdefault(join_needs(clause, needs), []).append(clause)
         return dict(sorted(found.items()))
 
-    def missing(self) -> tuple[str, ...]:
-        """Return the clauses that should have been put to the test and were not.
-
-        One that was exercised only where right and wrong look alike was not.
-        """
-        alike = self.score.not_discriminated()
-        return tuple(c.id for c in self.required() if not c.exercised or c.id in alike)
-
     def not_claimed(self) -> Mapping[str, str]:
         """Return the clauses that the gate cannot test, each with the reason."""
         return find_not_claimed(self.profile)
@@ -162,8 +152,6 @@ class ControllersResult(RunOutcome):
         """Return the numbers that every report of a run begins with."""
         return {
             **RunOutcome.counts(self),
-            "clauses_exercised": len(self.required()) - len(self.missing()),
-            **self.score.counts(),
             "meetings_reached": sum(1 for kind in self.meetings if self.met.get(kind)),
             "meetings": len(self.meetings),
             "refused": self.refused,
@@ -185,7 +173,6 @@ class ControllersResult(RunOutcome):
         return {
             **RunOutcome.as_body(self),
             "timeline": self._make_timeline(failure, failure.as_dict()) if failure else None,
-            **self.score.as_body(self.directory),
             "meetings": [
                 {"effect": effect, "event": event, "reached": self.met.get((effect, event), 0)}
                 for effect, event in sorted(self.meetings)

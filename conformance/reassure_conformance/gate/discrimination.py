@@ -12,7 +12,6 @@ from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import write_text
 from reassure_conformance.script import SUFFIX
 from reassure_judge.verdicts import HOLDS, NOT_DISCRIMINATED, ClauseVerdict
-from reassure_mutation.kills import Situation
 from reassure_mutation.score import Scorer, Survivor
 
 SURVIVORS: Final = "survivors"
@@ -33,10 +32,8 @@ class Score:
     """Why the states were asked of no mutant, "" where they were or a failure ended the run."""
 
     @classmethod
-    def of(
-        cls, scorer: Scorer, situations: Iterable[Situation], capabilities: frozenset[str]
-    ) -> "Score":
-        """Return the score once these states were asked as well."""
+    def of(cls, scorer: Scorer, situations: Iterable[Any], capabilities: frozenset[str]) -> "Score":
+        """Return the score once these states, or moments of leaders, were asked as well."""
         scorer.update(situations)
         survivors = scorer.list_survivors()
         return cls(scorer.count_killable(), survivors, capabilities, scorer.not_scored)

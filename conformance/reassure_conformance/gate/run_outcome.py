@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_judge.verdicts import ClauseVerdict, Violation
@@ -116,6 +117,8 @@ class RunOutcome(ABC):
     clock: Mapping[str, float] = field(default_factory=dict)
     """Seconds by section: controller, zookeeper, log, judge, and the rest under generation."""
     directory: Path | None = None
+    score: Score = field(default_factory=Score)
+    """Which mutants of the rules the run kills."""
 
     @abstractmethod
     def required(self) -> tuple[ClauseVerdict, ...]:
@@ -126,7 +129,8 @@ class RunOutcome(ABC):
         required = self.required()
         return {
             "clauses_required": len(required),
-            "clauses_exercised": sum(1 for c in required if c.exercised),
+            "clauses_exercised": len(required) - len(self.missing()),
+            **self.score.counts(),
             "examples": self.examples,
             "steps": self.steps,
             "transactions": self.transactions,
@@ -139,8 +143,12 @@ class RunOutcome(ABC):
         """Every coverage goal that there is to what was driven."""
 
     def missing(self) -> tuple[str, ...]:
-        """Return the clauses that should have been put to the test and were not."""
-        return tuple(c.id for c in self.required() if not c.exercised)
+        """Return the clauses that should have been put to the test and were not.
+
+        One that was exercised only where right and wrong look alike was not.
+        """
+        alike = self.score.not_discriminated()
+        return tuple(c.id for c in self.required() if not c.exercised or c.id in alike)
 
     def not_asked(self) -> dict[str, tuple[str, ...]]:
         """Return the clauses that nothing put to the test for want of a capability, and which."""
@@ -205,9 +213,7 @@ class RunOutcome(ABC):
                 }
                 for goal in self.goals
             ],
-            "mutants": {},
-            "survivors": [],
-            "not_scored": f"no table for {self.profile}",
+            **self.score.as_body(self.directory),
             "undeclared": dict(self.undeclared),
             "clock": {name: round(value, 3) for name, value in self.clock.items()},
             "directory": str(self.directory) if self.directory else None,

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
+from reassure_controller.replication.messages import Consume, Fetch
 from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.stepping import Anything, StepCluster
 from reassure_controller.storage.directory import LogDirectory
+from reassure_spec.observations import Fetch as FetchLine
+from reassure_spec.observations import Observation, Serve, What
 from reassure_spec.znodes import PartitionKey
 
 
@@ -39,6 +42,20 @@ class Arrived:
         """Whether it is an order for the life that the broker is in."""
         message, epoch = self.message, self.cluster.replicas(self.broker).broker_epoch
         return isinstance(message, LeaderAndIsr | StopReplica) and message.broker_epoch == epoch
+
+    @property
+    def asked(self) -> Observation | None:
+        """What a leader may refuse without a word, as a line of sequence -1; None for the rest."""
+        what: What
+        match self.message:
+            case Consume():
+                what = Serve(0)
+            case Fetch(replica=follower, offset=offset, leader_epoch=epoch):
+                now_ms = self.cluster.machines[self.broker].clock.now_ms()
+                what = FetchLine(follower, offset, epoch, time_ms=now_ms)
+            case _:
+                return None
+        return Observation("", 0, -1, "", *self._key, self.broker, 0, 0, what)
 
     @property
     def _key(self) -> PartitionKey:

@@ -25,7 +25,11 @@ from reassure_conformance.gate.goals import find_unreached
 from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.arrivals import Event
-from reassure_conformance.gate.replication.brokers_outcome import BrokersResult, TaleFailure
+from reassure_conformance.gate.replication.brokers_outcome import (
+    BrokersResult,
+    BrokersScore,
+    TaleFailure,
+)
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
 from reassure_conformance.gate.replication.setting import (
     AMENDED,
@@ -37,6 +41,7 @@ from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerG
 from reassure_conformance.gate.replication.tale import (
     BrokersCase,
     format_tale,
+    make_tale,
     read_tales,
     shipped_tales,
 )
@@ -48,6 +53,8 @@ from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_judge.verdicts import Tally, Violation, count_broken, summarise
+from reassure_mutation.score import Scorer
+from reassure_mutation.table import find_worlds
 from reassure_spec.readings import Readings, get_profile, override_readings
 from reassure_zookeeper.server import Server
 
@@ -58,22 +65,13 @@ BATCH: Final = 40
 """Trials that are drawn in a row."""
 SHORTEN_S: Final = 20.0
 """How long a failing tale may be made shorter."""
+(_WORLDS,) = find_worlds(REPLICATION)
+"""What is known of mutants of the rules that brokers with logs go by."""
+SHIPPED: Final[Mapping[str, str]] = _WORLDS.SHIPPED
+"""The readings of the bundled brokers where nobody says otherwise."""
 NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
 """Advice that the document's own implementation does not follow (findings watermark-1 to 5): it
 binds nobody, not even where all advice binds."""
-SHIPPED: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "hw.scope": "across-clean-elections",
-        "hw.over-stored-isr": "yes",
-        "hw.served-from": "end-at-election",
-        "isr.entry": "end-at-election",
-        "follower.truncation": "common-prefix",
-        "lag.initial": "now-if-in-sync",
-        "lag.initial-leader-end": "leader-end",
-    }
-)
-"""The readings of the bundled brokers where nobody says otherwise: with all amendments, since as
-written an election can lose what was shown (finding watermark-12)."""
 
 
 EARLY: Final[Mapping[str, str]] = MappingProxyType(
@@ -106,6 +104,8 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
+        self._moments = _WORLDS.leader_words.Moments()
+        self._scorer = Scorer(REPLICATION, self._readings)
         implementation = {
             "name": ", with ".join(("reassure-brokers", *settings.faults)),
             "version": get_version(),
@@ -185,7 +185,7 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         note_alive()
         result = self.result
         result.steps += len(told.steps)
-        result.lines += told.lines
+        result.lines += sum(line.sequence >= 0 for said in told.observed for line in said)
         result.records += told.records
         result.promised += told.promised
         if told.unrest:
@@ -194,6 +194,8 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             name = f"unsettled-{result.unsettled}"
             text = format_tale(BrokersCase(name, told.setting, told.steps, why=(told.unrest,)))
             write_text(self.directory / f"{name}{SUFFIX}", text)
+        for said in told.observed:
+            self._moments.read(said, self._choose_readings(told.setting))
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))
@@ -241,15 +243,18 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         self.progress("examples", self.result.examples, self.settings.examples)
         return self.judge(told)
 
-    def _choose_aims(self) -> Iterator[BrokerGoal | None]:
+    def _choose_aims(self) -> Iterator[BrokerGoal | BrokersCase | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
 
-        First what never came up, then, once everything has, one after the other. A counter decides,
-        since draws are not even.
+        First what never came up, and the tales that kill mutants which survive so far; then, once
+        everything has, one after the other. A counter decides, since draws are not even.
         """
         while True:
             unreached = [one for one in SITUATIONS if not self._reached[one.name]]
-            for place, situation in enumerate(unreached or SITUATIONS):
+            self._scorer.update(self._moments.take_fresh())
+            tales = {one.kill.steps: None for one in self._scorer.list_survivors()}
+            aims: list[BrokerGoal | BrokersCase] = [*unreached, *map(make_tale, tales)]
+            for place, situation in enumerate(aims or SITUATIONS):
                 if place % 3 == 0:
                     yield None
                 yield situation
@@ -297,6 +302,10 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             settled=True,
             strict=self.settings.strict,
         )
+        if result.failure is None:
+            moments = self._moments.take_fresh()
+            result.score = BrokersScore.of(self._scorer, moments, frozenset())
+            result.clauses = result.score.mark(result.clauses)
         result.clause_seconds = self._laps.as_dict(result.clauses)
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.replication.alphabet import format_step
 from reassure_conformance.gate.replication.setting import TrialOutcome
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
@@ -12,6 +13,7 @@ from reassure_conformance.gate.replication.tale import BrokersCase, format_tale
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict, Violation
+from reassure_mutation.score import Survivor
 
 LOOKED_AT: Final = frozenset({"replica.order-obeyed"})
 """Clauses that no line shows kept or broken, and a trial does that comes to rest."""
@@ -67,6 +69,19 @@ class TaleFailure(Failure):
         violations = tuple(map(move, self.told.violations))
         told = replace(self.told, directory=place, violations=violations)
         return replace(self, told=told, violation=move(self.violation))
+
+
+@dataclass(frozen=True, slots=True)
+class BrokersScore(Score):
+    """Which mutants of a leader's rules the moments of a run kill; a tale takes no capability."""
+
+    def find_needed(self, survivor: Survivor) -> tuple[str, ...]:
+        """Return nothing: brokers can do all that a tale takes."""
+        return ()
+
+    def as_body(self, directory: Path | None) -> dict[str, Any]:
+        """Return what the document of a run says of it: tales stand there, and not in files."""
+        return Score.as_body(self, None)
 
 
 @dataclass(slots=True)

@@ -25,6 +25,7 @@ from reassure_conformance.gate.replication.setting import (
     TrialSetting,
 )
 from reassure_conformance.gate.replication.situations import BrokerGoal
+from reassure_conformance.gate.replication.tale import BrokersCase
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_spec.znodes import ReplicaList
 
@@ -56,8 +57,8 @@ class TrialBatch(ExampleBatch[TaleFailure]):
     done: Callable[[TrialOutcome], TaleFailure | None]
     """Takes what came of a trial, and answers what it violates."""
     deadline: float
-    aims: Iterator[BrokerGoal | None]
-    """The situation that each trial is to get into, None where it goes where it will, for ever."""
+    aims: Iterator[BrokerGoal | BrokersCase | None]
+    """The situation that each trial is to get into, or a tale, None where it goes where it will."""
 
 
 class TrialMachine(ExampleMachine):
@@ -99,8 +100,10 @@ class TrialMachine(ExampleMachine):
         aim = next(self.batch.aims)
         rules = AS_WRITTEN if one_term and aim is None else rules
         setting = TrialSetting(rules, minimum, size, *layout)
+        if isinstance(aim, BrokersCase):
+            setting, self.scene, self.is_undisturbed = aim.setting, iter(aim.steps), True
         self.trial = trial = self.guard(lambda: self.batch.begin(setting))
-        if trial is not None and aim is not None:
+        if trial is not None and isinstance(aim, BrokerGoal):
             self.scene = aim.approach(trial, lambda n: self.draw(n))
             self.is_undisturbed = not is_disturbed
 

@@ -147,15 +147,6 @@ def leave_unanswered(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
         yield step
 
 
-def keep_up(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
-    """Have followers take all there is each time, while more is written before they ask again."""
-    of = pick(trial, draw)
-    for _ in range(4):
-        yield from deliver_after("produce", (1, 1, find_leader(trial, draw, of)), of)
-        yield from take(*find_followers(trial, of))
-        yield BrokerStep("wait", (100 * (1 + draw(5)),))
-
-
 def linger(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
     """Have a request of a follower arrive after its broker has died and come back."""
     of = pick(trial, draw)
@@ -328,7 +319,6 @@ SCENES: Final[tuple[Scene, ...]] = (
     diverge,
     fall_behind,
     leave_unanswered,
-    keep_up,
     linger,
     bounce,
     race,
@@ -342,7 +332,7 @@ SCENES: Final[tuple[Scene, ...]] = (
     expire,
 )
 """Every scene, the more often the more it is drawn."""
-ONE_TERM: Final[tuple[Scene, ...]] = (commit, fall_behind, leave_unanswered, keep_up)
+ONE_TERM: Final[tuple[Scene, ...]] = (commit, fall_behind, leave_unanswered)
 """Those in which nobody dies."""
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_judge.verdicts import Tally, Violation
+from reassure_spec.observations import Observation
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode, encode_topic, topic_path
 
 Assignment = tuple[PartitionKey, ReplicaList]
@@ -54,7 +55,8 @@ class TrialOutcome:
     """Those that were possible, as they were carried out."""
     tally: Tally
     violations: tuple[Violation, ...]
-    lines: int
+    observed: tuple[tuple[Observation, ...], ...]
+    """What each broker observed."""
     records: int
     """How many the client read in the end."""
     promised: int

@@ -67,15 +67,6 @@ def _find_fetch(event: Event) -> tuple[Fetch, Leading, Replicas] | None:
     return fetch, role, event.cluster.replicas(fetch.replica)
 
 
-def _is_fetch_of_earlier_epoch(event: Event) -> bool:
-    found = _find_fetch(event)
-    if found is None:
-        return False
-    fetch, role, sender = found
-    is_alive = fetch.broker_epoch == sender.broker_epoch
-    return is_alive and fetch.leader_epoch < role.leader_epoch
-
-
 def _is_fetch_of_earlier_life(event: Event) -> bool:
     """Whether a leader would let a follower in by what an earlier life of it had."""
     found = _find_fetch(event)
@@ -195,15 +186,6 @@ def _shrink(trial: Trial, of: str, gone: int) -> Iterator[BrokerStep]:
 
 
 @_about_a_follower
-def outrun_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[BrokerStep]:
-    """Have a leader hear of a new leader epoch before a request that was sent in the last one."""
-    yield BrokerStep("fetch", (late,))
-    yield from begin_move(trial.read()[trial.find_key(of)].assigned[::-1], of)
-    yield from _deliver(trial, lambda packet: _is_order(packet, leader))
-    yield BrokerStep("deliver-all")
-
-
-@_about_a_follower
 def outlive_fetch(trial: Trial, of: str, leader: int, late: int) -> Iterator[BrokerStep]:
     """Have a follower that is out of sync ask for more, lose what it had, and its request arrive.
 
@@ -309,13 +291,6 @@ def lose_what_the_mark_says(trial: Trial, draw: Draw) -> Iterator[BrokerStep]:
 
 
 SITUATIONS: Final = (
-    BrokerGoal(
-        "fetch-of-an-earlier-epoch",
-        "A follower's request arrives after its leader was told of a later leader epoch.",
-        ("fetch.epoch-fenced",),
-        _is_fetch_of_earlier_epoch,
-        outrun_fetch,
-    ),
     BrokerGoal(
         "fetch-of-an-earlier-life",
         "A request that could let a follower into the in-sync set speaks of records that its "

@@ -10,7 +10,7 @@
 A tale is carried out leniently, as a story is: what is not possible when its turn comes is skipped.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -63,6 +63,12 @@ def format_tale(tale: BrokersCase) -> str:
 def parse_tale(text: str, origin: str) -> BrokersCase:
     """Return the tale of this text. Raises ScenarioError with file and line."""
     return _make_tale(parse_script(text, origin))
+
+
+def make_tale(lines: Sequence[str]) -> BrokersCase:
+    """Return the tale of these lines, its heading first."""
+    heading, *steps = lines
+    return parse_tale("\n".join((heading, "", *steps)), "aim")
 
 
 def _make_tale(script: ScriptFile) -> BrokersCase:

@@ -13,7 +13,7 @@ power only while another live broker is in sync, and registered, and the control
 anything else happens. A process that is killed loses no record: the operating system has it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -51,7 +51,7 @@ from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_pipeline.audit.observed import States
-from reassure_spec.observations import decode_observation
+from reassure_spec.observations import Observation, decode_observation
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -93,6 +93,8 @@ class Trial:
         """
         self.setting = setting
         self.rules = rules
+        self._asked = defaultdict[int, list[tuple[int, Observation]]](list)
+        """By broker: what it was asked, and how many lines it had written by then."""
         self._sent: dict[tuple[PartitionKey, int], tuple[bytes, ...]] = {}
         """By partition and request: the values of which all in-sync replicas are to have a copy."""
         self.done: list[BrokerStep] = []
@@ -116,7 +118,12 @@ class Trial:
     def _note_arrival(self, packet: Packet[Anything]) -> None:
         if packet.target != CLIENT:
             broker = next(b for b in self.stepped.live if name_broker(b) == packet.target)
-            self._note_event(Arrived(self.stepped, broker, packet.message))
+            arrived = Arrived(self.stepped, broker, packet.message)
+            self._note_event(arrived)
+            if (asked := arrived.asked) is not None:
+                files = list_files(self._directory / name_directory(broker) / OBSERVED)
+                lines = sum(path.read_bytes().count(b"\n") for path in files)
+                self._asked[broker].append((lines, asked._replace(chroot=self.chroot)))
 
     # Looking
 
@@ -439,10 +446,16 @@ class Trial:
 
     def _judge(self, unrest: str) -> TrialOutcome:
         judge = get_observing().make_judge(self.rules.readings)
+        observed = []
         for broker in self.setting.brokers:
+            said = []
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
                 for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-                    judge.feed(decode_observation(line, str(path), number), str(path), number)
+                    said.append(decode_observation(line, str(path), number))
+                    judge.feed(said[-1], str(path), number)
+            for place, asked in reversed(self._asked[broker]):
+                said.insert(place, asked)
+            observed.append(tuple(said))
         states = States(judge.partitions)
         for transaction in self._driver.read_log():
             states.read(transaction, "zookeeper")
@@ -456,7 +469,7 @@ class Trial:
             tuple(self.done),
             tally,
             (*tally.violations, *self.witness.violations),
-            judge.lines,
+            tuple(observed),
             sum(len(client.read) for client in clients),
             sum(len(client.promised) for client in clients),
             self._directory,

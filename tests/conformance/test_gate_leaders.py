@@ -1,0 +1,84 @@
+"""What a run against brokers says of mutants of a leader's rules."""
+
+from pathlib import Path
+
+import pytest
+
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
+from reassure_conformance.gate.replication.tale import format_tale, make_tale
+from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.report.qualified import read_report
+from reassure_mutation.protocols.kafka_4485 import worlds
+from reassure_mutation.table import load_table
+
+
+def run(tmp_path: Path, tales: tuple[tuple[str, ...], ...], **more: object) -> BrokersResult:
+    """Tell these tales to the bundled brokers."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    for number, lines in enumerate(tales):
+        text = format_tale(make_tale(lines))
+        (saved / f"{number}.txt").write_text(text, encoding="utf-8")
+    settings = Settings(
+        seed=1,
+        profile="kafka-4485",
+        examples=0,
+        with_stories=False,
+        failures=str(saved),
+        **more,  # type: ignore[arg-type]
+    )
+    runner = BrokersRunner(settings, tmp_path)
+    runner.run()
+    return runner.result
+
+
+def list_tales() -> tuple[tuple[str, ...], ...]:
+    """Return the tales of the table, each once."""
+    table = load_table(worlds, worlds.PROFILE)
+    assert table is not None
+    return tuple(dict.fromkeys(each.steps for each in table.killable.values()))
+
+
+def test_tales_of_the_table_kill_what_they_are_for(tmp_path: Path) -> None:
+    """Told to brokers, they kill every mutant that was found killable, and every report says so."""
+    result = run(tmp_path, list_tales())
+    assert result.failure is None, result.failure
+    assert [each.name for each in result.score.survivors] == []
+    killed = result.score.counts()["mutants"]
+    assert f"{killed} of {killed} mutants killed" in headline(result)
+
+
+def test_clause_that_no_killed_mutant_stands_for_is_missing(tmp_path: Path) -> None:
+    """Where nothing happens most mutants survive, each with a sentence and a tale that kills it."""
+    result = run(tmp_path, (("world brokers", "wait 500 ms"),))
+    score = result.score
+    assert 0 < score.counts()["mutants_killed"] < score.counts()["mutants"]
+    alike = {each.id for each in result.clauses if each.verdict == "not discriminated"}
+    assert alike and alike <= set(result.missing())
+    told = result.as_document().as_dict()
+    assert all(each["sentence"] and each["steps"] for each in told["survivors"])
+    assert f"{score.counts()['mutants_killed']} of " in headline(result)
+    assert any("Would not have been caught" in each for each in read_report(told).notes)
+
+
+def test_other_readings_are_not_scored(tmp_path: Path) -> None:
+    """What can be killed under them nobody looked for; the report says why there is no score."""
+    result = run(tmp_path, (("world brokers",),), readings={"isr.entry": "high-watermark"})
+    told = result.as_document().as_dict()
+    assert told["counts"]["mutants"] == 0
+    assert told["not_scored"] == "readings differ from the profile's"
+
+
+@pytest.mark.parametrize("fault", ["limit-doubled"])
+def test_failure_has_no_score(tmp_path: Path, fault: str) -> None:
+    """A run that ends with a failure was not there to be scored."""
+    lines = "world brokers", "produce 1 with acks -1 to 1", "deliver all", *("wait 500 ms",) * 4
+    result = run(tmp_path, (lines,), faults=(fault,))
+    assert result.failure is not None
+    assert result.score.counts() == {"mutants_killed": 0, "mutants": 0}
+
+
+def headline(result: BrokersResult) -> str:
+    """Return the first line of the report."""
+    return read_report(result.as_document().as_dict()).headline
