@@ -1,0 +1,107 @@
+"""Each value of a reading that the bundled controller carries out makes it act otherwise."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from reassure_conformance.adapter import Description
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.example import Example
+from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.story import Story, parse_story, shipped_stories
+from reassure_spec.readings import READINGS, field_name, get_profile
+from reassure_spec.rooms import Room, controller_of, get_room
+
+MakeHarness = Callable[..., Harness]
+Cell = tuple[str, str]
+"""A reading and a value of it."""
+PROFILES = ("kafka-42", "kip-46", "kip-236-legacy", "kip-236-amended")
+OWN = {"kip-46": "heal.", "kip-236-legacy": "legacy."}
+"""How the readings begin that only this profile turns on; the others are tried under the last."""
+UNDER = {("target.unknown-broker", "refuse"): {"target.dead-replica": "wait"}}
+"""Readings that have to be settled otherwise before a value comes to anything: whoever refuses the
+dead refuses whom nobody knows."""
+KEPT = {("offline.drop", "wait")}
+"""Values that are kept by doing what the usual one asks for: it waits for a leader in sync, which
+one value demands and the other allows. The judge alone tells them apart."""
+FALLS_BEHIND = "create orders with 1,2\nhold after {}\nold znode orders-0 to 1,3\n3 joins orders-0\n"
+FALLS_BEHIND += "3 leaves orders-0\nresume"
+MORE = {
+    "kip-46": (
+        "create orders with 1,2 and 1,2 and 1,2\nbroker 1 dies\n1000 ms pass\nbroker 1 returns\n"
+        "3 joins orders-0\n4 joins orders-0\n3 joins orders-1\n4 joins orders-1",
+    ),
+    "kafka-42": tuple(FALLS_BEHIND.format(number) for number in range(1, 9)),
+}
+"""Stories beside those that are shipped: a broker that is back catches up while a task waits; a
+replica falls behind after each of the first effects of a move."""
+
+
+class Silent(Bundled):
+    """The bundled controller, which does not say that it reads anything otherwise than usual."""
+
+    def describe(self) -> Description:
+        """Return what it can, by the readings of its profile."""
+        return replace(super().describe(), readings={})
+
+
+def list_stories(profile: str) -> list[Story]:
+    """Return the stories of a profile, those that are told for few profiles first."""
+    shipped = [story for story in shipped_stories() if story.is_for(profile)]
+    more = (f"world cluster brokers=1,2,3,4\n\n{steps}" for steps in MORE.get(profile, ()))
+    stories = (*shipped, *(parse_story(text, "more") for text in more))
+    return sorted(stories, key=lambda story: len(story.profiles) or len(PROFILES) + 1)
+
+
+def tell(harness: Harness, story: Story) -> Any:
+    """Return what a story comes to: what was done, what is broken, and how it looks in between."""
+    before, seen = harness.judge.exercised.copy(), []
+
+    def look(example: Example) -> None:
+        seen.append(str(harness.judge.view(example.chroot).partitions))
+
+    example = harness.tell(story, look)
+    results = [done.result for done in example.done]
+    return results, example.violations, seen, harness.judge.exercised - before
+
+
+def list_cells(profile: str, room: Room) -> Iterator[Cell]:
+    """Yield the values that are tried under a profile."""
+    usual, begins = get_profile(profile), OWN.get(profile, "")
+    for reading in READINGS:
+        here = reading.name.startswith(begins)
+        elsewhere = not begins and reading.name.startswith(tuple(OWN.values()))
+        for value in reading.values if here and not elsewhere else ():
+            carried = reading.name in room.asks and room.find_refusal(reading.name, value) is None
+            if carried and value != getattr(usual, field_name(reading.name)):
+                yield reading.name, value
+
+
+def differs(profile: str, cell: Cell, stories: list[Story], make: MakeHarness) -> bool:
+    """Whether some story comes to something else, as the judge sees it by the usual readings."""
+    under = UNDER.get(cell, {})
+    usual = make(Silent(profile=profile, readings=under))
+    other = make(Silent(profile=profile, readings={**under, cell[0]: cell[1]}))
+    found = any(tell(usual, story) != tell(other, story) for story in stories)
+    usual.close()
+    other.close()
+    return found
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+def test_value_makes_the_controller_act_otherwise(profile: str, make_harness: MakeHarness) -> None:
+    """A story comes to something else, but for the values that are kept in any case."""
+    stories = list_stories(profile)
+    cells = list(list_cells(profile, get_room(controller_of(profile))))
+    alike = {cell for cell in cells if not differs(profile, cell, stories, make_harness)}
+    assert alike == KEPT.intersection(cells)
+
+
+def test_value_that_nobody_carries_out_is_noticed(make_harness: MakeHarness) -> None:
+    """Told twice, with what does not matter settled otherwise, every story comes to the same."""
+    for profile in ("kafka-42", "kip-46"):
+        stories = [story for story in list_stories(profile) if story.profiles]
+        cell = ("election.preferred", get_profile(profile).election_preferred)
+        assert not differs(profile, cell, stories, make_harness)
