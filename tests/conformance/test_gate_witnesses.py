@@ -1,7 +1,9 @@
-"""Each value of a reading that the bundled controller carries out makes it act otherwise."""
+"""Each value of a reading that controller and brokers carry out makes them act otherwise."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,9 +12,14 @@ from reassure_conformance.adapter import Description
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.replication.brokers import SHIPPED, BrokersRunner
+from reassure_conformance.gate.replication.tale import BrokersCase, shipped_tales
+from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import Story, parse_story, shipped_stories
-from reassure_spec.readings import READINGS, field_name, get_profile
-from reassure_spec.rooms import Room, controller_of, get_room
+from reassure_controller.replication.rules import ReplicationRules
+from reassure_controller.replication.serving import Leading
+from reassure_spec.readings import READINGS, field_name, get_profile, override_readings
+from reassure_spec.rooms import BROKER, Room, controller_of, get_room
 
 MakeHarness = Callable[..., Harness]
 Cell = tuple[str, str]
@@ -26,17 +33,21 @@ dead refuses whom nobody knows."""
 KEPT = {("offline.drop", "wait")}
 """Values that are kept by doing what the usual one asks for: it waits for a leader in sync, which
 one value demands and the other allows. The judge alone tells them apart."""
-FALLS_BEHIND = (
-    "create orders with 1,2\nhold after {}\nold znode orders-0 to 1,3\n3 joins orders-0\n"
-)
-FALLS_BEHIND += "3 leaves orders-0\nresume"
-MORE = {
-    "kip-46": (
-        "create orders with 1,2 and 1,2 and 1,2\nbroker 1 dies\n1000 ms pass\nbroker 1 returns\n"
-        "3 joins orders-0\n4 joins orders-0\n3 joins orders-1\n4 joins orders-1",
-    ),
-    "kafka-42": tuple(FALLS_BEHIND.format(number) for number in range(1, 9)),
-}
+FALLS_BEHIND = """create orders with 1,2
+hold after {}
+old znode orders-0 to 1,3
+3 joins orders-0
+3 leaves orders-0
+resume"""
+BACK = """create orders with 1,2 and 1,2 and 1,2
+broker 1 dies
+1000 ms pass
+broker 1 returns
+3 joins orders-0
+4 joins orders-0
+3 joins orders-1
+4 joins orders-1"""
+MORE = {"kip-46": (BACK,), "kafka-42": tuple(FALLS_BEHIND.format(at) for at in range(1, 9))}
 """Stories beside those that are shipped: a broker that is back catches up while a task waits; a
 replica falls behind after each of the first effects of a move."""
 
@@ -126,3 +137,69 @@ def test_value_makes_the_controller_act_otherwise(profile: str, make_harness: Ma
         if not differs(profile, stories, before, {**under, cell[0]: cell[1]}, make_harness):
             alike.add(cell)
     assert alike == KEPT.intersection(cells) | same
+
+
+# Brokers ------------------------------------------------------------------------------------------
+
+REPLICATION = "kafka-4485"
+
+
+def observe(runner: BrokersRunner, tale: BrokersCase) -> dict[str, str]:
+    """Return what the brokers of a tale said of themselves, by file."""
+    told = runner.carry_out(tale.setting, tale.steps)
+    files = sorted(told.directory.rglob("observations.ndjson"))
+    return {
+        str(file.relative_to(told.directory)): file.read_text().replace(told.chroot, "")
+        for file in files
+    }
+
+
+def iterate_observed(place: Path, readings: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each shipped tale by name, and what the brokers say in it."""
+    settings = Settings(
+        seed=1, profile=REPLICATION, examples=0, with_stories=False, readings=readings
+    )
+    runner = BrokersRunner(settings, place)
+    with runner.open():
+        for tale in shipped_tales():
+            yield tale.name, observe(runner, tale)
+
+
+SHIPPED_WITH = {**get_profile(REPLICATION).as_dict(), **SHIPPED}
+IN_BETWEEN = ("lag.clock-read", "after-end")
+"""Where a broker is stepped, nothing comes between two reads of one step."""
+
+
+def list_broker_cells() -> Iterator[Cell]:
+    """Yield the values that brokers carry out, and are not shipped with."""
+    room = get_room(BROKER)
+    for reading in READINGS:
+        for value in reading.values if reading.name in room.asks else ():
+            is_carried = room.find_refusal(reading.name, value) is None
+            if is_carried and value != SHIPPED_WITH[reading.name]:
+                yield reading.name, value
+
+
+def test_value_makes_brokers_act_otherwise(tmp_path: Path) -> None:
+    """They say something else in some tale, but where a value is the usual one."""
+    observed, alike = dict(iterate_observed(tmp_path / "usual", {})), set()
+    usual = ("lag.credit", SHIPPED_WITH["lag.credit"])
+    for number, (reading, value) in enumerate((usual, *list_broker_cells())):
+        told = iterate_observed(tmp_path / str(number), {reading: value})
+        if all(observed[name] == said for name, said in told):
+            alike.add((reading, value))
+    assert alike == {usual, IN_BETWEEN}
+
+
+def test_brokers_read_clock_and_end_in_the_order_that_is_asked() -> None:
+    """Whichever comes first, what happens between the two reads shows in the other."""
+    found = {}
+    for value in ("before-end", "after-end"):
+        readings = override_readings(get_profile(REPLICATION), {"lag.clock-read": value})
+        ticks = iter(range(9))
+        log = type("", (), {"end_offset": property(lambda _, ticks=ticks: next(ticks))})()
+        host = SimpleNamespace(clock=SimpleNamespace(now_ms=lambda ticks=ticks: next(ticks)))
+        rules = ReplicationRules(readings)
+        leader = SimpleNamespace(_host=host, _replica=SimpleNamespace(log=log), _rules=rules)
+        found[value] = Leading._read_clock_and_end(leader)  # type: ignore[arg-type]
+    assert found == {"before-end": (0, 1), "after-end": (1, 0)}
