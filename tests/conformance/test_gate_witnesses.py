@@ -19,7 +19,7 @@ from reassure_conformance.gate.story import Story, parse_story, shipped_stories
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import READINGS, field_name, get_profile, override_readings
-from reassure_spec.rooms import BROKER, Room, controller_of, get_room
+from reassure_spec.rooms import BROKER, ROOMS, Room, controller_of, gate_of, get_room, judge_of
 
 MakeHarness = Callable[..., Harness]
 Cell = tuple[str, str]
@@ -52,12 +52,16 @@ MORE = {"kip-46": (BACK,), "kafka-42": tuple(FALLS_BEHIND.format(at) for at in r
 replica falls behind after each of the first effects of a move."""
 
 
-class Silent(Bundled):
-    """The bundled controller, which does not say that it reads anything otherwise than usual."""
+class Saying(Bundled):
+    """The bundled controller, which may not say by which readings it goes."""
+
+    def __init__(self, said: dict[str, str], **options: Any) -> None:
+        super().__init__(**options)
+        self._said = said
 
     def describe(self) -> Description:
-        """Return what it can, by the readings of its profile."""
-        return replace(super().describe(), readings={})
+        """Return what it can, by the readings that it says."""
+        return replace(super().describe(), readings=self._said)
 
 
 def list_stories(profile: str) -> list[Story]:
@@ -93,15 +97,9 @@ def list_cells(profile: str, room: Room) -> Iterator[Cell]:
                 yield reading.name, value
 
 
-def differs(
-    profile: str,
-    stories: list[Story],
-    usual: list[Any],
-    readings: dict[str, str],
-    make: MakeHarness,
-) -> bool:
-    """Whether some story comes to something else, as the judge sees it by the usual readings."""
-    harness = make(Silent(profile=profile, readings=readings))
+def differs(adapter: Saying, stories: list[Story], usual: list[Any], make: MakeHarness) -> bool:
+    """Whether some story comes to something else."""
+    harness = make(adapter)
     told = zip(stories, usual, strict=True)
     found = any(tell(harness, story) != before for story, before in told)
     harness.close()
@@ -112,7 +110,7 @@ def tell_all(
     profile: str, stories: list[Story], readings: dict[str, str], make: MakeHarness
 ) -> list[Any]:
     """Return what each story comes to."""
-    harness = make(Silent(profile=profile, readings=readings))
+    harness = make(Saying({}, profile=profile, readings=readings))
     told = [tell(harness, story) for story in stories]
     harness.close()
     return told
@@ -134,9 +132,28 @@ def test_value_makes_the_controller_act_otherwise(profile: str, make_harness: Ma
     for cell in cells:
         under = UNDER.get(cell, {})
         before = tell_all(profile, stories, under, make_harness) if under else usual
-        if not differs(profile, stories, before, {**under, cell[0]: cell[1]}, make_harness):
+        acting = Saying({}, profile=profile, readings={**under, cell[0]: cell[1]})
+        if not differs(acting, stories, before, make_harness):
             alike.add(cell)
     assert alike == KEPT.intersection(cells) | same
+
+
+def test_value_makes_the_gate_judge_otherwise(make_harness: MakeHarness) -> None:
+    """What one and the same controller does is judged otherwise, by what the gate hands over."""
+    profile = "kafka-42"
+    stories, gate, log = list_stories(profile), gate_of(profile), judge_of(profile)
+    cells = [each for each in list_cells(profile, get_room(gate)) if each[0] not in ROOMS[log].asks]
+    same = {("drop.slice", get_profile(profile).drop_slice)}
+    alike = set()
+    for cell in (*cells, *same):
+        for acting in ({}, dict([cell])):
+            usual = tell_all(profile, stories, acting, make_harness)
+            judged = Saying(dict([cell]), profile=profile, readings=acting)
+            if differs(judged, stories, usual, make_harness):
+                break
+        else:
+            alike.add(cell)
+    assert alike == same
 
 
 # Brokers ------------------------------------------------------------------------------------------
