@@ -40,12 +40,14 @@ class Room:
     """Why it does not ask about the others."""
     refuses: Mapping[tuple[str, str], str] = field(default_factory=dict)
     """Why a value of a reading that it asks about is refused, by reading and value."""
+    alike: Mapping[str, str] = field(default_factory=dict)
+    """Why all values come to the same there, by reading: it stays as the profile has it."""
 
     def find_refusal(self, reading: str, value: str) -> str | None:
         """Return why a value that somebody chose is refused, None where it is carried out."""
         if reading not in self.asks:
             return self.unasked
-        return self.refuses.get((reading, value))
+        return self.alike.get(reading) or self.refuses.get((reading, value))
 
 
 def _make_rooms() -> Iterator[Room]:
@@ -53,12 +55,13 @@ def _make_rooms() -> Iterator[Room]:
     yield Room("model", tuple(_VALUES), "")
     for folder in list_folders():
         for kind, said in folder.manifest.get("rooms", {}).items():
-            begun = tuple(said["asks"])
+            begun, refused = tuple(said["asks"]), said.get("refuses", ())
             yield Room(
                 f"{kind} of {folder.name}",
                 tuple(name for name in _VALUES if name.startswith(begun)),
                 said["unasked"],
-                {(each["reading"], each["value"]): each["why"] for each in said.get("refuses", ())},
+                {(e["reading"], e["value"]): e["why"] for e in refused if "value" in e},
+                {e["reading"]: e["why"] for e in refused if "value" not in e},
             )
 
 

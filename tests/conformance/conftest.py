@@ -106,14 +106,14 @@ def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
     """
     made: list[Harness] = []
 
-    def make(adapter: Adapter, *, strict: bool = False) -> Harness:
+    def make(adapter: Adapter, **options: Any) -> Harness:
         prefix = f"/gate-{next(_NUMBERS)}"
         harness = Harness(
             zookeeper_server.hosts,
             zookeeper_server.log_dir,
             adapter,
             chroot_prefix=prefix,
-            strict=strict,
+            **options,
         )
         made.append(harness)
         return harness

@@ -130,7 +130,8 @@ def test_exclusive_slice_contradicts_its_own_note() -> None:
 
 def test_logs_as_written_lose_records_in_the_fewest_steps() -> None:
     """As written a record shown to consumers is lost across an election; the stories are short."""
-    result = explore_scope("logs", profile="kafka-4485", keep_going=True).result
+    across = {"hw.scope": "across-clean-elections"}
+    result = explore_scope("logs", "kafka-4485", across, keep_going=True).result
     assert {v.invariant: len(v.trace.steps) for v in result.violations} == {
         "isr.stored.holds-committed": 3,
         "hw.consumer.monotone": 4,

@@ -247,21 +247,29 @@ def tell_walk(
 
 
 def tell_term(
-    random: Random, readings: Readings, brokers: int, steps: int, telling: Telling | None = None
+    random: Random,
+    readings: Readings,
+    brokers: int,
+    steps: int,
+    telling: Telling | None = None,
+    *,
+    behind: int = 0,
 ) -> Telling:
     """Let broker 0 lead by the clock, with a limit of 100 ms, and tell it.
 
-    The mark is the text's own: readings with `hw.over-stored-isr=yes` are not for this.
+    The mark is the text's own: readings with `hw.over-stored-isr=yes` are not for this. Where the
+    others are `behind` by so many records at the beginning, the last of them is not in sync.
     """
     told, limit_ms, now = telling or Telling(), 100, 1_000
     ids = tuple(range(brokers))
-    leader = timed.start_leader(ids, 0, now, ids, readings)
-    ends, isr, version = dict.fromkeys(ids[1:], 0), ids, 0
+    isr, version = ids[:-1] if behind else ids, 0
+    leader = timed.start_leader(ids, behind, now, isr, readings)
+    ends = dict.fromkeys(ids[1:], 0)
     for broker in ids:
-        told.say(broker, 0, Restored(0, 0))
+        told.say(broker, 0, Restored(0 if broker else behind, 0))
         if broker:
             told.say(broker, 0, Follow(0, 0))
-    told.say(0, 0, Lead(0, 0, ids, ids, 0, limit_ms, now))
+    told.say(0, 0, Lead(behind, 0, ids, isr, 0, limit_ms, now))
     evaluated = now
     for _ in range(steps):
         now = min(now + random.choice((0, 1, 5, 20)), evaluated + limit_ms // 2)

@@ -151,6 +151,9 @@ def _describe_reading(name: str) -> Iterator[str]:
         for value in reading.values
         if (name, value) in room.refuses
     }
+    for room in ROOMS.values():
+        if name in room.alike:
+            refused[f"any other by {room.name}"] = room.alike[name]
     yield from _tell(
         {
             "Why": reading.why,

@@ -311,7 +311,8 @@ class MachineScope:
         machine, bounds, readings = self.machine, self.bounds, self.readings
         _, places, memories = self._storing
         for each in machine.properties:
-            if bounds.properties is None or each.clause in bounds.properties:
+            wanted = bounds.properties is None or each.clause in bounds.properties
+            if wanted and each.promised(readings):
                 at_rest = machine.is_at_rest if each.at_rest else None
                 flag = CONTRADICTION if each.when_refused else ""
                 asking = _Asking(places, (), readings, each.find, at_rest, flag)
