@@ -2,7 +2,8 @@
 
 How far a move has come is in the controller's memory. So only what is left to do however far that
 is counts as owed: where clients have named several targets nobody knows which one was taken up, and
-of a target of which somebody is dead nobody knows whether it was when it was looked at.
+of a target of which somebody is dead nobody knows whether it was when it was looked at. The epoch
+is raised as a move begins and as it ends: once somebody has left the target nobody knows which.
 """
 
 from reassure_judge.protocols.kafka_zk.partition import (
@@ -12,6 +13,7 @@ from reassure_judge.protocols.kafka_zk.partition import (
     Logged,
     Owes,
     WriteLists,
+    is_within,
 )
 from reassure_judge.protocols.kafka_zk.writes import next_obligation
 from reassure_model.partition import Environment
@@ -64,6 +66,8 @@ def find_owed_to_move(hosted: Logged, around: Environment, readings: Readings) -
             # Its leader is told of a move that it need not give up for.
             told = raise_epoch(state, around, state.leader, state.isr)
             return Owes(told, ENTRIES.leader_first)
+        case WriteAssigned(_, 6) if not is_within(target, state.isr):
+            return None
         case WriteAssigned(assigned):
             return Owes(WriteLists(Assignment(assigned)), "move.step.listen")
     return None

@@ -230,7 +230,10 @@ def accept_path_gone(hosted: Logged, around: Environment, readings: Readings) ->
         return judged
     # Whoever does not see it as dead may have begun it before it was lost.
     asked = hosted.asked if REFUSED_DEAD in judged else ()
-    return Accepted(replace(hosted, entry=None, asked=asked, begun=False, done=False), judged)
+    # The epoch may have been raised once more since the target was assigned: an answer was lost.
+    completing = hosted.completing and bool(asked)
+    after = replace(hosted, entry=None, asked=asked, completing=completing)
+    return Accepted(replace(after, begun=False, done=False), judged)
 
 
 @checks
