@@ -120,6 +120,7 @@ class Agenda:
         self.context.known_brokers |= now.keys()
         self.context.brokers = {one: it for one, it in before.items() if one not in dead}
         self.context.stopping -= dead
+        self.context.forget_unstarted(dead)
         if dead:
             self._queue("broker failure", lambda: self._plan_repair(self._touched(dead)))
         if new:

@@ -315,6 +315,16 @@ class Context:
         if content is not None:
             self.put(key, replace(content, unstarted=content.unstarted | brokers))
 
+    def forget_unstarted(self, brokers: set[int]) -> None:
+        """Remember of nobody that these are to be told of a replica as of one that is new.
+
+        Whoever comes back may have it: it was told by a message of which no answer came, or before
+        the replica was taken from it and given again.
+        """
+        for key, content in list(self.partitions.items()):
+            if not content.unstarted.isdisjoint(brokers):
+                self.note_started(key, brokers)
+
     def note_started(self, key: PartitionKey, brokers: Iterable[int]) -> None:
         """Remember that these brokers were told of the partition."""
         content = self.partitions[key]

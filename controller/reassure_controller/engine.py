@@ -268,11 +268,14 @@ class PlanEngine:
                 is_new=broker.id in effect.new,
                 broker_epoch=broker.epoch,
             )
-            self._send(broker, message, partial(self._note_started, effect, broker.id))
+            self._send(broker, message, partial(self._note_started, effect, broker))
 
-    def _note_started(self, effect: SendLeaderAndIsr, broker: int, reply: Reply | None) -> None:
-        if reply is None and broker in effect.new:
-            self._context.note_unstarted(effect.key, {broker})
+    def _note_started(
+        self, effect: SendLeaderAndIsr, broker: LiveBroker, reply: Reply | None
+    ) -> None:
+        lives_on = self._context.brokers.get(broker.id) == broker
+        if reply is None and broker.id in effect.new and lives_on:
+            self._context.note_unstarted(effect.key, {broker.id})
 
     def _note_stopped(self, effect: SendStopReplica, broker: int, reply: Reply | None) -> None:
         if reply is not None and reply.result == "ok":
