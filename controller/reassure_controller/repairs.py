@@ -123,7 +123,8 @@ def elect_offline(plan: Plan, key: PartitionKey, hosts: ReplicaList | None = Non
     else:
         return
     hosts = content.hosts if hosts is None else hosts
-    plan.send(key, "partition.state-sent", hosts, replicas=hosts)
+    told = tuple(dict.fromkeys((*hosts, *candidates[:1])))  # who leads may be in no assignment
+    plan.send(key, "partition.state-sent", told, replicas=told)
 
 
 def _remove_dead(plan: Plan, key: PartitionKey) -> None:
