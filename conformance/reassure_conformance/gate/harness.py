@@ -229,7 +229,7 @@ class Harness:
             self.meetings.take(step, held=held, list_owed=lambda: self.judge.list_owed(chroot))
             result = self._carry_out(example, step).value
             example.history.append(Took(step, result))
-            self._settle_and_judge(example)
+            self._settle_and_judge(example, wakes=isinstance(step, s.Resume))
         count = len(example.transactions) - before
         done = Done(step, result, reason, count, last)
         example.done.append(done)
@@ -350,10 +350,10 @@ class Harness:
                 self._hand_over(example, live_events.TimePassed(step.milliseconds))
         return reply
 
-    def _settle_and_judge(self, example: Example) -> None:
+    def _settle_and_judge(self, example: Example, *, wakes: bool = False) -> None:
         self._alive()
         now = example.now
-        asked = now.acting or now.sleeper
+        asked = now.acting or now.sleeper or wakes  # who wakes finds out that its term is over
         quiescent = self._settle(example) if asked else False
         if quiescent:
             now.acting = True
