@@ -43,9 +43,9 @@ class MoveMonitor(Monitor):
         self._past: defaultdict[PartitionKey, list[tuple[int, frozenset[ReplicaList]]]]
         """By partition, each transaction that changed it, and what was asked for behind that."""
         self._past = defaultdict(list)
-        self._lost: set[int] = set()
-        """Brokers whose registration ended since the last rest: back or not, they may count as dead
-        for a controller that learns of both at once."""
+        self._unheard: set[int] = set()
+        """Brokers that died or came since the last rest: a controller may not have heard of it, or
+        takes who is back for dead as it learns of both at once."""
         self._ended: list[tuple[PartitionKey, int, frozenset[int]]] = []
         """Moves whose target was written since the last rest: partition, zxid, old replicas."""
 
@@ -61,7 +61,7 @@ class MoveMonitor(Monitor):
             case Received(told):
                 yield from self._judge_stop((told.topic, told.partition), told)
             case Rested(view):
-                self._lost.clear()
+                self._unheard.clear()
                 yield from self._judge_ends()
                 for key, partition in sorted(view.partitions.items()):
                     yield from self._judge_entry(key, partition, view)
@@ -71,7 +71,7 @@ class MoveMonitor(Monitor):
     def _take_write(self, wrote: Wrote) -> Iterator[Verdict]:
         if wrote.elects:
             self._take_office(wrote.after)
-        self._lost |= wrote.before.live - wrote.after.live
+        self._unheard |= wrote.before.live ^ wrote.after.live
         self._dead = {key: dead - wrote.after.live for key, dead in self._dead.items()}
         fenced = wrote.is_fenced
         partitions = {**wrote.before.partitions, **wrote.after.partitions}
@@ -162,7 +162,8 @@ class MoveMonitor(Monitor):
         isr = () if before.state is None else before.state.isr
         if written not in asked or not (before.completing or set(written) <= set(isr)):
             return
-        old = frozenset(before.assigned).difference(written) & wrote.before.live
+        known = wrote.before.live - self._unheard
+        old = frozenset(before.assigned).difference(written) & known
         self._ended.append((key, wrote.transaction.zxid, old))
         if taken is not None:
             yield Verdict(key, "move.step.listen")
@@ -189,7 +190,7 @@ class MoveMonitor(Monitor):
         if any(replica not in live for replica in {*old.isr} - {*new.isr}):
             yield Verdict(key, "isr.remove.dead")
         targets = self._asked.get(key, [])
-        led = old.leader in live and old.leader not in self._lost
+        led = old.leader in live and old.leader not in self._unheard
         kept = led and any(old.leader in t and set(t) <= set(old.isr) for t in targets)
         if new.leader == old.leader:
             if kept and key in self._inherited and set(new.isr) == set(old.isr):
