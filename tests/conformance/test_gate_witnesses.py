@@ -138,6 +138,7 @@ def test_value_makes_the_controller_act_otherwise(profile: str, make_harness: Ma
     assert alike == KEPT.intersection(cells) | same
 
 
+@pytest.mark.slow
 def test_value_makes_the_gate_judge_otherwise(make_harness: MakeHarness) -> None:
     """What one and the same controller does is judged otherwise, by what the gate hands over."""
     profile = "kafka-42"
