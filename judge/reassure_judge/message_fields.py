@@ -121,6 +121,8 @@ class FieldJudge:
             lives = [zxid for zxid in self._lives.get(told.broker, ()) if zxid <= seen]
             reason = f"it is for broker epoch {told.broker_epoch}, of {lives}"
             yield _decide(told, "message.broker-epoch", is_life(told.broker_epoch, lives), reason)
+            if told.broker_epoch not in lives[-1:]:
+                return  # who has registered anew refuses it
         past = [each for zxid, each in self._past.get(key, ()) if zxid <= seen]
         if told.state is not None:
             yield from self._judge_told(told, from_znode(told.state), past, seen)
