@@ -392,17 +392,17 @@ class Harness:
         Who can only wait does so for a moment where the log says that nothing is owed, and where
         something is, again and again: on a busy machine a controller may take long to begin.
         """
-        adapter = self.adapter
+        adapter, settle_s = self.adapter, self.settle_s * example.now.scale
         with self.driver.calling("settle"):
             if not isinstance(adapter, Listens) or LOG not in self.abilities:
-                return expect(bool, adapter.settle(self.settle_s))
-            rests = expect(bool, adapter.settle_soon(self.settle_s))
+                return expect(bool, adapter.settle(settle_s))
+            rests = expect(bool, adapter.settle_soon(settle_s))
         self.read_log(example)
         if rests and not self._is_owed(example):
             return True
         for _ in range(PATIENCE):
             with self.driver.calling("settle"):
-                rests = expect(bool, adapter.settle(self.settle_s))
+                rests = expect(bool, adapter.settle(settle_s))
             self.read_log(example)
             if not rests or not self.judge.is_owed(example.chroot):
                 break

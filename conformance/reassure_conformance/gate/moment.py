@@ -43,6 +43,10 @@ class ClusterHeld(Protocol):
         """Sequence numbers of the requests that wait, lowest first."""
 
 
+USUAL_PARTITIONS: Final = 20
+"""Up to so many partitions a cluster has the usual time to come to rest."""
+
+
 @dataclass(slots=True)
 class ClusterMoment:
     """One cluster under test, between two steps."""
@@ -148,6 +152,11 @@ class ClusterMoment:
         flight = partition.reassignment
         stays = (partition.assigned or ()) if flight is None else flight.target
         return broker in stays and broker in self.list_started(key)
+
+    @property
+    def scale(self) -> float:
+        """How many times as long as usual a cluster of so many partitions may take to rest."""
+        return max(1.0, len(self.view.partitions) / USUAL_PARTITIONS)
 
     def intrudable(self) -> tuple[tuple[int, PartitionKey], ...]:
         """Return who could ask a leader in vain, not being assigned or not being alive.
