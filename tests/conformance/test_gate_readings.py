@@ -39,7 +39,7 @@ def _list_cells() -> Iterator[Any]:
                     )
 
 
-SEEDS = (17, 19)
+SEED = 17
 FINDINGS = {("drop.slice", "exclusive"): "drop-1", ("offline.drop", "as-written"): "drop-11"}
 """Values under which a run may come to what is wrong with the document itself."""
 
@@ -54,11 +54,10 @@ def test_value_holds_in_a_generated_run(
     known = get_finding(finding).clauses if finding else ()
     aims = tuple(Aim(story.steps) for story in shipped_stories() if story.is_for(profile))
     budget = GenerationBudget(examples=6, steps_per_example=14)
-    for seed in SEEDS:
-        harness = make_harness(Bundled(profile=profile, readings={reading: value}), known=known)
-        failure = generate(harness, seed, budget, get_wanted=frozenset, get_aims=lambda: aims)
-        harness.close()
-        assert failure is None, failure.violation
+    harness = make_harness(Bundled(profile=profile, readings={reading: value}), known=known)
+    failure = generate(harness, SEED, budget, get_wanted=frozenset, get_aims=lambda: aims)
+    harness.close()
+    assert failure is None, failure.violation
 
 
 MADE, ASKED = "create orders with 1,2", "request orders-0 to 3,4"

