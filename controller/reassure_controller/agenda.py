@@ -120,8 +120,8 @@ class Agenda:
         self.context.known_brokers |= now.keys()
         self.context.brokers = {one: it for one, it in before.items() if one not in dead}
         self.context.stopping -= dead
-        self.context.forget_unstarted(dead)
         if dead:
+            self.context.forget_unstarted(dead)
             self._queue("broker failure", lambda: self._plan_repair(self._touched(dead)))
         if new:
             self._queue("broker start", lambda: self._plan_start(new, now))

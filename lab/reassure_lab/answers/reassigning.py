@@ -65,11 +65,9 @@ class Listener:
     """Wakes who waits for the znode by which moves are asked for, until the session ends."""
 
     def __init__(self, client: KazooClient, protocol: Route) -> None:
-        """Listen from now on."""
         self._client = client
         self._path = PLACES[protocol]
         self._news = threading.Event()
-        self.arm()
 
     def arm(self) -> None:
         """Listen for what happens after the call. Raises Indefinite."""
@@ -133,6 +131,8 @@ class ToolCall:
 
         def run(client: KazooClient) -> ToolAnswer:
             listener = Listener(client, self.protocol)
+            if waiting is not None:
+                listener.arm()
             done = execute(
                 client, moves, self.protocol, bytes_per_s=bytes_per_s, additional=additional
             )
