@@ -49,6 +49,8 @@ from reassure_spec.znodes import CONTROLLER_EPOCH, BadZnode
 
 log = logging.getLogger("reassure_controller")
 
+AT_ONCE: Final = 20
+"""With how many partitions a controller carries on before it looks at what has happened."""
 PATIENCE: Final = 3
 """For how many session timeouts a process waits for ZooKeeper when it starts, and a broker until a
 former life of its own is forgotten."""
@@ -125,6 +127,7 @@ def open_controller(
         profile=arguments.profile,
         settings=tuple(module.read_options(arguments) for module in list_settable()),
         on_point=crash_at(arguments.crash_at) if arguments.crash_at else lambda _: None,
+        at_once=AT_ONCE,
     )
     speaker.find_epoch = lambda: controller.epoch
     try:

@@ -9,6 +9,7 @@ last what clients ask of leaders and topics.
 from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from heapq import nsmallest
 
 from reassure_controller.context import LiveBroker
 from reassure_controller.effects import (
@@ -29,7 +30,7 @@ from reassure_controller.elections import (
 )
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
-from reassure_controller.reassignment_steps import plan_change, plan_failover
+from reassure_controller.reassignment_steps import plan_changes, plan_failover
 from reassure_controller.repairs import plan_broker_start, plan_repair
 from reassure_controller.rules import Rules
 from reassure_controller.topics import find_due_deletion, plan_deletion
@@ -44,7 +45,15 @@ from reassure_spec.znodes import (
 class Agenda:
     """What one controller reads, and has to do, in one term."""
 
-    def __init__(self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        reader: ClusterReader,
+        rules: Rules,
+        clock_ms: Callable[[], int],
+        at_once: int = 1,
+    ) -> None:
+        """Plan for a controller that carries on with so many partitions in one piece of work."""
+        self._at_once = at_once
         self.reader = reader
         self.context = reader.context
         self._rules = rules
@@ -208,15 +217,16 @@ class Agenda:
         )
 
     def _find_advance(self) -> Job | None:
-        """Carry on with the first of the reassignments in flight for which that may be due."""
+        """Carry on with the first reassignments in flight for which that may be due."""
         changed = self.reader.changed
         changed &= self.context.flying
         if not changed:
             return None
         self.reader.refresh_stale_states(changed)
-        key = min(changed)
-        changed.discard(key)
-        return Job("advance of {}-{}".format(*key), lambda: self._plan_advance(key))
+        keys = nsmallest(self._at_once, changed)
+        changed.difference_update(keys)
+        names = ", ".join(f"{topic}-{number}" for topic, number in keys)
+        return Job(f"advance of {names}", lambda: self._plan_advance(keys))
 
     def _find_rubbish(self) -> Job | None:
         return Job("foreign znodes", lambda: ()) if self.reader.rubbish else None
@@ -240,8 +250,8 @@ class Agenda:
             return None
         return Job(f"deletion of {topic}", lambda: self._plan_deletion(topic))
 
-    def _plan_advance(self, key: PartitionKey) -> tuple[Step, ...]:
-        return plan_change(self.context, key, self._rules) if self._present([key]) else ()
+    def _plan_advance(self, keys: list[PartitionKey]) -> tuple[Step, ...]:
+        return plan_changes(self.context, self._present(keys), self._rules)
 
     def _plan_preferred(self) -> tuple[Step, ...]:
         asked = self.context.preferred

@@ -349,10 +349,6 @@ class Context:
         """Return the partitions whose reassignment is to be carried on, in order."""
         return sorted(self.flying)
 
-    def topic_content(self, key: PartitionKey, assigned: ReplicaList) -> TopicContent:
-        """Return the content of the topic's znode with this partition's assignment replaced."""
-        return self.topic_contents[key[0]].replace(key[1], assigned)
-
     def missing_directories(self, key: PartitionKey) -> tuple[str, ...]:
         """Return the paths above the partition's state that do not exist, topmost first."""
         paths = (f"{topic_path(key[0])}/partitions", partition_path(*key))
@@ -446,7 +442,8 @@ def _apply_to_partition(
             known = context.topic_versions[step.topic] + 1
             context.topic_versions[step.topic] = known if version is None else version
             if step.topic in context.topic_contents:
-                context.topic_contents[step.topic] = context.topic_content(key, assigned)
+                content = context.topic_contents[step.topic]
+                context.topic_contents[step.topic] = content.replace(key[1], assigned)
             after = replace(before, assigned=assigned)
         case WriteState(state=state):
             new = before.state_version + 1 if version is None else version

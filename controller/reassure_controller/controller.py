@@ -30,17 +30,11 @@ from reassure_controller.client import Client
 from reassure_controller.context import Context
 from reassure_controller.controller_election import Candidate
 from reassure_controller.crashing import OnPoint
-from reassure_controller.effects import (
-    CreatePartitionState,
-    Effect,
-    Recheck,
-    RecheckOldZnode,
-    Write,
-    WriteState,
-)
+from reassure_controller.effects import Effect, Planned, Recheck, list_keys
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown, find_refused_shutdown
-from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain, list_keys
+from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain
 from reassure_controller.log_lines import about
+from reassure_controller.pipelining import PipelinedEngine
 from reassure_controller.plan import plan_rubbish
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
@@ -102,7 +96,8 @@ class Controller:
     `client` is a kazoo client in the cluster's chroot; it is started if it is not. `readings` say
     how the protocols of the profile are carried out, and `settings` are what an operator sets for
     them; `clock_ms` gives wall-clock milliseconds for the `/controller` znode; `on_point` is told
-    the point of each effect before it is carried out. Raises RefusedReading.
+    the point of each effect before it is carried out. With `at_once` above 1 it carries on with so
+    many partitions together, and its writes are pipelined. Raises RefusedReading.
     """
 
     def __init__(
@@ -116,9 +111,9 @@ class Controller:
         profile: str = DEFAULT_PROFILE,
         settings: tuple[object, ...] = (),
         on_point: OnPoint = lambda _: None,
+        at_once: int = 1,
     ) -> None:
-        self.broker_id = broker_id
-        self._on_point = on_point
+        self.broker_id, self._at_once, self._on_point = broker_id, at_once, on_point
         self.rules = Rules(readings or get_profile(profile), profile, settings)
         self._client = client
         self.candidate = Candidate(client, broker_id, profile, self._on_watch, clock_ms)
@@ -155,18 +150,18 @@ class Controller:
         self._engine = self._make_engine(self.context)
         self._job: Job | None = None
         self._unplanned = False
-        self._stale: Write | Recheck | RecheckOldZnode | None = None
         self._active = False
         self._loaded = False
 
     def _make_engine(self, context: Context) -> PlanEngine:
         client, transport, on_point = self._client, self._transport, self._on_point
-        return PlanEngine(client, self.broker_id, context, transport, on_point, self._on_answer)
+        kind = PlanEngine if self._at_once == 1 else PipelinedEngine
+        return kind(client, self.broker_id, context, transport, on_point, self._on_answer)
 
     def _make_agenda(self, context: Context) -> Agenda:
         below = [path for planner in self.rules.planners for path in planner.watched_below]
         reader = ClusterReader(self._client, context, self._on_watch, below)
-        return Agenda(reader, self.rules, self._clock_ms)
+        return Agenda(reader, self.rules, self._clock_ms, self._at_once)
 
     # What other threads may call: only enqueue
 
@@ -349,9 +344,9 @@ class Controller:
 
     def _turn(self, budget: int | None) -> "_Turn":
         """Plan again if need be, run the plan in hand, and begin the next piece of work."""
-        if self._stale is not None:
-            self._read_again(self._stale)
-            self._stale = None
+        while self._engine.broken:
+            self._read_again(self._engine.broken[-1])
+            self._engine.broken.pop()
         if self._unplanned and self._job is not None:
             self._plan_job(self._job)
             self._unplanned = False
@@ -360,11 +355,8 @@ class Controller:
         except (Conflict, Uncertain) as broken:
             with about(**list_keys(broken.effect)):
                 log.info("planning again: %s", broken)
-            self._stale = broken.effect
             self._unplanned = True
             if isinstance(broken, Uncertain):
-                if isinstance(broken.effect, CreatePartitionState | WriteState):
-                    self.context.untold.add(broken.effect.key)
                 raise
             return _Turn.MORE
         if self._engine.next_effect is not None:
@@ -383,7 +375,7 @@ class Controller:
         job.count_attempt(steps)
         self._engine.load(plan_rubbish(self._agenda.reader.rubbish) + steps)
 
-    def _read_again(self, effect: Write | Recheck | RecheckOldZnode) -> None:
+    def _read_again(self, effect: Planned) -> None:
         self._agenda.read_again(effect)
         if isinstance(effect, Recheck) and self._agenda.jobs and self._job is not None:
             # Whoever died is seen to first; what was in hand is planned again after that.

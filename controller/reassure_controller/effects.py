@@ -316,3 +316,35 @@ Send = SendLeaderAndIsr | SendStopReplica
 Effect = Write | Send
 Mark = EnterPhase | RememberMove | Warn | Recheck | RecheckOldZnode
 Step = Effect | Mark
+Planned = Write | Recheck | RecheckOldZnode
+"""What rests on how a znode was when it was planned."""
+
+
+def describe(step: Step) -> str:
+    """Return what an operator wants to know of a step that was carried out, "" where it is nothing.
+
+    >>> describe(RememberMove(("t", 0), (1, 2)))
+    't-0: the reassignment to [1, 2] begins'
+    """
+    match step:
+        case CreateReassignment(reassignment=child) | UpdateReassignment(reassignment=child):
+            does = "begins" if isinstance(step, CreateReassignment) else "replaces another"
+            return f"{step.topic}-{step.partition}: the reassignment to {list(child.target)} {does}"
+        case RememberMove(target=target) if target is not None:
+            return f"{step.topic}-{step.partition}: the reassignment to {list(target)} begins"
+        case DeleteReassignment() | RememberMove():
+            return f"{step.topic}-{step.partition}: the reassignment has ended"
+        case RemoveTopic(topic=topic):
+            return f"{topic}: the topic is deleted"
+        case _:
+            return ""
+
+
+def list_keys(step: Step) -> dict[str, object]:
+    """Return what a line about a step is found by: its partition and its point, if it has them.
+
+    >>> list_keys(RememberMove(("t", 0), None))
+    {'topic': 't', 'partition': 0}
+    """
+    names = ("topic", "partition", "point")
+    return {name: getattr(step, name) for name in names if hasattr(step, name)}

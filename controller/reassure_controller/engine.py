@@ -12,7 +12,7 @@ same controller can go on later, or be killed there.
 
 import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from functools import partial
 from typing import Any, assert_never
@@ -38,6 +38,7 @@ from reassure_controller.effects import (
     HealingWrite,
     Mark,
     OldZnodeWrite,
+    Planned,
     Recheck,
     RecheckOldZnode,
     RecordFailure,
@@ -57,6 +58,8 @@ from reassure_controller.effects import (
     WriteAssigned,
     WriteOldZnode,
     WriteState,
+    describe,
+    list_keys,
 )
 from reassure_controller.log_lines import about
 from reassure_controller.messages import (
@@ -71,11 +74,12 @@ from reassure_controller.session import (
     Operation,
     Refused,
     SessionLost,
-    commit,
     fetch,
     gather,
     list_subtree,
     session_id,
+    settle,
+    submit,
 )
 from reassure_controller.transport import Transport
 from reassure_spec.znodes import (
@@ -117,7 +121,7 @@ class ControllerMoved(Exception):
 class Conflict(Exception):
     """A znode was not as planned, so nothing was written."""
 
-    def __init__(self, effect: Write | Recheck | RecheckOldZnode, reason: str) -> None:
+    def __init__(self, effect: Planned, reason: str) -> None:
         super().__init__(f"{effect}: {reason}")
         self.effect = effect
 
@@ -150,6 +154,8 @@ class PlanEngine:
         self._context = context
         self._transport = transport
         self._plan: deque[Step] = deque()
+        self.broken: list[Planned] = []
+        """What did not get through: what it rests on has to be read again."""
         self.effects_run = 0
         """How many effects were carried out so far."""
 
@@ -177,16 +183,26 @@ class PlanEngine:
             spent = last is not None and self.effects_run >= last
             if spent and not isinstance(step, EnterPhase | RememberMove | Warn):
                 break  # a recheck belongs to the effect behind it, so it waits as well
-            with about(**list_keys(step)):
-                if isinstance(step, Mark):
-                    self._mark(step)
-                else:
-                    self._carry_out(step)
-                    self.effects_run += 1
-                news = describe(step)
-                if news:
-                    log.info("%s", news)
+            try:
+                self._run_step(step)
+            except (Conflict, Uncertain) as broken:
+                self.broken.append(broken.effect)
+                raise
             self._plan.popleft()
+
+    def _run_step(self, step: Step) -> None:
+        with about(**list_keys(step)):
+            if isinstance(step, Mark):
+                self._mark(step)
+            else:
+                self._carry_out(step)
+                self.effects_run += 1
+            self._tell(step)
+
+    def _tell(self, step: Step) -> None:
+        news = describe(step)
+        if news:
+            log.info("%s", news)
 
     def _mark(self, step: Mark) -> None:
         if isinstance(step, Warn):
@@ -198,13 +214,20 @@ class PlanEngine:
         apply_step(self._context, step)
 
     def _recheck(self, step: Recheck) -> None:
-        paths = [state_path(*step.key)]
-        paths += [] if step.leader is None else [broker_path(step.leader)]
-        state, *leader = fetch(self._client, paths)
-        if state is None or state[1].version != step.version:
-            raise Conflict(step, "the state was changed")
-        if None in leader:
-            raise Conflict(step, f"leader {step.leader} has died")
+        for broken in self.find_broken([step]):
+            raise broken
+
+    def find_broken(self, steps: list[Recheck]) -> Iterator[Conflict]:
+        """Yield what is not as planned any more."""
+        leaders = [step.leader for step in steps if step.leader is not None]
+        paths = [*(state_path(*step.key) for step in steps), *map(broker_path, leaders)]
+        found = fetch(self._client, paths)
+        alive = {one for one, content in zip(leaders, found[len(steps) :], strict=True) if content}
+        for step, state in zip(steps, found[: len(steps)], strict=True):
+            if state is None or state[1].version != step.version:
+                yield Conflict(step, "the state was changed")
+            elif step.leader is not None and step.leader not in alive:
+                yield Conflict(step, f"leader {step.leader} has died")
 
     def _recheck_old_znode(self, step: RecheckOldZnode) -> None:
         found = gather([self._client.exists_async(REASSIGN_PARTITIONS)])[0]
@@ -322,12 +345,18 @@ class PlanEngine:
                 return getattr(results[-1], "version", None) if results else None
 
     def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
+        return self._settle(effect, operations, self._submit(effect, operations))
+
+    def _submit(self, effect: Write, operations: list[Operation]) -> Any:
         version = self._context.epoch_version
         operations = [("check", (CONTROLLER_EPOCH, version)), *operations]
         if session_id(self._client) != self._context.session:
             raise SessionLost("the session of this term has ended")
+        return submit(self._client, operations)
+
+    def _settle(self, effect: Write, operations: list[Operation], answer: Any) -> list[Any]:
         try:
-            results = commit(self._client, operations)
+            results = settle(answer)
         except Refused as refused:
             if refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
@@ -339,6 +368,8 @@ class PlanEngine:
             raise
         except Indefinite as indefinite:
             self._context.note_begun(effect)
+            if isinstance(effect, CreatePartitionState | WriteState):
+                self._context.untold.add(effect.key)
             raise Uncertain(effect, str(indefinite)) from indefinite
         self._context.echoes.update(
             path
@@ -347,7 +378,8 @@ class PlanEngine:
         )
         return results
 
-    def _operations(self, effect: Write) -> list[Operation]:
+    def _operations(self, effect: Write, *more: WriteAssigned) -> list[Operation]:
+        """Return what a write is, with more assignments of the same topic where it is one."""
         match effect:
             case CreateReassignment(topic=topic, partition=partition, reassignment=child):
                 path = reassignment_path(topic, partition)
@@ -364,13 +396,14 @@ class PlanEngine:
                 delete: Operation = ("delete", (path, effect.version))
                 parent = ("delete", (f"{REASSIGNMENTS}/{topic}", -1))
                 return [delete, parent] if effect.with_parent else [delete]
-            case WriteAssigned(topic=topic, partition=partition, version=version):
-                data = self._context.topic_content(effect.key, effect.assigned).encode()
-                write: Operation = ("set_data", (topic_path(topic), data, version))
-                if effect.state_version is None:
-                    return [write]
-                guard = (state_path(topic, partition), effect.state_version)
-                return [("check", guard), write]
+            case WriteAssigned(topic=topic, version=version):
+                content = self._context.topic_contents[topic]
+                guards: list[Operation] = []
+                for each in (effect, *more):
+                    content = content.replace(each.partition, each.assigned)
+                    if each.state_version is not None:
+                        guards.append(("check", (state_path(*each.key), each.state_version)))
+                return [*guards, ("set_data", (topic_path(topic), content.encode(), version))]
             case WriteState(topic=topic, partition=partition, state=state, version=version):
                 return [("set_data", (state_path(topic, partition), encode_state(state), version))]
             case CreatePartitionState(topic=topic, partition=partition, state=state):
@@ -439,36 +472,6 @@ def _heal(effect: HealingWrite) -> list[Operation]:
             return [("delete", (task_path(number), -1))]
 
 
-def describe(step: Step) -> str:
-    """Return what an operator wants to know of a step that was carried out, "" where it is nothing.
-
-    >>> describe(RememberMove(("t", 0), (1, 2)))
-    't-0: the reassignment to [1, 2] begins'
-    """
-    match step:
-        case CreateReassignment(reassignment=child) | UpdateReassignment(reassignment=child):
-            does = "begins" if isinstance(step, CreateReassignment) else "replaces another"
-            return f"{step.topic}-{step.partition}: the reassignment to {list(child.target)} {does}"
-        case RememberMove(target=target) if target is not None:
-            return f"{step.topic}-{step.partition}: the reassignment to {list(target)} begins"
-        case DeleteReassignment() | RememberMove():
-            return f"{step.topic}-{step.partition}: the reassignment has ended"
-        case RemoveTopic(topic=topic):
-            return f"{topic}: the topic is deleted"
-        case _:
-            return ""
-
-
 def _standing(request: RequestRead | None) -> list[Operation]:
     """Return the check that a request was neither withdrawn nor changed since it was read."""
     return [] if request is None else [("check", tuple(request))]
-
-
-def list_keys(step: Step) -> dict[str, object]:
-    """Return what a line about a step is found by: its partition and its point, if it has them.
-
-    >>> list_keys(RememberMove(("t", 0), None))
-    {'topic': 't', 'partition': 0}
-    """
-    names = ("topic", "partition", "point")
-    return {name: getattr(step, name) for name in names if hasattr(step, name)}

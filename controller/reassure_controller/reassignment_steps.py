@@ -32,6 +32,8 @@ others. The sequence C1 to C5 may be cut and begun again at any point.
 What records a reassignment, takes replicas out again and ends it is said by planners (`rules`).
 """
 
+from collections.abc import Iterable
+
 from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import Phase, Step
 from reassure_controller.plan import Plan, shrink
@@ -40,10 +42,11 @@ from reassure_controller.rules import Rules
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
 
 
-def plan_change(context: Context, key: PartitionKey, rules: Rules) -> tuple[Step, ...]:
-    """Return the steps that carry a reassignment on, from the phase it is in."""
+def plan_changes(context: Context, keys: Iterable[PartitionKey], rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that carry reassignments on, each from the phase it is in."""
     plan = Plan(context, rules)
-    _advance(plan, key)
+    for key in keys:
+        _advance(plan, key)
     return tuple(plan.steps)
 
 

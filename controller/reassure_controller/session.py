@@ -200,10 +200,26 @@ def commit(client: KazooClient, operations: Sequence[Operation]) -> list[Any]:
 
     Raises Refused, Indefinite or SessionLost.
     """
+    return settle(submit(client, operations))
+
+
+def submit(client: KazooClient, operations: Sequence[Operation]) -> Any:
+    """Ask for the operations as one transaction; `settle` waits for what comes of it.
+
+    ZooKeeper carries out what one session asks for in the order in which it was asked.
+    """
     transaction = client.transaction()
     for name, arguments in operations:
         getattr(transaction, name)(*arguments)
-    results: list[Any] = _get(transaction.commit_async())
+    return transaction.commit_async()
+
+
+def settle(answer: Any) -> list[Any]:
+    """Return the results of a transaction that was submitted.
+
+    Raises Refused, Indefinite or SessionLost.
+    """
+    results: list[Any] = _get(answer)
     for index, result in enumerate(results):
         if isinstance(result, KazooException) and not isinstance(
             result, RolledBackError | RuntimeInconsistency

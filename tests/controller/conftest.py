@@ -149,13 +149,20 @@ class Cluster(Hands):
         *,
         profile: str = "kip-236",
         on_point: OnPoint = lambda _: None,
+        at_once: int = 1,
     ) -> Controller:
         """Return a controller that has stood for election."""
         used = connect(self.hosts, kind=DirectClient) if client is None else client
         number = 100 + len(self.controllers)
         try:
             controller = Controller(
-                used, number, self.transport, readings, profile=profile, on_point=on_point
+                used,
+                number,
+                self.transport,
+                readings,
+                profile=profile,
+                on_point=on_point,
+                at_once=at_once,
             )
         except BaseException:
             used.stop()

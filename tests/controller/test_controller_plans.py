@@ -18,7 +18,7 @@ from reassure_controller.effects import (
     WriteState,
 )
 from reassure_controller.protocols.kip_236 import choose_drop, plan_request
-from reassure_controller.reassignment_steps import plan_change, plan_failover
+from reassure_controller.reassignment_steps import plan_changes, plan_failover
 from reassure_controller.repairs import plan_repair
 from reassure_controller.rules import Rules
 from reassure_spec.readings import Readings
@@ -83,7 +83,7 @@ def carry_out(start: Context, targets: dict[PartitionKey, ReplicaList]) -> list[
     end(start, record)
     changes: list[Step] = []
     for key in sorted(targets):
-        steps = plan_change(start, key, Rules())
+        steps = plan_changes(start, [key], Rules())
         end(start, steps)
         changes += steps
     delete = plan_request(start, READ, request, Rules())
@@ -146,7 +146,7 @@ def test_completion_moves_stops_and_finishes_in_order() -> None:
     """Leader first, then each old replica, then deletion, assignment and child."""
     child = ReassignmentZnode(2, (4, 3))
     start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
-    steps = plan_change(start, KEY, Rules())
+    steps = plan_changes(start, [KEY], Rules())
     assert points(steps) == [
         "completion.leader-moved",
         "completion.leader-sent",
@@ -174,21 +174,21 @@ def test_completion_waits(isr: ReplicaList, leader: int, live: tuple[int, ...]) 
     """Nothing is done before the target is in sync and can be led by a live replica of it."""
     child = ReassignmentZnode(1, (3, 4))
     start = context((1, 3, 4), isr=isr, leader=leader, live=live, child=child, phase=Phase.WAIT)
-    assert plan_change(start, KEY, Rules()) == ()
+    assert plan_changes(start, [KEY], Rules()) == ()
 
 
 def test_completion_is_taken_up_after_any_prefix() -> None:
     """Planned again after any prefix of itself, a completion ends in the same partition."""
     child = ReassignmentZnode(2, (4, 3))
     start = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
-    whole = plan_change(start, KEY, Rules())
+    whole = plan_changes(start, [KEY], Rules())
     for cut in range(len(whole)):
         again = context((1, 2, 4, 3), isr=(1, 2, 3, 4), child=child, phase=Phase.WAIT)
         for step in whole[:cut]:
             apply_step(again, step)
         again.put(KEY, replace(again.partitions[KEY], phase=Phase.EXPAND))
         end(again, plan_failover(again, Rules()))
-        final = end(again, plan_change(again, KEY, Rules()))
+        final = end(again, plan_changes(again, [KEY], Rules()))
         assert (final.assigned, final.child) == ((4, 3), None), f"cut at {cut}"
         assert final.state is not None
         assert (final.state.leader, set(final.state.isr)) == (4, {3, 4})
@@ -198,7 +198,7 @@ def test_change_drops_before_it_expands() -> None:
     """A change stops, shrinks, tells, deletes and unassigns the surplus, and only then expands."""
     child = ReassignmentZnode(2, (2, 5))
     start = context((1, 2, 3, 4), isr=(1, 2, 3), child=child, phase=Phase.DROP)
-    steps = plan_change(start, KEY, Rules())
+    steps = plan_changes(start, [KEY], Rules())
     assert points(steps) == [
         "change.replicas-stopped",
         "change.isr-shrunk",
@@ -220,7 +220,7 @@ def test_change_waits_for_a_leader_in_sync(leader: int, isr: ReplicaList) -> Non
     """Without a leader in sync the drop, which could name the last copy in sync, waits."""
     child = ReassignmentZnode(1, (3,))
     start = context((1, 2), leader=leader, isr=isr, child=child, phase=Phase.DROP)
-    assert plan_change(start, KEY, Rules()) == ()
+    assert plan_changes(start, [KEY], Rules()) == ()
 
 
 def test_failover_finishes_a_change_that_was_cut_short() -> None:
@@ -228,7 +228,7 @@ def test_failover_finishes_a_change_that_was_cut_short() -> None:
     child = ReassignmentZnode(2, (1, 4))
     start = context((1, 2, 3), isr=(1, 2), child=child, phase=Phase.EXPAND)
     end(start, plan_failover(start, Rules()))
-    assert end(start, plan_change(start, KEY, Rules())).assigned == (1, 2, 4)
+    assert end(start, plan_changes(start, [KEY], Rules())).assigned == (1, 2, 4)
 
 
 def test_failover_drops_nothing_once_a_change_is_expanded() -> None:
@@ -236,7 +236,7 @@ def test_failover_drops_nothing_once_a_change_is_expanded() -> None:
     child = ReassignmentZnode(2, (3, 4))
     start = context((1, 2, 3, 4), isr=(1, 2), child=child, phase=Phase.EXPAND)
     end(start, plan_failover(start, Rules()))
-    assert end(start, plan_change(start, KEY, Rules())).assigned == (1, 2, 3, 4)
+    assert end(start, plan_changes(start, [KEY], Rules())).assigned == (1, 2, 3, 4)
 
 
 @pytest.mark.parametrize(
