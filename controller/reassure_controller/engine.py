@@ -403,7 +403,8 @@ class PlanEngine:
                     content = content.replace(each.partition, each.assigned)
                     if each.state_version is not None:
                         guards.append(("check", (state_path(*each.key), each.state_version)))
-                return [*guards, ("set_data", (topic_path(topic), content.encode(), version))]
+                data = content.encode()
+                return [*guards, ("set_data", (topic_path(topic), data, version))]
             case WriteState(topic=topic, partition=partition, state=state, version=version):
                 return [("set_data", (state_path(topic, partition), encode_state(state), version))]
             case CreatePartitionState(topic=topic, partition=partition, state=state):
