@@ -17,6 +17,7 @@ from reassure_spec.znodes import (
     decode_topic_content,
     deleted_topic_path,
     encode_preferred_election,
+    encode_topic,
     state_path,
     topic_config_path,
     topic_path,
@@ -302,3 +303,16 @@ def test_broker_that_stops_is_not_given_leadership(cluster: Any, value: str) -> 
     cluster.join("orders", 0, 1)
     prefer(cluster, ("orders", 0), then=controller)
     assert (cluster.state("orders", 0).leader, cluster.state("orders", 0).isr) == (2, (2, 1))
+
+
+def test_a_partition_that_has_left_its_topic_is_forgotten(cluster: Any) -> None:
+    """Who takes a partition out of a topic's znode is believed: nobody looks after it any more."""
+    controller = cluster.begin({0: (1, 2), 1: (1, 2)}, topic="orders")
+    path = topic_path("orders")
+    cluster.admin.set(path, encode_topic({0: (1, 2)}))
+    controller.drain()
+    assert list(controller.context.partitions) == [("orders", 0)]
+    before = cluster.state("orders", 1)
+    cluster.die(1, then=controller)
+    assert cluster.state("orders", 0).leader == 2
+    assert cluster.state("orders", 1) == before
