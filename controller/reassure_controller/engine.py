@@ -38,6 +38,7 @@ from reassure_controller.effects import (
     HealingWrite,
     Mark,
     OldZnodeWrite,
+    PartitionEffect,
     Recheck,
     RecheckOldZnode,
     RecordFailure,
@@ -77,7 +78,8 @@ from reassure_controller.session import (
     list_subtree,
     session_id,
 )
-from reassure_controller.transport import Transport
+from reassure_controller.transport import HearsStates, Transport
+from reassure_spec.state_tables import ReplicaState
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     PREFERRED_ELECTION,
@@ -178,15 +180,29 @@ class PlanEngine:
             if spent and not isinstance(step, EnterPhase | RememberMove | Warn):
                 break  # a recheck belongs to the effect behind it, so it waits as well
             with about(**list_keys(step)):
+                self._settle(step)
                 if isinstance(step, Mark):
                     self._mark(step)
                 else:
                     self._carry_out(step)
                     self.effects_run += 1
+                self._settle(step)
                 news = describe(step)
                 if news:
                     log.info("%s", news)
             self._plan.popleft()
+        self._say_states()
+
+    def _settle(self, step: Step) -> None:
+        if isinstance(step, PartitionEffect):
+            self._context.states.settle(self._context, step.key)
+            self._say_states()
+
+    def _say_states(self) -> None:
+        for moved in self._context.states.take_news(self._context.epoch):
+            log.debug("%s", moved)
+            if isinstance(self._transport, HearsStates):
+                self._transport.hear(moved)
 
     def _mark(self, step: Mark) -> None:
         if isinstance(step, Warn):
@@ -220,6 +236,8 @@ class PlanEngine:
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):
             epoch = self._find_stop_epoch(effect)
+            self._context.states.stop(effect.key, effect.to, delete=effect.delete)
+            self._say_states()
             for broker in self._live(effect.to):
                 message = StopReplica(
                     self._broker_id,
@@ -253,6 +271,8 @@ class PlanEngine:
         # What is on its way arrives in order: whatever comes next finds these told.
         brokers = self._live(effect.to)
         self._context.note_started(effect.key, {broker.id for broker in brokers})
+        self._context.states.tell(effect.key, [broker.id for broker in brokers])
+        self._settle(effect)
         for broker in brokers:
             message = LeaderAndIsr(
                 controller=self._broker_id,
@@ -280,6 +300,10 @@ class PlanEngine:
     def _note_stopped(self, effect: SendStopReplica, broker: int, reply: Reply | None) -> None:
         if reply is not None and reply.result == "ok":
             self._context.note_deleted(effect, broker)
+            if effect.delete:
+                self._context.states.end(effect.key, broker, ReplicaState.DELETION_SUCCESSFUL)
+        elif effect.topic in self._context.deletions:
+            self._context.states.end(effect.key, broker, ReplicaState.DELETION_INELIGIBLE)
 
     def _send(
         self, broker: LiveBroker, message: Message, note: Callable[[Reply | None], None]
