@@ -47,8 +47,8 @@ from reassure_conformance.gate.rests import NotingJudge
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
 from reassure_judge.live import LiveCluster
-from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wrote
-from reassure_judge.messages import Told
+from reassure_judge.live_events import ClusterView, Looked, Received, Rested, StatesSaid, Wrote
+from reassure_judge.messages import Told, ToldStates
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_mutation.recorder import Recorder
@@ -366,12 +366,14 @@ class Harness:
             self.judge.miss_controller(example.chroot)
         if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
             with self.driver.calling("take_messages"):
-                received = [expect(Told, one) for one in self.adapter.take_messages()]
+                received = [_expect_record(one) for one in self.adapter.take_messages()]
             example.messages += received
             given = {name for one in received for name in one.given}
             self.abilities |= {f"{MESSAGES} with {name}" for name in given}
             for told in received:
-                self._note(example, Received(told))
+                self._note(
+                    example, StatesSaid(told) if isinstance(told, ToldStates) else Received(told)
+                )
         self._note_stopped(example)
         with self.driver.section("judge"):
             if quiescent:
@@ -441,7 +443,7 @@ class Harness:
         """Return what ZooKeeper holds of an example."""
         return example.show(self.judge.view(example.chroot))
 
-    def _note(self, example: Example, event: Wrote | Received | Rested) -> None:
+    def _note(self, example: Example, event: Wrote | Received | StatesSaid | Rested) -> None:
         """Add an event to the history, and hand it over to the judge."""
         example.history.append(event)
         self._hand_over(example, event)
@@ -488,6 +490,10 @@ class Harness:
             return
         self.not_followed.append(violation)
         self.asides.setdefault(violation.clause, (violation, example))
+
+
+def _expect_record(one: object) -> Told | ToldStates:
+    return one if isinstance(one, ToldStates) else expect(Told, one)
 
 
 def _shake_hands(adapter: Adapter) -> Description:
