@@ -105,9 +105,11 @@ class States:
                 for one in state.isr:
                     self.move(key, one, R.NEW, R.ONLINE)
             self.move(key, None, P.ONLINE if context.is_live(state.leader) else P.OFFLINE)
-        moved = child is None or (state is not None and set(child.target) <= set(state.isr))
+        # A death can make one that is new the leader.
+        leader, isr = (None, ()) if state is None else (state.leader, state.isr)
+        moved = child is None or set(child.target) <= set(isr)
         for replica, now in list(self._known[key].items()):
-            if now is R.NEW and moved:
+            if now is R.NEW and (moved or replica == leader):
                 self.move(key, replica, R.ONLINE)
             elif replica not in content.hosts and (
                 now in _DELETED or now in self.list_previous(R.NON_EXISTENT)

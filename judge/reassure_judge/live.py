@@ -67,7 +67,7 @@ class LiveCluster:
         )
         made = (make(self._driven) for make in (find_monitors(judge.profile) if whole else ()))
         self._fields: Final = FieldJudge(chroot)
-        self._states: Final = StateJudge(judge.profile)
+        self._states: Final = StateJudge(judge.profile, self._driven.stored)
         self._monitors: Final = [monitor for monitor in made if monitor.is_able()]
         self._fresh: list[Told | ToldStates] = []
         """What brokers received, and controllers said of states, since the last look."""

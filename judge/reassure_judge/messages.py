@@ -188,6 +188,10 @@ class StoredStates:
         """Return the state of a partition behind a transaction, None where there was none yet."""
         return _find_last(self._states.get(key, ()), zxid, None)
 
+    def list_in_sync(self, key: PartitionKey) -> set[int]:
+        """Return who has ever been in sync."""
+        return {one for _, state in self._states.get(key, ()) for one in state.isr}
+
     @clause("message.stored-first", "message.deleted-after-cut")
     def judge(self, told: Told) -> str | Rejected | None:
         """Return the clause that a message keeps, or how it breaks one; None: it tells nothing.

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from reassure_judge.live_events import ClusterView
-from reassure_judge.messages import Told, ToldStates
+from reassure_judge.messages import StoredStates, Told, ToldStates
 from reassure_judge.monitors import Verdict, decide
 from reassure_model.messages import list_kept
 from reassure_model.outcome import Rejected
@@ -31,11 +31,16 @@ class StateJudge:
     """Follows the states that the controllers of one cluster say, each in its term."""
 
     profile: str
+    stored: StoredStates
     _replicas: dict[tuple[int, PartitionKey], dict[int, ReplicaState]] = field(default_factory=dict)
     """By controller epoch and partition, the state of each replica that was said."""
     _partitions: dict[tuple[int, PartitionKey], PartitionState] = field(default_factory=dict)
     _started: set[tuple[int, PartitionKey, int]] = field(default_factory=set)
     """Replicas that were new in a term."""
+    _raised: set[tuple[int, PartitionKey, int]] = field(default_factory=set)
+    """Those of them that went online from there."""
+    _stopped: set[tuple[int, PartitionKey, int]] = field(default_factory=set)
+    """Replicas whose brokers were told in a term to delete them, and not to run them since."""
 
     @clause("replica.transition.valid-previous", "partition.transition.valid-previous")
     def take(self, said: ToldStates) -> Iterator[Verdict]:
@@ -56,8 +61,11 @@ class StateJudge:
                 known = replicas.get(who, ReplicaState[before]).name
                 replicas[who] = state = ReplicaState[after]
                 outcome = move_replica(ReplicaState[known], state, self.profile)
+                at = (epoch, key, who)
                 if state is ReplicaState.NEW:
-                    self._started.add((epoch, key, who))
+                    self._started.add(at)
+                if before == ReplicaState.NEW.name and state is ReplicaState.ONLINE:
+                    self._raised.add(at)
             reason = f"{name} went from {before} to {after}, and was {known}"
             kept = known == before and not isinstance(outcome, Rejected)
             yield decide(key, clause_id, kept or reason)
@@ -66,7 +74,12 @@ class StateJudge:
     def judge(self, told: Told) -> Iterator[Verdict]:
         """Yield whether what a broker is told fits the state that its replica is said to be in."""
         key = (told.topic, told.partition)
-        states = self._replicas.get((told.controller_epoch, key))
+        at = (told.controller_epoch, key, told.broker)
+        if told.state is None and told.delete:
+            self._stopped.add(at)
+        elif told.state is not None:
+            self._stopped.discard(at)
+        states = self._replicas.get(at[:2])
         if told.state is None or states is None or self.profile not in FIRST_STATES:
             return
         now = states.get(told.broker)
@@ -88,18 +101,24 @@ class StateJudge:
             if partition.assigned is None or key[0] in deleting:
                 continue
             wanted = {*partition.assigned, *list_kept(partition)}
-            isr = () if partition.state is None else partition.state.isr
             moves = partition.reassignment is not None
             for replica, state in sorted(states.items()):
                 who = f"replica {replica} is said to be {state.name}"
+                at = (epoch, key, replica)
                 if replica not in wanted:
+                    if at not in self._stopped:
+                        continue
                     clause_id = "move.replica.states" if first else "drop.replica.states"
                     reason = f"{who}, and is not assigned any more"
                     yield decide(key, clause_id, state is _GONE or reason)
-                elif first and replica in view.live and (epoch, key, replica) in self._started:
+                elif first and replica in view.live and at in self._started:
                     online = state is ReplicaState.ONLINE
-                    if moves and replica not in isr:
-                        reason = f"{who}, and its target is not in sync"
+                    if (
+                        moves
+                        and at in self._raised
+                        and replica not in self.stored.list_in_sync(key)
+                    ):
+                        reason = f"{who}, and was never in sync"
                         yield decide(key, "move.replica.states", not online or reason)
                     elif not moves:
                         reason = f"{who}, and its target is in sync"
