@@ -81,6 +81,11 @@ class StatesSaid:
     said: ToldStates
 
 
+def make_event(record: Told | ToldStates) -> Received | StatesSaid:
+    """Return the event that a record of an adapter stands for."""
+    return StatesSaid(record) if isinstance(record, ToldStates) else Received(record)
+
+
 @dataclass(frozen=True, slots=True)
 class Rested:
     """The cluster came to rest."""

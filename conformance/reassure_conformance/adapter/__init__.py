@@ -303,6 +303,11 @@ def expect(kind: type[Value], answer: object) -> Value:
     return answer
 
 
+def expect_record(answer: object) -> Told | ToldStates:
+    """Return one of the records of messages, as `expect` does."""
+    return answer if isinstance(answer, ToldStates) else expect(Told, answer)
+
+
 def _is_ours(file: Path) -> bool:
     """Whether the lines of a file say nothing about an implementation."""
     return file.is_relative_to(_ROOM) and file != _BUNDLED

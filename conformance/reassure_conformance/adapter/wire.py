@@ -130,7 +130,7 @@ def _of_type(kind: Any) -> Schema:
         return dict(_PLAIN[kind])
     if kind is Description:
         return _of_description()
-    if kind is Told | ToldStates:
+    if kind == Told | ToldStates:
         return {"oneOf": [*_of_told(), _of_states()]}
     (item, *_) = get_args(kind)
     return {"type": "array", "items": _of_type(item)}
