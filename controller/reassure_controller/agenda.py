@@ -131,6 +131,7 @@ class Agenda:
         self.context.stopping -= dead
         if dead:
             self.context.forget_unstarted(dead)
+            self.context.states.lose(self.context, dead)
             self._queue("broker failure", lambda: self._plan_repair(self._touched(dead)))
         if new:
             self._queue("broker start", lambda: self._plan_start(new, now))
@@ -202,6 +203,7 @@ class Agenda:
 
     def plan_failover(self) -> tuple[Step, ...]:
         """Return the steps of a term that begins."""
+        self.context.states.begin(self.context)
         self.reader.look_for_unclean(self.context.partitions)
         self.reader.changed.update(self.context.partitions)
         return plan_failover(self.context, self._rules)

@@ -39,6 +39,7 @@ from reassure_controller.effects import (
     WriteOldZnode,
     WriteState,
 )
+from reassure_controller.states import States
 from reassure_spec.znodes import (
     LegacyEntry,
     PartitionKey,
@@ -205,6 +206,8 @@ class Context:
     """What asks for preferred leaders; None where nothing does."""
     stopping: set[int] = field(default_factory=set)
     """Brokers that have asked to stop and are still registered."""
+    states: States = field(default_factory=States)
+    """Of replicas and partitions; a plan changes none."""
 
     def fork(self) -> "Context":
         """Return a copy to plan on: changing it leaves this one alone.
@@ -222,6 +225,7 @@ class Context:
             requests=list(self.requests),
             taken=dict(self.taken),
             deletions=dict(self.deletions),
+            states=States(),
         )
 
     def note_taken(self, record: CreateReassignment | UpdateReassignment) -> None:
@@ -334,6 +338,7 @@ class Context:
         """Forget a partition and return what was remembered of it."""
         self.flying.discard(key)
         self.taken.pop(key, None)
+        self.states.drop(key)
         self.numbers[key[0]].discard(key[1])
         if not self.numbers[key[0]]:
             del self.numbers[key[0]]

@@ -50,6 +50,7 @@ from reassure_controller.session import (
     start,
     stop,
 )
+from reassure_controller.states import States
 from reassure_controller.tally import TermTimes
 from reassure_controller.transport import Transport
 from reassure_spec.profiles import DEFAULT_PROFILE
@@ -134,8 +135,6 @@ class Controller:
         self._session: int | None = None
         self.terms = TermTimes()
         self._unsettled = False
-        self.context = Context()
-        self._engine = self._make_engine(self.context)
         self._forget()
         client.add_listener(self._on_connection)
         start(client)
@@ -145,7 +144,7 @@ class Controller:
         self._client.unwatch_below()
         while self._asked:
             self._asked.popleft().answer(NOT_CONTROLLER)
-        self.context = Context()
+        self.context = Context(states=States(self.rules.profile))
         self._agenda = self._make_agenda(self.context)
         self._engine = self._make_engine(self.context)
         self._job: Job | None = None

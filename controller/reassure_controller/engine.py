@@ -38,6 +38,7 @@ from reassure_controller.effects import (
     HealingWrite,
     Mark,
     OldZnodeWrite,
+    PartitionEffect,
     Planned,
     Recheck,
     RecheckOldZnode,
@@ -81,7 +82,8 @@ from reassure_controller.session import (
     settle,
     submit,
 )
-from reassure_controller.transport import Transport
+from reassure_controller.transport import HearsStates, Transport
+from reassure_spec.state_tables import ReplicaState
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     PREFERRED_ELECTION,
@@ -189,9 +191,22 @@ class PlanEngine:
                 self.broken.append(broken.effect)
                 raise
             self._plan.popleft()
+        self._say_states()
+
+    def _move(self, step: Step) -> None:
+        if isinstance(step, PartitionEffect):
+            self._context.states.settle(self._context, step.key)
+            self._say_states()
+
+    def _say_states(self) -> None:
+        for moved in self._context.states.take_news(self._context.epoch):
+            log.debug("%s", moved)
+            if isinstance(self._transport, HearsStates):
+                self._transport.hear(moved)
 
     def _run_step(self, step: Step) -> None:
         with about(**list_keys(step)):
+            self._move(step)
             if isinstance(step, Mark):
                 self._mark(step)
             else:
@@ -200,6 +215,7 @@ class PlanEngine:
             self._tell(step)
 
     def _tell(self, step: Step) -> None:
+        self._move(step)
         news = describe(step)
         if news:
             log.info("%s", news)
@@ -243,6 +259,8 @@ class PlanEngine:
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):
             epoch = self._find_stop_epoch(effect)
+            self._context.states.stop(effect.key, effect.to, delete=effect.delete)
+            self._say_states()
             for broker in self._live(effect.to):
                 message = StopReplica(
                     self._broker_id,
@@ -276,6 +294,8 @@ class PlanEngine:
         # What is on its way arrives in order: whatever comes next finds these told.
         brokers = self._live(effect.to)
         self._context.note_started(effect.key, {broker.id for broker in brokers})
+        self._context.states.tell(effect.key, [broker.id for broker in brokers])
+        self._move(effect)
         for broker in brokers:
             message = LeaderAndIsr(
                 controller=self._broker_id,
@@ -303,6 +323,10 @@ class PlanEngine:
     def _note_stopped(self, effect: SendStopReplica, broker: int, reply: Reply | None) -> None:
         if reply is not None and reply.result == "ok":
             self._context.note_deleted(effect, broker)
+            if effect.delete:
+                self._context.states.end(effect.key, broker, ReplicaState.DELETION_SUCCESSFUL)
+        elif effect.topic in self._context.deletions:
+            self._context.states.end(effect.key, broker, ReplicaState.DELETION_INELIGIBLE)
 
     def _send(
         self, broker: LiveBroker, message: Message, note: Callable[[Reply | None], None]
@@ -345,7 +369,7 @@ class PlanEngine:
                 return getattr(results[-1], "version", None) if results else None
 
     def _commit(self, effect: Write, operations: list[Operation]) -> list[Any]:
-        return self._settle(effect, operations, self._submit(effect, operations))
+        return self._take_answer(effect, operations, self._submit(effect, operations))
 
     def _submit(self, effect: Write, operations: list[Operation]) -> Any:
         version = self._context.epoch_version
@@ -354,7 +378,7 @@ class PlanEngine:
             raise SessionLost("the session of this term has ended")
         return submit(self._client, operations)
 
-    def _settle(self, effect: Write, operations: list[Operation], answer: Any) -> list[Any]:
+    def _take_answer(self, effect: Write, operations: list[Operation], answer: Any) -> list[Any]:
         try:
             results = settle(answer)
         except Refused as refused:

@@ -59,6 +59,17 @@ class StopReplica:
 
 
 @dataclass(frozen=True, slots=True)
+class StatesMoved:
+    """Where a controller has taken a partition and its replicas; it is sent to nobody."""
+
+    controller_epoch: int
+    topic: str
+    partition: int
+    moves: tuple[tuple[int | None, str, str], ...]
+    """In order: the replica, None for the partition itself, and its state before and after."""
+
+
+@dataclass(frozen=True, slots=True)
 class ChangeIsr:
     """Take one replica into the in-sync set, or out of it; said by whoever drives a broker."""
 

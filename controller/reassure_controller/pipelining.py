@@ -127,6 +127,7 @@ class PipelinedEngine(PlanEngine):
                     raise failure
                 first = first or failure
                 self._leave_out(getattr(failure.effect, "key", None))
+        self._say_states()
         if first is not None:
             raise first
 
@@ -166,7 +167,7 @@ class PipelinedEngine(PlanEngine):
         for steps, operations, answer in waiting:
             try:
                 with about(**list_keys(steps[0])):
-                    results = self._settle(steps[0], operations, answer)
+                    results = self._take_answer(steps[0], operations, answer)
             except (Conflict, Uncertain) as broken:
                 if len(steps) > 1 and isinstance(broken, Conflict):
                     alone += steps
@@ -189,6 +190,7 @@ class PipelinedEngine(PlanEngine):
         """Ask for writes that are one transaction: of one partition, or assignments of a topic."""
         for step in steps:
             log.debug("%s: %s", step.point, step)
+            self._move(step)
             self._on_point(step.point)
         first, *more = steps
         if isinstance(first, WriteAssigned):

@@ -18,10 +18,10 @@ from concurrent.futures import Future
 from itertools import groupby
 from operator import itemgetter
 from queue import SimpleQueue
-from typing import Final, Protocol
+from typing import Final, Protocol, runtime_checkable
 
 from reassure_controller.context import LiveBroker
-from reassure_controller.messages import BadMessage, Message, Reply, decode, encode
+from reassure_controller.messages import BadMessage, Message, Reply, StatesMoved, decode, encode
 
 log = logging.getLogger(__name__)
 
@@ -44,6 +44,14 @@ class Transport(Protocol):
 
     def send(self, broker: LiveBroker, message: Message) -> "Answered | Future[Answered]":
         """Deliver the message and return the answer, or what will have it."""
+
+
+@runtime_checkable
+class HearsStates(Protocol):
+    """A transport that hears of states as well."""
+
+    def hear(self, moved: StatesMoved) -> None:
+        """Take note of where a controller has taken a partition and its replicas."""
 
 
 class BulkTransport(Protocol):

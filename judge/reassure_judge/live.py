@@ -11,12 +11,22 @@ from typing import Final
 from reassure_judge import messages
 from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.judge import Judge
-from reassure_judge.live_events import ChangeAsked, Ended, Event, Looked, Received, Rested, Wrote
+from reassure_judge.live_events import (
+    ChangeAsked,
+    Ended,
+    Event,
+    Looked,
+    Received,
+    Rested,
+    StatesSaid,
+    Wrote,
+)
 from reassure_judge.message_fields import FieldJudge
-from reassure_judge.messages import Heard, StoredStates, Told
+from reassure_judge.messages import Heard, StoredStates, Told, ToldStates
 from reassure_judge.moments import Witness
 from reassure_judge.monitors import Driven, Verdict
 from reassure_judge.protocols import find_monitors
+from reassure_judge.state_moves import StateJudge
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
 from reassure_spec.clauses import clauses_of_profile
@@ -57,9 +67,10 @@ class LiveCluster:
         )
         made = (make(self._driven) for make in (find_monitors(judge.profile) if whole else ()))
         self._fields: Final = FieldJudge(chroot)
+        self._states: Final = StateJudge(judge.profile, self._driven.stored)
         self._monitors: Final = [monitor for monitor in made if monitor.is_able()]
-        self._fresh: list[Told] = []
-        """What brokers received since the last look."""
+        self._fresh: list[Told | ToldStates] = []
+        """What brokers received, and controllers said of states, since the last look."""
         self._zxid = 0
         """The last transaction that was handed over."""
 
@@ -76,6 +87,8 @@ class LiveCluster:
         if isinstance(event, Looked):
             yield self._count(self._judge_order())
             yield self._count(self._judge_beliefs(event))
+            if event.rests:
+                yield self._count(self._states.rest(event.view, self.deleting))
         elif isinstance(event, ChangeAsked):
             yield self._count(_judge_change(event))
 
@@ -89,6 +102,8 @@ class LiveCluster:
             case Received(told):
                 self.heard.take(told)
                 self._fresh.append(told)
+            case StatesSaid(said):
+                self._fresh.append(said)
             case Rested():
                 self._fields.note_rest()
             case Ended(broker):
@@ -108,6 +123,10 @@ class LiveCluster:
         """Judge whether what brokers were told was true when it was said."""
         fresh, self._fresh = self._fresh, []
         for told in fresh:
+            if isinstance(told, ToldStates):
+                yield from self._states.take(told)
+                continue
+            yield from self._states.judge(told)
             key = (told.topic, told.partition)
             deleting = told.zxid is not None and self._is_deleting(told.topic, told.zxid)
             # Whose topic is to be deleted is told to delete its replica, whatever is stored.

@@ -8,7 +8,7 @@ in which it happened.
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from reassure_judge.messages import Told
+from reassure_judge.messages import Told, ToldStates
 from reassure_model.partition import Partition
 from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, PartitionKey
 from reassure_zookeeper.transactions import Check, Create, Transaction
@@ -75,6 +75,18 @@ class Received:
 
 
 @dataclass(frozen=True, slots=True)
+class StatesSaid:
+    """A controller said where it has taken a partition and its replicas."""
+
+    said: ToldStates
+
+
+def make_event(record: Told | ToldStates) -> Received | StatesSaid:
+    """Return the event that a record of an adapter stands for."""
+    return StatesSaid(record) if isinstance(record, ToldStates) else Received(record)
+
+
+@dataclass(frozen=True, slots=True)
 class Rested:
     """The cluster came to rest."""
 
@@ -124,4 +136,14 @@ class ChangeAsked:
     obeyed: bool
 
 
-Event = Wrote | Received | Rested | Looked | ShutdownAsked | Ended | TimePassed | ChangeAsked
+Event = (
+    Wrote
+    | Received
+    | StatesSaid
+    | Rested
+    | Looked
+    | ShutdownAsked
+    | Ended
+    | TimePassed
+    | ChangeAsked
+)

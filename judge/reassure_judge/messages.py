@@ -73,6 +73,28 @@ class Told:
         return {"leader_and_isr": about, **epoch, "state": state, "replicas": list(self.replicas)}
 
 
+@dataclass(frozen=True, slots=True)
+class ToldStates:
+    """Where a controller has taken one partition and its replicas."""
+
+    controller_epoch: int
+    topic: str
+    partition: int
+    moves: tuple[tuple[int | None, str, str], ...]
+    """In order: the replica, None for the partition itself, and its state before and after."""
+
+    @property
+    def given(self) -> Mapping[str, int]:
+        """What is said, by name: an implementation may leave all such records out."""
+        return {"states": len(self.moves)}
+
+    def as_dict(self) -> dict[str, object]:
+        """Return the record that is kept of it."""
+        about = {"topic": self.topic, "partition": self.partition}
+        moves = [list(move) for move in self.moves]
+        return {"states": about, "controller_epoch": self.controller_epoch, "moves": moves}
+
+
 OPTIONAL_FIELDS: Final = tuple(each.name for each in fields(Told) if each.default is None)
 """What a record of a request may leave out."""
 
@@ -165,6 +187,10 @@ class StoredStates:
     def find_state(self, key: PartitionKey, zxid: int) -> LeaderAndIsr | None:
         """Return the state of a partition behind a transaction, None where there was none yet."""
         return _find_last(self._states.get(key, ()), zxid, None)
+
+    def list_in_sync(self, key: PartitionKey) -> set[int]:
+        """Return who has ever been in sync."""
+        return {one for _, state in self._states.get(key, ()) for one in state.isr}
 
     @clause("message.stored-first", "message.deleted-after-cut")
     def judge(self, told: Told) -> str | Rejected | None:

@@ -37,7 +37,8 @@ a-move-of-everything: stop-before-in-sync leader-outside-target delete-request-b
     controller-znode-stays writes-as-a-client writes-as-a-broker start-not-sent
     start-sent-elsewhere start-with-old-assignment completion-not-sent
     election-not-sent told-before-written stop-not-sent stop-sent-to-all
-    deaf-to-stop registration-stays stranger-taken-in
+    deaf-to-stop registration-stays stranger-taken-in deletion-not-begun deleted-while-online
+    online-unmade
 requests-in-order: requests-unsorted rest-of-queue-dropped
 earlier-controller-again: top-recomputed-on-failover resume-skipped elected-epoch-skips
     fence-of-any-version memory-kept-over-terms
@@ -106,6 +107,7 @@ healing-partly-needless: needless-rest-started
 healing-partly-refused: task-refused-for-one task-runs-while-all-move
 healing-two-at-once: replacement-dead
 first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
+    started-online new-for-ever new-told-to-lead
 first-leader-dies: found-move-given-up
 first-leader-stays: entries-not-resumed
 first-overwritten: entry-in-flight-begun

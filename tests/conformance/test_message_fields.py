@@ -17,13 +17,19 @@ from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.mutants import load_mutants, message_mutants
 from reassure_conformance.mutants.exchange import exchanged
 from reassure_controller.messages import LeaderAndIsr, StopReplica
-from reassure_judge.messages import Told
+from reassure_judge.messages import Told, ToldStates
 from reassure_spec.znodes import StateZnode
 
 STORY = "a-move-of-everything"
 """A story in which every message is sent."""
 CLAUSES = frozenset(message_mutants.CLAUSES[each][0] for each in message_mutants.CLAUSES)
 """For each field of a message the clause about it."""
+STATES = (
+    "drop.replica.states",
+    "partition.transition.valid-previous",
+    "replica.transition.valid-previous",
+)
+"""The clauses about what controllers say of states."""
 NAMES = [name for name, *_ in message_mutants.derive()]
 
 
@@ -80,12 +86,25 @@ def test_record_travels_as_it_is(told: Told) -> None:
         jsonschema.validate({"id": 1, "answer": [{**plain, foreign: 1}]}, schema)
 
 
+def test_states_travel_as_they_are() -> None:
+    """A program's record of states is read as it was said, and no state that there is not."""
+    schema = {"$ref": "#/$defs/take_messages", **answer_schema()}
+    record = ToldStates(3, "orders", 0, ((None, "NEW", "ONLINE"), (1, "OFFLINE", "ONLINE")))
+    said = json.loads(json.dumps({"id": 1, "answer": _encode([record])}))
+    jsonschema.validate(said, schema)
+    assert read_answer("take_messages", said["answer"]) == [record]
+    said["answer"][0]["moves"][0][2] = "NON_EXISTING"
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(said, schema)
+
+
 class Terse(Bundled):
     """An adapter that does not say all that there is to say of messages."""
 
-    def take_messages(self) -> list[Told]:
-        """Return the records without two fields."""
-        return [replace(one, is_new=None, broker_epoch=None) for one in super().take_messages()]
+    def take_messages(self) -> list[Told | ToldStates]:
+        """Return the records without two fields, and none of states."""
+        told = (one for one in super().take_messages() if isinstance(one, Told))
+        return [replace(one, is_new=None, broker_epoch=None) for one in told]
 
 
 def test_field_that_no_record_has_is_not_asked_for(make_harness: Callable[..., Harness]) -> None:
@@ -95,13 +114,14 @@ def test_field_that_no_record_has_is_not_asked_for(make_harness: Callable[..., H
         harness = make_harness(adapter)
         example = harness.tell(next(story for story in shipped_stories() if story.name == STORY))
         assert not example.violations
-        idle = [clause for clause in CLAUSES if not harness.judge.exercised[clause]]
+        idle = [clause for clause in (*CLAUSES, *STATES) if not harness.judge.exercised[clause]]
         lacking[type(adapter)] = find_lacking(idle, frozenset(harness.abilities))
     assert lacking == {
         Bundled: {},
         Terse: {
             "message.is-new": ("messages with is_new",),
             "message.broker-epoch": ("messages with broker_epoch",),
+            **dict.fromkeys(STATES, ("messages with states",)),
         },
     }
     assert set(find_lacking(CLAUSES, frozenset({LOG})).values()) == {(MESSAGES,)}

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
 from urllib.parse import parse_qsl
 
 from reassure_conformance.supervise import HANG_S, note_call
-from reassure_judge.messages import Told
+from reassure_judge.messages import Told, ToldStates
 from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
 
@@ -196,8 +196,11 @@ class LosesWrites(Protocol):
 class KeepsMessages(Protocol):
     """What an adapter with capability `messages` has besides."""
 
-    def take_messages(self) -> Sequence[Told]:
-        """Return what brokers have received since the last call, in order."""
+    def take_messages(self) -> Sequence[Told | ToldStates]:
+        """Return what brokers have received since the last call, in order.
+
+        Between them stands where a controller takes partitions and replicas, if it says so.
+        """
 
 
 @runtime_checkable
@@ -298,6 +301,11 @@ def expect(kind: type[Value], answer: object) -> Value:
     if not isinstance(answer, kind):
         raise TypeError(f"it answered {reprlib.repr(answer)}; expected a {kind.__name__}")
     return answer
+
+
+def expect_record(answer: object) -> Told | ToldStates:
+    """Return one of the records of messages, as `expect` does."""
+    return answer if isinstance(answer, ToldStates) else expect(Told, answer)
 
 
 def _is_ours(file: Path) -> bool:

@@ -16,7 +16,7 @@ import jsonschema
 
 from reassure_conformance.adapter import Adapter, Description, Reply, open_adapter
 from reassure_conformance.adapter.wire import request_schema
-from reassure_judge.messages import Told
+from reassure_judge.messages import Told, ToldStates
 from reassure_spec.errors import BadUsage, ReassureError
 from reassure_spec.znodes import StateZnode
 
@@ -56,6 +56,8 @@ def _encode(answer: Any) -> Any:
             about = {name: getattr(answer, name) for name in Description.__slots__}
             words = {name: sorted(about[name]) for name in ("capabilities", "routes")}
             return {**about, **words}
+        case ToldStates():
+            return {name: getattr(answer, name) for name in ToldStates.__slots__}
         case Told(state=None):
             return {**_tell(answer), "delete": answer.delete}
         case Told(state=StateZnode() as state, replicas=replicas):

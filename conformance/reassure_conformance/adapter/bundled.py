@@ -13,7 +13,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Final
 
@@ -34,12 +34,12 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.direct import DirectClient
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
-from reassure_controller.messages import LeaderAndIsr, Message, StopReplica
+from reassure_controller.messages import LeaderAndIsr, Message, StatesMoved, StopReplica
 from reassure_controller.messages import Reply as Answer
 from reassure_controller.rules import read_settings
 from reassure_controller.session import connect
 from reassure_controller.transport import LocalTransport
-from reassure_judge.messages import OPTIONAL_FIELDS, Told
+from reassure_judge.messages import OPTIONAL_FIELDS, Told, ToldStates
 from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import StateZnode
@@ -86,7 +86,9 @@ class _Process:
 class _Wire:
     """What one controller sends by, which keeps in `received` what brokers received of it."""
 
-    def __init__(self, client: Client, to: LocalTransport, received: list[Told]) -> None:
+    def __init__(
+        self, client: Client, to: LocalTransport, received: list[Told | ToldStates]
+    ) -> None:
         self._client = client
         self._to = to
         self._received = received
@@ -97,6 +99,10 @@ class _Wire:
         if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
             self._received.append(_read_message(broker.id, message, self._client.last_zxid))
         return answer
+
+    def hear(self, moved: StatesMoved) -> None:
+        """Note where the controller has taken a partition and its replicas."""
+        self._received.append(ToldStates(**asdict(moved)))
 
 
 def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -> Told:
@@ -142,7 +148,7 @@ class Bundled:
         self._hosts = ""
         self._chroot = ""
         self._transport = LocalTransport()
-        self._received: list[Told] = []
+        self._received: list[Told | ToldStates] = []
         self._broker_clients: dict[int, Client] = {}
         self._spare: list[Client] = []
         self._brokers: dict[int, Broker] = {}
@@ -297,7 +303,7 @@ class Bundled:
                 return Reply(agent.change_isr(topic, partition, **change))
         return Reply.REFUSED
 
-    def take_messages(self) -> list[Told]:
+    def take_messages(self) -> list[Told | ToldStates]:
         """Return what brokers received since the last call."""
         received = list(self._received)
         self._received.clear()

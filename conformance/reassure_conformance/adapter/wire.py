@@ -21,7 +21,8 @@ from reassure_conformance.adapter import (
     Description,
     Reply,
 )
-from reassure_judge.messages import OPTIONAL_FIELDS, Told
+from reassure_judge.messages import OPTIONAL_FIELDS, Told, ToldStates
+from reassure_spec.state_tables import PartitionState, ReplicaState
 from reassure_spec.znodes import NO_LEADER, StateZnode
 
 Schema = dict[str, Any]
@@ -129,8 +130,8 @@ def _of_type(kind: Any) -> Schema:
         return dict(_PLAIN[kind])
     if kind is Description:
         return _of_description()
-    if kind is Told:
-        return _of_told()
+    if kind == Told | ToldStates:
+        return {"oneOf": [*_of_told(), _of_states()]}
     (item, *_) = get_args(kind)
     return {"type": "array", "items": _of_type(item)}
 
@@ -166,7 +167,25 @@ def _of_description() -> Schema:
     return _record(parts, optional=[name for name in parts if name not in needed])
 
 
-def _of_told() -> Schema:
+def _of_states() -> Schema:
+    """Return what is said of states: replica, before and after, and of the partition's own."""
+    integers = {"type": "integer"}, {"type": "null"}
+    moves = [
+        {"prefixItems": [who, *[{"enum": [each.name for each in kind]}] * 2]}
+        for who, kind in zip(integers, (ReplicaState, PartitionState), strict=True)
+    ]
+    step = {"type": "array", "minItems": 3, "maxItems": 3, "oneOf": moves}
+    return _record(
+        {
+            "controller_epoch": _INTEGER,
+            "topic": {"type": "string"},
+            "partition": _INTEGER,
+            "moves": {"type": "array", "items": step},
+        }
+    )
+
+
+def _of_told() -> list[Schema]:
     """Return what a broker was told: by LeaderAndIsr the state, by StopReplica if it deletes.
 
     What a record may leave out is optional, and may be null.
@@ -183,20 +202,21 @@ def _of_told() -> Schema:
     left_out = {name: {"type": ["integer", "null"]} for name in OPTIONAL_FIELDS}
     left_out["is_new"] = {"type": ["boolean", "null"]}
     of_state, of_stop = ("state_version", "is_new"), ("leader_epoch",)
-    return {
-        "oneOf": [
-            _record({**about, **parts, **_leave_out(left_out, other)}, optional=OPTIONAL_FIELDS)
-            for parts, other in ((told, of_stop), ({"delete": {"type": "boolean"}}, of_state))
-        ]
-    }
+    return [
+        _record({**about, **parts, **_leave_out(left_out, other)}, optional=OPTIONAL_FIELDS)
+        for parts, other in ((told, of_stop), ({"delete": {"type": "boolean"}}, of_state))
+    ]
 
 
 def _leave_out(parts: Mapping[str, Schema], names: Sequence[str]) -> dict[str, Schema]:
     return {name: part for name, part in parts.items() if name not in names}
 
 
-def _read_told(told: Mapping[str, Any]) -> Told:
+def _read_told(told: Mapping[str, Any]) -> Told | ToldStates:
     known = dict(told)
+    if "moves" in known:
+        moves = tuple((who, before, after) for who, before, after in known.pop("moves"))
+        return ToldStates(**known, moves=moves)
     state = known.pop("state", None)
     if state is not None:
         leader = NO_LEADER if state["leader"] < 0 else state["leader"]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from reassure_conformance.gate import steps as s
-from reassure_judge.live_events import ClusterView, Received, Rested, Wrote
+from reassure_judge.live_events import ClusterView, Received, Rested, StatesSaid, Wrote
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +20,7 @@ class Took:
     result: str
 
 
-Event = Took | Wrote | Received | Rested
+Event = Took | Wrote | Received | StatesSaid | Rested
 History = Sequence[Event]
 
 

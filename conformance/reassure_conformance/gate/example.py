@@ -9,7 +9,7 @@ from reassure_conformance.gate.moment import ClusterMoment
 from reassure_conformance.gate.story import Story
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import ClusterView
-from reassure_judge.messages import Told
+from reassure_judge.messages import Told, ToldStates
 from reassure_judge.verdicts import Violation
 from reassure_spec.znodes import PartitionKey
 from reassure_zookeeper.transactions import Transaction
@@ -54,8 +54,8 @@ class Example:
     """The last zxid at each moment at which the cluster was quiescent."""
     history: list[Event] = field(default_factory=list)
     """All that happened, in order: what coverage goals are recognised in."""
-    messages: list[Told] = field(default_factory=list)
-    """What brokers received, in order."""
+    messages: list[Told | ToldStates] = field(default_factory=list)
+    """What brokers received, and controllers said of states, in order."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
 

@@ -33,6 +33,7 @@ from reassure_conformance.adapter import (
     calling,
     check_description,
     expect,
+    expect_record,
 )
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
 from reassure_conformance.gate import steps as s
@@ -47,8 +48,7 @@ from reassure_conformance.gate.rests import NotingJudge
 from reassure_conformance.gate.story import Story
 from reassure_judge import live_events
 from reassure_judge.live import LiveCluster
-from reassure_judge.live_events import ClusterView, Looked, Received, Rested, Wrote
-from reassure_judge.messages import Told
+from reassure_judge.live_events import ClusterView, Looked, Received, Rested, StatesSaid, Wrote
 from reassure_judge.protocols import check_driven
 from reassure_judge.verdicts import Violation
 from reassure_mutation.recorder import Recorder
@@ -366,12 +366,12 @@ class Harness:
             self.judge.miss_controller(example.chroot)
         if isinstance(self.adapter, KeepsMessages) and MESSAGES in now.capabilities:
             with self.driver.calling("take_messages"):
-                received = [expect(Told, one) for one in self.adapter.take_messages()]
+                received = [expect_record(one) for one in self.adapter.take_messages()]
             example.messages += received
             given = {name for one in received for name in one.given}
             self.abilities |= {f"{MESSAGES} with {name}" for name in given}
             for told in received:
-                self._note(example, Received(told))
+                self._note(example, live_events.make_event(told))
         self._note_stopped(example)
         with self.driver.section("judge"):
             if quiescent:
@@ -441,7 +441,7 @@ class Harness:
         """Return what ZooKeeper holds of an example."""
         return example.show(self.judge.view(example.chroot))
 
-    def _note(self, example: Example, event: Wrote | Received | Rested) -> None:
+    def _note(self, example: Example, event: Wrote | Received | StatesSaid | Rested) -> None:
         """Add an event to the history, and hand it over to the judge."""
         example.history.append(event)
         self._hand_over(example, event)

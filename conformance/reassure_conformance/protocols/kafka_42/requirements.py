@@ -35,4 +35,7 @@ NEEDS: Final = Needs(
         ),
         (MESSAGES,),
     ),
+    told=dict.fromkeys(
+        ("move.replica.new-follows", "move.replica.online", "move.replica.states"), "states"
+    ),
 )

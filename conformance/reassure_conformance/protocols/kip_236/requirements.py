@@ -34,6 +34,7 @@ NEEDS: Final = Needs(
         "request.refuse.too-large": (REQUESTS,),
     },
     told={
+        "drop.replica.states": "states",
         "message.broker-epoch": "broker_epoch",
         "message.deleted-after-cut": "zxid",
         "message.is-new": "is_new",
@@ -42,5 +43,7 @@ NEEDS: Final = Needs(
         "message.state-version": "state_version",
         "message.stop-epoch": "leader_epoch",
         "message.stored-first": "zxid",
+        "partition.transition.valid-previous": "states",
+        "replica.transition.valid-previous": "states",
     },
 )
