@@ -64,8 +64,8 @@ def test_batches_of_a_client_are_appended_as_they_are(tmp_path: Path, codec: int
     """What a client built gets offsets and an epoch; headers and compression are kept."""
     log = PartitionLog(tmp_path / "t-0")
     log.append(RECORDS[:2], 1, 0)
-    assert log.append_produced(check_produced(build(codec)), 5) == range(2, 6)
-    assert log.append_produced(check_produced(build(codec)), 5) == range(6, 10)
+    assert log.append_produced(check_produced(build(codec)), 5, 0) == range(2, 6)
+    assert log.append_produced(check_produced(build(codec)), 5, 0) == range(6, 10)
     raw = log.read(6, 10**6)
     reader = DefaultRecordBatch(raw)
     assert reader.validate_crc()
@@ -85,7 +85,7 @@ def test_older_formats_are_refused(tmp_path: Path) -> None:
     log = PartitionLog(tmp_path / "t-0")
     old = struct.pack(">qiIbbq", 0, 60, 0, 1, 0, 0) + bytes(46)
     with pytest.raises(CorruptBatch, match="batch at byte 0: expected magic 2, found 1"):
-        log.append_produced(check_produced(old), 0)
+        log.append_produced(check_produced(old), 0, 0)
 
 
 def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> None:
@@ -99,8 +99,8 @@ def test_records_that_do_not_fill_their_batch_are_refused(tmp_path: Path) -> Non
             content[position] ^= bits
             struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
             with pytest.raises(CorruptBatch, match="record at byte 61: "):
-                log.append_produced(check_produced(bytes(content)), 0)
-    assert log.append_produced(check_produced(sound), 0) == range(1)
+                log.append_produced(check_produced(bytes(content)), 0, 0)
+    assert log.append_produced(check_produced(sound), 0, 0) == range(1)
 
 
 def test_number_that_does_not_end_is_given_up_after_ten_bytes() -> None:
@@ -136,4 +136,4 @@ def test_batch_of_a_client_leaves_no_offset_out(tmp_path: Path) -> None:
     struct.pack_into(">i", content, 23, len(RECORDS))
     struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
     with pytest.raises(CorruptBatch, match="expected 5 records, found 4"):
-        PartitionLog(tmp_path / "t-0").append_produced(check_produced(bytes(content)), 0)
+        PartitionLog(tmp_path / "t-0").append_produced(check_produced(bytes(content)), 0, 0)

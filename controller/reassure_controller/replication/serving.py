@@ -35,7 +35,12 @@ from reassure_controller.replication.messages import (
 )
 from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptLog, DiskFailed, OutOfOrder
+from reassure_controller.storage.errors import (
+    CorruptLog,
+    DiskFailed,
+    OutOfOrder,
+    SequenceRefused,
+)
 from reassure_controller.storage.records import Checked, scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
@@ -303,21 +308,20 @@ class Leading(Role):
 
     def produce(self, request: Produce, reply: ReplyTo) -> None:
         """Append records, and answer when as many hold them as the producer asked for."""
-        error = self._refuse_produce(request)
-        if error == errors.NONE:
-            error = self._append(request.records)
-        if error != errors.NONE:
-            if request.acks != 0:
-                reply(Produced(request.key, request.correlation, error))
-            return
         replica, host = self._replica, self._host
-        end = replica.log.end_offset
-        replica.say(ReplicaLine(end, replica.high_watermark, host.clock.now_ms()))
-        if request.acks == -1:
-            replica.say(ProduceLine(end))
-            self._waiting.append(Waiting(end, request.correlation, reply))
-        elif request.acks == 1:
-            reply(Produced(request.key, request.correlation, errors.NONE, end))
+        before = replica.log.end_offset
+        appended = self._refuse_produce(request) or self._append(request.records)
+        if isinstance(appended, str):
+            if request.acks != 0:
+                reply(Produced(request.key, request.correlation, appended))
+            return
+        if appended.stop > before:  # else a producer has sent once more what is there
+            replica.say(ReplicaLine(appended.stop, replica.high_watermark, host.clock.now_ms()))
+        if request.acks == -1 and appended.stop > replica.high_watermark:
+            replica.say(ProduceLine(appended.stop))
+            self._waiting.append(Waiting(appended.stop, request.correlation, reply))
+        elif request.acks != 0:
+            reply(Produced(request.key, request.correlation, errors.NONE, appended.stop))
         self.evaluate()
 
     def _refuse_produce(self, request: Produce) -> str:
@@ -330,21 +334,25 @@ class Leading(Role):
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
         return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
-    def _append(self, records: Checked | None) -> str:
+    def _append(self, records: Checked | None) -> str | range:
+        """Return the offsets that the records have, or why they have none."""
         replica = self._replica
         if records is None:
             return errors.CORRUPT_MESSAGE
         if records.largest_bytes > self._host.limits.find_batch_bytes(replica.key[0]):
             return errors.MESSAGE_TOO_LARGE
         try:
-            replica.log.append_produced(records, self.leader_epoch)
-        except DiskFailed as failed:
+            now_ms = self._host.clock.now_ms()
+            return replica.log.append_produced(records, self.leader_epoch, now_ms)
+        except SequenceRefused as refused:
+            log.info("%s-%d: %s", *replica.key, refused)
+            return refused.error
+        except (DiskFailed, CorruptLog) as failed:
             log.warning("%s-%d: %s", *replica.key, failed)
             return errors.KAFKA_STORAGE_ERROR
         except OutOfOrder as overtaken:  # its own log has seen a later leader epoch
             log.warning("%s-%d: %s", *replica.key, overtaken)
             return errors.NOT_LEADER_OR_FOLLOWER
-        return errors.NONE
 
     @clause("hw.acks-all.answered")
     def _answer_up_to(self, mark: int) -> None:

@@ -62,11 +62,20 @@ class RecordBatch:
     attributes: int
     first_timestamp_ms: int
     max_timestamp_ms: int
+    producer_id: int
+    """-1: a producer that numbers nothing."""
+    producer_epoch: int
+    base_sequence: int
 
     @property
     def is_compressed(self) -> bool:
         """Whether the records can be read only after decompressing them."""
         return bool(self.attributes & _COMPRESSION)
+
+    @property
+    def offsets(self) -> range:
+        """The offsets that it takes."""
+        return range(self.base_offset, self.last_offset + 1)
 
     @property
     def end(self) -> int:
@@ -83,6 +92,8 @@ class Checked:
     """How many records they have, and how many offsets they take."""
     largest_bytes: int
     """The size of the largest batch."""
+    numbered: RecordBatch | None
+    """The batch, where an idempotent producer has numbered it."""
 
 
 def encode(records: Sequence[Record], base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
@@ -145,14 +156,23 @@ def read_batch(raw: bytes | memoryview, position: int = 0) -> RecordBatch:
     found = crc32c(memoryview(raw)[position + _CHECKED_FROM : position + size])
     if found != checksum:
         raise CorruptBatch(position, describe(f"checksum {checksum:#010x}", f"{found:#010x}"))
-    attributes, last_delta, first_ms, max_ms, *_, count = _CHECKED.unpack_from(
+    attributes, last_delta, first_ms, max_ms, *producer, count = _CHECKED.unpack_from(
         raw, position + _CHECKED_FROM
     )
     if base < 0 or not 0 < count <= last_delta + 1:
         reason = f"base offset {base}, {count} records up to {last_delta} behind it"
         raise CorruptBatch(position, reason)
     return RecordBatch(
-        position, size, base, epoch, base + last_delta, count, attributes, first_ms, max_ms
+        position,
+        size,
+        base,
+        epoch,
+        base + last_delta,
+        count,
+        attributes,
+        first_ms,
+        max_ms,
+        *producer,
     )
 
 
@@ -184,9 +204,21 @@ def check_produced(raw: bytes) -> Checked:
         if batch.count != batch.last_offset - batch.base_offset + 1:
             reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
             raise CorruptBatch(batch.position, reason)
+        if (
+            batch.producer_id
+            >= 0
+            > min(batch.producer_epoch, batch.base_sequence, 1 - len(batches))
+        ):
+            raise CorruptBatch(batch.position, "a producer's id without epoch, sequence, or alone")
         if not batch.is_compressed:
             deque(_walk(raw, batch), maxlen=0)
-    return Checked(raw, sum(batch.count for batch in batches), max(batch.size for batch in batches))
+    first = batches[0]
+    return Checked(
+        raw,
+        sum(batch.count for batch in batches),
+        max(batch.size for batch in batches),
+        None if first.producer_id < 0 else first,
+    )
 
 
 def decode(raw: bytes) -> list[tuple[int, Record]]:
