@@ -43,7 +43,7 @@ def refuse(log: PartitionLog, sequence: int, count: int = 2, **who: int) -> str:
 
 
 def test_duplicates_have_the_offsets_of_the_first(tmp_path: Path) -> None:
-    """The last five batches of a producer are known again, each at its offsets; older ones are not."""
+    """The last five batches of a producer are known again at their offsets, and no older ones."""
     log = PartitionLog(tmp_path / "t-0")
     for number in range(BATCHES_KEPT + 1):
         assert send(log, 2 * number) == range(2 * number, 2 * number + 2)
@@ -76,7 +76,7 @@ def test_behind_the_last_sequence_comes_the_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["opened again", "followed", "sealed"])
 def test_producers_are_known_from_the_batches(tmp_path: Path, how: str) -> None:
-    """One who opens the log, has fetched it, or trusts its old segments knows the same duplicates."""
+    """Who opens the log, has fetched it, or trusts its segments knows the same duplicates."""
     options = {"segment_bytes": 100} if how == "sealed" else {}
     log = PartitionLog(tmp_path / "t-0", **options)  # type: ignore[arg-type]
     send(log, 0)
@@ -94,9 +94,7 @@ def test_producers_are_known_from_the_batches(tmp_path: Path, how: str) -> None:
 
 
 def test_what_is_cut_off_is_not_known(tmp_path: Path) -> None:
-    """A batch that was truncated is appended when it comes again, and one that another leader sent
-    is found.
-    """
+    """A truncated batch is appended when it comes again; one that was fetched then is found."""
     log, leader = PartitionLog(tmp_path / "t-0"), PartitionLog(tmp_path / "t-1")
     for one in (log, leader):
         send(one, 0)
