@@ -143,7 +143,7 @@ def test_compressed_garbage_is_refused(damage: str) -> None:
     content = bytearray(sound[:head] + packed)
     struct.pack_into(">i", content, 8, len(content) - 12)
     struct.pack_into(">I", content, 17, crc32c(bytes(content[21:])))
-    with pytest.raises(CorruptBatch, match="does not fill it|record at byte|records up to byte"):
+    with pytest.raises(CorruptBatch, match=r"does not fill it|record at byte|records up to byte"):
         check_produced(bytes(content))
 
 

@@ -1,7 +1,6 @@
 """What a log makes of the batches of idempotent producers."""
 
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -123,6 +122,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
     other = PartitionLog(tmp_path / "t-0", segment_bytes=100, recovery_point=log.end_offset)
     assert send(other, 0) == range(2)
     other.close()
-    os.utime(oldest, (0, time.time() - DAY_S - 60))
+    now_s = oldest.stat().st_mtime
+    os.utime(oldest, (0, now_s - DAY_S - 60))
     last = PartitionLog(tmp_path / "t-0", segment_bytes=100, recovery_point=log.end_offset)
-    assert send(last, 0) == range(6, 8)
+    assert send(last, 0, now_ms=int(now_s * 1000)) == range(6, 8)

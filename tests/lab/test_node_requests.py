@@ -23,6 +23,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
+from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata, is_topic
 from reassure_lab.node.orders import (
     batch_orders,
@@ -84,7 +85,8 @@ class Served:
             self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
         )
         self.cluster = ClusterMetadata(self.admin)
-        self.door = RequestHandler(self.broker, self.cluster, self.lock)
+        requests = AdminRequests(self.admin, 1, self.rules)
+        self.door = RequestHandler(self.broker, self.cluster, requests, self.lock)
         self.broker.register()
         epoch = self.admin.exists(broker_path(2)).czxid
         self.follower = name_follower(2, epoch)
@@ -486,7 +488,7 @@ def test_znodes_of_another_make_hide_only_themselves(
         served.admin.set(path, content)
     told = served.handle(MetadataRequest(None))
     assert [broker.node_id for broker in told.brokers] == [1, 2]
-    assert told.controller_id == -1
+    assert told.controller_id == 1
     found = {topic.name: (topic.error_code, topic.partitions) for topic in told.topics}
     assert found["odd"] == (ErrorCode.unknown_server_error, ())
     [partition] = found["t"][1]

@@ -8,7 +8,6 @@ Everything before the *recovery point* was made safe (`flush`), and its loss is 
 import logging
 import os
 import re
-import time
 import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
@@ -139,7 +138,7 @@ class PartitionLog:
     def _know_producers(self, now_ms: int) -> ProducerStates:
         """Return what the log says of its producers, as far as they are not forgotten."""
         if self._producers is None:
-            found, before_ms = ProducerStates(), time.time() * 1000 - EXPIRY_MS
+            found, before_ms = ProducerStates(), now_ms - EXPIRY_MS
             old = takewhile(lambda one: one.written_ms < before_ms, self._segments[:-1])
             offset = max([self.start_offset, *(segment.end_offset for segment in old)])
             while raw := self.read(offset, SEGMENT_BYTES):

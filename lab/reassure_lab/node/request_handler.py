@@ -25,6 +25,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch
 from reassure_controller.storage.records import Checked, check_produced
+from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import OrderRequest, find_error, list_orders
 from reassure_lab.wire.listener import Unanswerable
@@ -91,6 +92,7 @@ class RequestHandler:
         self,
         broker: Broker,
         cluster: ClusterMetadata,
+        admin: AdminRequests,
         lock: threading.RLock,
         learn: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -98,6 +100,7 @@ class RequestHandler:
         self._broker = broker
         self._learn = learn
         self._cluster = cluster
+        self._admin = admin
         self._lock = lock
         self._news = threading.Condition()
         """Notified when there may be something to say to somebody who waits. Whoever has it asks
@@ -108,6 +111,7 @@ class RequestHandler:
     def close(self) -> None:
         """Let nobody wait any longer."""
         self._closing = True
+        self._admin.close()
         self.look_again()
 
     def look_again(self) -> None:
@@ -118,11 +122,6 @@ class RequestHandler:
     def handle(self, request: Request, client_id: str | None) -> Response | None:
         """Answer a request; None where the producer does not listen. Raises Unanswerable."""
         match request:
-            case MetadataRequest():
-                try:
-                    return self._cluster.tell(request)
-                except Indefinite as indefinite:
-                    raise Unanswerable(f"ZooKeeper was not asked: {indefinite}") from indefinite
             case ProduceRequest():
                 return self._produce(request)
             case FetchRequest(replica_id=replica) if replica == CONSUMER:
@@ -136,7 +135,12 @@ class RequestHandler:
             case LeaderAndIsrRequest() | StopReplicaRequest():
                 return self._obey(request)
             case _:
-                raise NotImplementedError(f"a broker does not carry out {request}")
+                try:
+                    if isinstance(request, MetadataRequest):
+                        return self._cluster.tell(request)
+                    return self._admin.handle(request)
+                except Indefinite as indefinite:
+                    raise Unanswerable(f"ZooKeeper was not asked: {indefinite}") from indefinite
 
     # Orders
 

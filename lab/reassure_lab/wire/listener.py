@@ -191,7 +191,8 @@ class WireServer:
         elif type(response) is not asked.api.response:
             raise TypeError(f"{response} is no response to {request}")
         name = type(request).__name__.removesuffix("Request")
-        for error in (response and find_errors(response)) or (ErrorCode.none,):
+        found = set() if response is None else find_errors(response)
+        for error in found or (ErrorCode.none,):
             self.answers.add(name, error.name.upper())
         return response
 
