@@ -335,7 +335,8 @@ def test_consumer_waits_for_the_mark(served: Served) -> None:
     assert [record.value for _, record in decode(found.records)] == [b"a", b"b"]
     assert (found.high_watermark, served.list(LATEST).offset) == (2, 2)
     assert served.list(EARLIEST).offset == 0
-    assert served.list(5).error_code == ErrorCode.unsupported_for_message_format
+    assert served.list(1) == ListedPartition(0, ErrorCode.none, 0, 1, leader_epoch=0)
+    assert served.list(2) == ListedPartition(0, ErrorCode.none, -1, -1, leader_epoch=0)
     assert served.list(LATEST, "u").error_code == ErrorCode.not_leader_or_follower
     assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
 

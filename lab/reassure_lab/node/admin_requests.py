@@ -1,7 +1,7 @@
 """What a broker does with requests about topics, settings, producers' ids and coordinators.
 
-There are no groups and no transactions. Who asks for their coordinator is told that at once, by an
-error that no client takes for one that passes.
+There are no groups and no transactions. This broker says that it coordinates them, so that clients
+ask for them at once, and are refused (`refusals`, and here the id of a transactional producer).
 """
 
 import logging
@@ -61,7 +61,6 @@ LOOK_S: Final = 0.05
 """How often one who waits for a topic looks whether it is there."""
 _OF_TOPIC, _USUAL = 1, 5
 """Kafka's numbers for where a setting comes from."""
-_UNSUPPORTED: Final = ErrorCode.unsupported_version
 
 
 class AdminRequests:
@@ -73,6 +72,8 @@ class AdminRequests:
         self._limits = limits
         self._ids = ProducerIds(client, broker_id)
         self._closing = threading.Event()
+        self.address: tuple[str, int] = ("", -1)
+        """Where the broker says that it listens."""
 
     def close(self) -> None:
         """Let nobody wait any longer."""
@@ -84,7 +85,7 @@ class AdminRequests:
             case InitProducerIdRequest():
                 return self._give_id(request)
             case FindCoordinatorRequest():
-                return _refuse_coordinator(request)
+                return FindCoordinatorResponse(ErrorCode.none, self._broker_id, *self.address)
             case CreateTopicsRequest():
                 return self._create(request)
             case DeleteTopicsRequest():
@@ -98,7 +99,8 @@ class AdminRequests:
 
     def _give_id(self, request: InitProducerIdRequest) -> InitProducerIdResponse:
         if request.transactional_id is not None:
-            return InitProducerIdResponse(_UNSUPPORTED)
+            # Of the errors that end any client at once this one fits best: the limit is 0.
+            return InitProducerIdResponse(ErrorCode.invalid_transaction_timeout)
         try:
             return InitProducerIdResponse(ErrorCode.none, self._ids.take(), 0)
         except (Indefinite, BadZnode) as unread:
@@ -207,9 +209,4 @@ class AdminRequests:
             (MIN_ISR, limits.find_minimum(topic)),
             (bytes_name, limits.find_batch_bytes(topic)),
         ):
-            yield DescribeConfigsResourceResult(name, str(value), _USUAL, is_default=True)
-
-
-def _refuse_coordinator(request: FindCoordinatorRequest) -> FindCoordinatorResponse:
-    what = "transactions: set no transactional.id" if request.key_type else "groups: use assign()"
-    return FindCoordinatorResponse(_UNSUPPORTED, error_message=f"this broker carries out no {what}")
+            yield DescribeConfigsResourceResult(name, str(value), _USUAL)

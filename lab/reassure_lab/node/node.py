@@ -88,6 +88,7 @@ class BrokerNode:
                 WireServer(self._door, port=settings.port, max_bytes=settings.request_bytes_max)
             )
             self._broker.address = settings.advertised or self._server.address
+            admin.address = self._broker.address
             with self._lock:
                 self._throttling.refresh()
                 try:

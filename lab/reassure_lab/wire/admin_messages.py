@@ -162,7 +162,6 @@ class DescribeConfigsResourceResult:
     value: str | None
     config_source: int = -1
     read_only: bool = False
-    is_default: bool = False
     is_sensitive: bool = False
 
 

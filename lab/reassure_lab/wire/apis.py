@@ -43,6 +43,7 @@ from reassure_lab.wire.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from reassure_lab.wire.refusals import REFUSED, Refusal, RefusedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +77,11 @@ APIS: Final = (
     Api(20, range(4), DeleteTopicsRequest, DeleteTopicsResponse),
     Api(22, range(2), InitProducerIdRequest, InitProducerIdResponse),
     Api(23, range(2, 4), OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
-    Api(32, range(3), DescribeConfigsRequest, DescribeConfigsResponse),
+    Api(32, range(1, 3), DescribeConfigsRequest, DescribeConfigsResponse),
 )
 
-BY_KEY: Final = {api.key: api for api in APIS}
+REFUSED_APIS: Final = tuple(
+    Api(key, versions, RefusedRequest, Refusal) for key, versions in REFUSED.items()
+)
+BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS)}
 BY_REQUEST: Final[dict[type, Api]] = {api.request: api for api in APIS}
