@@ -217,14 +217,20 @@ def try_java(at: str) -> Any:
             raise RuntimeError(said)
 
     def name_error(error: Exception) -> str:
-        found = re.findall(r"(UnsupportedVersion|InvalidTransactionTimeout)Exception", str(error))
-        return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", found[-1]).upper()
+        is_late = "transaction timeout is larger than the maximum value" in str(error)
+        return (
+            name_code(50)
+            if is_late
+            else name_code(35)
+            if "UnsupportedVersion" in str(error)
+            else ""
+        )
 
     topics, lines = f"{tools}.TopicCommand", "".join(f"{n}\n" for n in range(20))
     consumer = f"{tools}.consumer.ConsoleConsumer"
     produce = ("kafka.tools.ConsoleProducer", *servers, *topic)
     first = ("--partition", "0", "--offset", "earliest", "--max-messages", "1")
-    transaction = ("--record-size", "9", "--throughput", "-1", "--transactional-id", "x")
+    transaction = ("--record-size", "9", "--throughput", "-1", "--transaction-duration-ms", "9")
     return try_all(
         {
             "create": lambda: run(topics, *servers, *topic, "--create", "--partitions", "1",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reassure_controller.replication import errors
+from reassure_controller.replication.backoff import Backoff
 from reassure_controller.replication.followers import Follower
 from reassure_controller.replication.leading import (
     Leadership,
@@ -72,6 +73,7 @@ class Leading(Role):
         self._host = host = replica.host
         self._rules = host.rules
         self._waiting: list[Waiting] = []
+        self._backoff = Backoff()
         self._lives: dict[int, int] = {}
         """By follower: the latest broker epoch that it has fetched with."""
         hosted, now_ms = replica.hosted, host.clock.now_ms()
@@ -150,7 +152,7 @@ class Leading(Role):
         try:
             records = self._read_for(request, self._host.clock.now_ms())
         except (DiskFailed, CorruptLog) as failed:
-            log.warning("%s-%d: nothing is sent to %d: %s", *request.key, request.replica, failed)
+            self._warn("nothing is sent to %d: %s", request.replica, failed)
             return Fetched(request.key, request.correlation, errors.KAFKA_STORAGE_ERROR)
         mark, start = self._replica.high_watermark, self._replica.log.start_offset
         return Fetched(request.key, request.correlation, errors.NONE, mark, records, start)
@@ -343,16 +345,25 @@ class Leading(Role):
             return errors.MESSAGE_TOO_LARGE
         try:
             now_ms = self._host.clock.now_ms()
-            return replica.log.append_produced(records, self.leader_epoch, now_ms)
+            appended = replica.log.append_produced(records, self.leader_epoch, now_ms)
         except SequenceRefused as refused:
             log.info("%s-%d: %s", *replica.key, refused)
             return refused.error
         except (DiskFailed, CorruptLog) as failed:
-            log.warning("%s-%d: %s", *replica.key, failed)
+            self._warn("%s", failed)
             return errors.KAFKA_STORAGE_ERROR
         except OutOfOrder as overtaken:  # its own log has seen a later leader epoch
             log.warning("%s-%d: %s", *replica.key, overtaken)
             return errors.NOT_LEADER_OR_FOLLOWER
+        self._backoff.succeed()
+        return appended
+
+    def _warn(self, what: str, *values: object) -> None:
+        """Speak of the disk, and less and less often while it goes on failing."""
+        now_ms = self._host.clock.now_ms()
+        if self._backoff.is_over(now_ms):
+            log.warning(f"%s-%d: {what}", *self._replica.key, *values)
+            self._backoff.fail(now_ms)
 
     @clause("hw.acks-all.answered")
     def _answer_up_to(self, mark: int) -> None:
@@ -413,7 +424,7 @@ class Leading(Role):
             try:
                 records = replica.log.read(request.offset, request.max_bytes, below=shown)
             except (DiskFailed, CorruptLog) as failed:
-                log.warning("%s-%d: nothing is shown: %s", *key, failed)
+                self._warn("nothing is shown: %s", failed)
                 reply(Consumed(key, request.correlation, errors.KAFKA_STORAGE_ERROR))
                 return
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
