@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
@@ -210,6 +211,32 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
     few = serve(min_insync_replicas=3)
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
+
+
+def number(sequence: int, epoch: int = 0) -> bytes:
+    """Return a batch of two records as an idempotent producer numbers it."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, 7, epoch, sequence, 2**20)
+    for delta in range(2):
+        builder.append(delta, 1, None, b"v", [])
+    return bytes(builder.build())
+
+
+def test_duplicate_waits_for_those_in_sync_as_the_first(served: Served) -> None:
+    """It is answered as the first is, and when that is; gaps and old epochs have Kafka's errors."""
+    asked = [in_background(lambda: served.produce(-1, number(0))) for _ in range(2)]
+    while served.fetch(0, replica=2).records == b"":
+        time.sleep(0.01)
+    assert [answers for _, answers in asked] == [[], []]
+    served.fetch(2, replica=2)
+    for thread, answers in asked:
+        thread.join()
+        assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
+    for acks in (-1, 1):
+        assert served.produce(acks, number(0)) == ProducedPartition(0, ErrorCode.none, 0, 0)
+    assert served.produce(1, number(6)).error_code == ErrorCode.out_of_order_sequence_number
+    assert served.end == 2
+    assert served.produce(1, number(0, epoch=1)) == ProducedPartition(0, ErrorCode.none, 2, 0)
+    assert served.produce(1, number(2)).error_code == ErrorCode.invalid_producer_epoch
 
 
 class Slow:
