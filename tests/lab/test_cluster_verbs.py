@@ -170,10 +170,10 @@ def test_without_java_it_is_said_what_to_do(tmp_path: Path) -> None:
     ],
 )
 def test_a_directory_without_a_cluster_is_78(
-    words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every verb on a cluster that is not there says so, and how to start one."""
-    assert run_command(["lab", "cluster", *words.split(), "-d", str(tmp_path / "c")]) == 78
+    assert run_command(["lab", "cluster", *words, "-d", str(tmp_path / "c")]) == 78
     assert "`reassure lab cluster up` starts one" in capsys.readouterr().err
 
 
