@@ -97,7 +97,10 @@ def test_what_is_cut_off_is_not_known(tmp_path: Path) -> None:
     log, leader = PartitionLog(tmp_path / "t-0"), PartitionLog(tmp_path / "t-1")
     for one in (log, leader):
         send(one, 0)
-    send(log, 2)
+    send(leader, 2)
+    log.append_batches(leader.read(2, 1000))
+    assert send(log, 2) == range(2, 4)
+    leader.truncate_to(2)
     log.truncate_to(2)
     assert send(log, 2) == range(2, 4)
     send(leader, 2, 1)
