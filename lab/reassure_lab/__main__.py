@@ -21,6 +21,7 @@ from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
 from reassure_controller.transport import QueuedTransport, TcpTransport
 from reassure_lab.node.handover import ShutdownHandler
+from reassure_lab.node.log_files import add_log_options, log_to_file
 from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.orders import WireTransport
 from reassure_lab.node.settings import add_node_options, read_node_settings
@@ -40,6 +41,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     )
     add_node_options(roles["broker"])
     for role in roles.values():
+        add_log_options(role)
         role.add_argument(
             "--metrics-port",
             type=int,
@@ -72,6 +74,7 @@ def run_controller(
     client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
+    log_to_file(arguments)
     wire = arguments.wire
     make = partial(WireTransport, arguments.id) if wire else TcpTransport
     with (
@@ -98,6 +101,7 @@ def run_broker(
 
     Raises what `read_node_settings` and `Node` raise.
     """
+    log_to_file(arguments)
     if arguments.data is None:
         plain.run_broker(client, arguments, speaker, until)
         return

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from reassure_controller.replication import errors
+from reassure_controller.replication.backoff import FIRST_MS, MOST_MS
 from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
@@ -27,9 +28,9 @@ KEY = ("t", 0)
 def replicas(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Replicas]:
     """Broker 1, told that 1 or 2 leads."""
     disk, observer = LogDirectory(tmp_path / "logs", 1, "c"), Observer(tmp_path / "said", 1, 1)
-    hosted = Replicas(
-        1, 9, Told(request.param), disk, VirtualClock(10**6), observer, ReplicationRules()
-    )
+    clock = VirtualClock(10**6)
+    hosted = Replicas(1, 9, Told(request.param), disk, clock, observer, ReplicationRules())
+    hosted.pass_ms = clock.advance  # type: ignore[attr-defined]
     hosted.become(KEY)
     yield hosted
     hosted.close()
@@ -64,7 +65,31 @@ def test_replica_outlives_a_full_disk(replicas: Replicas, monkeypatch: pytest.Mo
         answers = offer(replicas, b"b")
     assert (replica.log.end_offset, replica.high_watermark) == before == (1, before[1])
     assert [one.error for one in answers] in ([], [errors.KAFKA_STORAGE_ERROR])
+    replicas.pass_ms(FIRST_MS)  # type: ignore[attr-defined]
     offer(replicas, b"c")
+    assert replica.log.end_offset == 2
+
+
+def test_full_disk_is_tried_and_named_less_and_less_often(
+    replicas: Replicas, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In a minute a full disk has a dozen lines, and a follower asks as often; then all goes on."""
+
+    def full(descriptor: int, content: bytes, position: int) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    replica = replicas.find(KEY)
+    assert replica is not None
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "pwrite", full)
+        for _ in range(60_000 // 50):
+            if not isinstance(replica.role, Following) or list(replicas.next_requests()):
+                offer(replicas, b"b")
+            replicas.pass_ms(50)  # type: ignore[attr-defined]
+    assert 8 <= caplog.text.count("No space left") <= 14
+    replicas.pass_ms(MOST_MS)  # type: ignore[attr-defined]
+    offer(replicas, b"c")
+    offer(replicas, b"d")
     assert replica.log.end_offset == 2
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from reassure_lab.admin.errors import BadFile
 from reassure_lab.admin.move_files import format_moves, read_moves, read_topics
-from reassure_lab.admin.proposing import choose_replicas, order_brokers, propose
+from reassure_lab.node.proposing import choose_replicas, order_brokers, propose
 
 ONE = '{"topic": "t", "partition": 0, "replicas": [1]}'
 MOVED = (

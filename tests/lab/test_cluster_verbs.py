@@ -67,6 +67,14 @@ def test_a_cluster_is_brought_up_disturbed_and_taken_down(tmp_path: Path) -> Non
     again = reassure("lab", "cluster", "up", *one_each, "-d", directory)
     assert again.returncode == 78
     assert "reassure lab cluster down" in again.stderr
+    topic = ("lab", "cluster", "topic")
+    made = reassure(*topic, "create", "t", "--assignment", "1,1", "-d", directory)
+    assert (made.returncode, made.stdout) == (0, "t-0 1\nt-1 1\n")
+    assert reassure(*topic, "create", "t", "-d", directory).returncode == 64
+    assert reassure(*topic, "create", "u", "--assignment", "x", "-d", directory).returncode == 64
+    assert reassure(*topic, "delete", "t", "-d", directory).returncode == 0
+    assert reassure(*topic, "delete", "u", "-d", directory).returncode == 64
+    assert "there is none of that name" in reassure(*topic, "delete", "u", "-d", directory).stderr
     assert reassure("lab", "cluster", "kill", "broker-1", "-d", directory).returncode == 0
     assert reassure("lab", "cluster", "pause", "controller-101", "-d", directory).returncode == 0
     statuses = {one["name"]: one["status"] for one in read_status(directory)["members"]}
@@ -151,7 +159,15 @@ def test_without_java_it_is_said_what_to_do(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [("status",), ("down",), ("watch",), ("kill", "broker-1"), ("restart", "broker-1")]
+    "words",
+    [
+        ("status",),
+        ("down",),
+        ("watch",),
+        ("kill", "broker-1"),
+        ("restart", "broker-1"),
+        ("topic", "delete", "t"),
+    ],
 )
 def test_a_directory_without_a_cluster_is_78(
     words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka.record.default_records import DefaultRecordBatchBuilder
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
@@ -23,6 +24,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite, ensure_roots
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Checked, Record, check_produced, decode, encode
+from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata, is_topic
 from reassure_lab.node.orders import (
     batch_orders,
@@ -84,7 +86,8 @@ class Served:
             self.admin, 1, address=("127.0.0.1", 7), owns_client=False, replication=self.replicate
         )
         self.cluster = ClusterMetadata(self.admin)
-        self.door = RequestHandler(self.broker, self.cluster, self.lock)
+        requests = AdminRequests(self.admin, 1, self.rules)
+        self.door = RequestHandler(self.broker, self.cluster, requests, self.lock)
         self.broker.register()
         epoch = self.admin.exists(broker_path(2)).czxid
         self.follower = name_follower(2, epoch)
@@ -210,6 +213,34 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
 
 
+def number(sequence: int, epoch: int = 0) -> bytes:
+    """Return a batch of two records as an idempotent producer numbers it."""
+    builder = DefaultRecordBatchBuilder(2, 0, False, 7, epoch, sequence, 2**20)
+    for delta in range(2):
+        builder.append(delta, 1, None, b"v", [])
+    return bytes(builder.build())
+
+
+def test_duplicate_waits_for_those_in_sync_as_the_first(served: Served) -> None:
+    """It is answered as the first is, and when that is; gaps and old epochs have Kafka's errors."""
+    asked = [in_background(lambda: served.produce(-1, number(0))) for _ in range(2)]
+    while served.fetch(0, replica=2).records == b"":
+        time.sleep(0.01)
+    assert [answers for _, answers in asked] == [[], []]
+    served.fetch(2, replica=2)
+    for thread, answers in asked:
+        thread.join()
+        assert answers == [ProducedPartition(0, ErrorCode.none, 0, 0)]
+    for acks in (-1, 1):
+        assert served.produce(acks, number(0)) == ProducedPartition(0, ErrorCode.none, 0, 0)
+    assert served.produce(1, number(6)).error_code == ErrorCode.out_of_order_sequence_number
+    assert served.end == 2
+    said = (served.path / "said" / "observations.ndjson").read_text("utf-8")
+    assert (said.count('"kind":"replica"'), said.count('"kind":"produce"')) == (1, 2)
+    assert served.produce(1, number(0, epoch=1)) == ProducedPartition(0, ErrorCode.none, 2, 0)
+    assert served.produce(1, number(2)).error_code == ErrorCode.invalid_producer_epoch
+
+
 class Slow:
     """Stands in for what is slow: whoever comes to it waits until it is let go."""
 
@@ -333,7 +364,8 @@ def test_consumer_waits_for_the_mark(served: Served) -> None:
     assert [record.value for _, record in decode(found.records)] == [b"a", b"b"]
     assert (found.high_watermark, served.list(LATEST).offset) == (2, 2)
     assert served.list(EARLIEST).offset == 0
-    assert served.list(5).error_code == ErrorCode.unsupported_for_message_format
+    assert served.list(1) == ListedPartition(0, ErrorCode.none, 0, 1, leader_epoch=0)
+    assert served.list(2) == ListedPartition(0, ErrorCode.none, -1, -1, leader_epoch=0)
     assert served.list(LATEST, "u").error_code == ErrorCode.not_leader_or_follower
     assert served.fetch(99).error_code == ErrorCode.offset_out_of_range
 
@@ -486,7 +518,7 @@ def test_znodes_of_another_make_hide_only_themselves(
         served.admin.set(path, content)
     told = served.handle(MetadataRequest(None))
     assert [broker.node_id for broker in told.brokers] == [1, 2]
-    assert told.controller_id == -1
+    assert told.controller_id == 1
     found = {topic.name: (topic.error_code, topic.partitions) for topic in told.topics}
     assert found["odd"] == (ErrorCode.unknown_server_error, ())
     [partition] = found["t"][1]

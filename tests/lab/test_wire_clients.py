@@ -82,7 +82,7 @@ class OnePartition:
             found = []
             for data in topic.partition_data:
                 if (topic.name, data.index) == (TOPIC, 0):
-                    offsets = self.log.append_produced(check_produced(data.records or b""), 0)
+                    offsets = self.log.append_produced(check_produced(data.records or b""), 0, 0)
                     found.append(ProducedPartition(0, ErrorCode.none, offsets[0], 0))
                 else:
                     found.append(ProducedPartition(data.index, OTHER, -1))

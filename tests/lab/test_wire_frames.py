@@ -26,8 +26,10 @@ from reassure_lab.wire.frames import (
 from reassure_lab.wire.messages import ApiVersionsRequest, FetchRequest, MetadataRequest
 
 VERSIONS = [(api, version) for api in APIS for version in api.versions]
-LARGE = ("offset", "timestamp", "broker_epoch", "high_watermark")
-"""How the names of fields with 64 bits end; of the others, one has 8 and the rest 16 or more."""
+LARGE = ("offset", "timestamp", "broker_epoch", "high_watermark", "producer_id")
+"""How the names of fields with 64 bits end."""
+SMALL = ("isolation_level", "key_type", "resource_type", "config_source")
+"""Fields with 8 bits; the rest has 16 or more."""
 
 
 def content_of(name: str, hint: Any) -> st.SearchStrategy[Any]:
@@ -38,7 +40,7 @@ def content_of(name: str, hint: Any) -> st.SearchStrategy[Any]:
     if get_origin(hint) is tuple:
         return st.lists(content_of(name, get_args(hint)[0]), max_size=3).map(tuple)
     if hint is int:
-        bits = 63 if name.endswith(LARGE) else 7 if name == "isolation_level" else 15
+        bits = 63 if name.endswith(LARGE) else 7 if name in SMALL else 15
         return st.integers(-1, 2**bits - 1)
     if get_args(hint):
         return st.one_of(content_of(name, one) for one in get_args(hint))

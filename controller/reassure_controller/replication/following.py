@@ -7,6 +7,7 @@ that is not to the latest request is none.
 
 import logging
 
+from reassure_controller.replication.backoff import Backoff
 from reassure_controller.replication.errors import NONE, OFFSET_OUT_OF_RANGE
 from reassure_controller.replication.messages import (
     AskEpochEnd,
@@ -39,6 +40,7 @@ class Following(Role):
         self._waits_for: Correlation | None = None
         self.is_refused = False
         """Whether the last answer was an error."""
+        self._backoff = Backoff()
         self._truncate()
 
     def _truncate(self) -> None:
@@ -79,8 +81,10 @@ class Following(Role):
     # Asking
 
     def next_request(self, now_ms: int) -> Request | None:
-        """Return what to send to the leader now, None while a quota holds the replica up."""
+        """Return what to send to the leader now, None while a quota or the disk forbids it."""
         replica, host = self._replica, self._host
+        if not self._backoff.is_over(now_ms):
+            return None
         most = host.rules.fetch_bytes
         if not self._is_in_sync():
             most = host.quotas.as_follower.allow(replica.key, most, now_ms)
@@ -116,6 +120,10 @@ class Following(Role):
             self._take(answer, now_ms)
         except (CorruptBatch, OutOfOrder, DiskFailed, CorruptLog) as refused:
             log.warning("%s-%d: %s; asking the leader again", *answer.key, refused)
+            if isinstance(refused, DiskFailed):
+                self._backoff.fail(now_ms)
+        else:
+            self._backoff.succeed()
 
     def _take(self, answer: Fetched | EpochEndTold, now_ms: int) -> None:
         if answer.error != NONE:

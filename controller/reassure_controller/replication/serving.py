@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from reassure_controller.replication import errors
+from reassure_controller.replication.backoff import Backoff
 from reassure_controller.replication.followers import Follower
 from reassure_controller.replication.leading import (
     Leadership,
@@ -35,7 +36,12 @@ from reassure_controller.replication.messages import (
 )
 from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptLog, DiskFailed, OutOfOrder
+from reassure_controller.storage.errors import (
+    CorruptLog,
+    DiskFailed,
+    OutOfOrder,
+    SequenceRefused,
+)
 from reassure_controller.storage.records import Checked, scan
 from reassure_spec.clauses import clause
 from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead, Serve
@@ -67,6 +73,7 @@ class Leading(Role):
         self._host = host = replica.host
         self._rules = host.rules
         self._waiting: list[Waiting] = []
+        self._backoff = Backoff()
         self._lives: dict[int, int] = {}
         """By follower: the latest broker epoch that it has fetched with."""
         hosted, now_ms = replica.hosted, host.clock.now_ms()
@@ -145,7 +152,7 @@ class Leading(Role):
         try:
             records = self._read_for(request, self._host.clock.now_ms())
         except (DiskFailed, CorruptLog) as failed:
-            log.warning("%s-%d: nothing is sent to %d: %s", *request.key, request.replica, failed)
+            self._warn("nothing is sent to %d: %s", request.replica, failed)
             return Fetched(request.key, request.correlation, errors.KAFKA_STORAGE_ERROR)
         mark, start = self._replica.high_watermark, self._replica.log.start_offset
         return Fetched(request.key, request.correlation, errors.NONE, mark, records, start)
@@ -303,21 +310,20 @@ class Leading(Role):
 
     def produce(self, request: Produce, reply: ReplyTo) -> None:
         """Append records, and answer when as many hold them as the producer asked for."""
-        error = self._refuse_produce(request)
-        if error == errors.NONE:
-            error = self._append(request.records)
-        if error != errors.NONE:
-            if request.acks != 0:
-                reply(Produced(request.key, request.correlation, error))
-            return
         replica, host = self._replica, self._host
-        end = replica.log.end_offset
-        replica.say(ReplicaLine(end, replica.high_watermark, host.clock.now_ms()))
-        if request.acks == -1:
-            replica.say(ProduceLine(end))
-            self._waiting.append(Waiting(end, request.correlation, reply))
-        elif request.acks == 1:
-            reply(Produced(request.key, request.correlation, errors.NONE, end))
+        before = replica.log.end_offset
+        appended = self._refuse_produce(request) or self._append(request.records)
+        if isinstance(appended, str):
+            if request.acks != 0:
+                reply(Produced(request.key, request.correlation, appended))
+            return
+        if appended.stop > before:  # else a producer has sent once more what is there
+            replica.say(ReplicaLine(appended.stop, replica.high_watermark, host.clock.now_ms()))
+        if request.acks == -1 and appended.stop > replica.high_watermark:
+            replica.say(ProduceLine(appended.stop))
+            self._waiting.append(Waiting(appended.stop, request.correlation, reply))
+        elif request.acks != 0:
+            reply(Produced(request.key, request.correlation, errors.NONE, appended.stop))
         self.evaluate()
 
     def _refuse_produce(self, request: Produce) -> str:
@@ -330,21 +336,34 @@ class Leading(Role):
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
         return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
-    def _append(self, records: Checked | None) -> str:
+    def _append(self, records: Checked | None) -> str | range:
+        """Return the offsets that the records have, or why they have none."""
         replica = self._replica
         if records is None:
             return errors.CORRUPT_MESSAGE
         if records.largest_bytes > self._host.limits.find_batch_bytes(replica.key[0]):
             return errors.MESSAGE_TOO_LARGE
         try:
-            replica.log.append_produced(records, self.leader_epoch)
-        except DiskFailed as failed:
-            log.warning("%s-%d: %s", *replica.key, failed)
+            now_ms = self._host.clock.now_ms()
+            appended = replica.log.append_produced(records, self.leader_epoch, now_ms)
+        except SequenceRefused as refused:
+            log.info("%s-%d: %s", *replica.key, refused)
+            return refused.error
+        except (DiskFailed, CorruptLog) as failed:
+            self._warn("%s", failed)
             return errors.KAFKA_STORAGE_ERROR
         except OutOfOrder as overtaken:  # its own log has seen a later leader epoch
             log.warning("%s-%d: %s", *replica.key, overtaken)
             return errors.NOT_LEADER_OR_FOLLOWER
-        return errors.NONE
+        self._backoff.succeed()
+        return appended
+
+    def _warn(self, what: str, *values: object) -> None:
+        """Speak of the disk, and less and less often while it goes on failing."""
+        now_ms = self._host.clock.now_ms()
+        if self._backoff.is_over(now_ms):
+            log.warning(f"%s-%d: {what}", *self._replica.key, *values)
+            self._backoff.fail(now_ms)
 
     @clause("hw.acks-all.answered")
     def _answer_up_to(self, mark: int) -> None:
@@ -405,7 +424,7 @@ class Leading(Role):
             try:
                 records = replica.log.read(request.offset, request.max_bytes, below=shown)
             except (DiskFailed, CorruptLog) as failed:
-                log.warning("%s-%d: nothing is shown: %s", *key, failed)
+                self._warn("nothing is shown: %s", failed)
                 reply(Consumed(key, request.correlation, errors.KAFKA_STORAGE_ERROR))
                 return
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)

@@ -3,6 +3,9 @@
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from reassure_controller.storage.errors import CorruptBatch, describe
+from reassure_controller.storage.records import RecordBatch
+
 UNDEFINED: Final = -1
 """Kafka's own number for an epoch, or an end offset, that the log knows nothing of."""
 
@@ -80,3 +83,17 @@ class LeaderEpochs:
         higher = next(span for span in self.spans if span.epoch > epoch)
         floor = max((span.epoch for span in self.spans if span.epoch <= epoch), default=epoch)
         return EpochEnd(floor, higher.first_offset)
+
+
+def check_recovered(
+    batch: RecordBatch, offset: int, latest: int, epochs: LeaderEpochs | None
+) -> None:
+    """Raise CorruptBatch where what no checksum covers does not continue the log.
+
+    The epoch is compared with what the file of epochs says; it must not go back in any case.
+    """
+    if batch.base_offset != offset:
+        raise CorruptBatch(batch.position, describe(f"base offset {offset}", batch.base_offset))
+    expected = max(latest, batch.leader_epoch) if epochs is None else epochs.epoch_at(offset)
+    if batch.leader_epoch != expected or batch.leader_epoch < latest:
+        raise CorruptBatch(batch.position, describe(f"leader epoch {expected}", batch.leader_epoch))

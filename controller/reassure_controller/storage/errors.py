@@ -45,6 +45,14 @@ class OutOfOrder(BadUsage):
     """Batches that do not continue the log: a gap, an overlap, or an epoch that goes back."""
 
 
+class SequenceRefused(BadUsage):
+    """A batch of an idempotent producer that is not the next one; `error`: Kafka's name for why."""
+
+    def __init__(self, error: str, producer_id: int, reason: str) -> None:
+        super().__init__(f"producer {producer_id}: {reason}")
+        self.error = error
+
+
 class OffsetOutOfRange(BadUsage):
     """An offset that the log does not hold."""
 

@@ -12,12 +12,12 @@ import uuid
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Final
 
 from reassure_controller.storage.checkpoints import LEADER_EPOCHS, read_epochs, write_epochs
-from reassure_controller.storage.epochs import LeaderEpochs
+from reassure_controller.storage.epochs import LeaderEpochs, check_recovered
 from reassure_controller.storage.errors import (
     CorruptBatch,
     CorruptCheckpoint,
@@ -35,6 +35,7 @@ from reassure_controller.storage.files import (
     sync_directory,
     writing,
 )
+from reassure_controller.storage.producers import EXPIRY_MS, ProducerStates
 from reassure_controller.storage.records import (
     Checked,
     Record,
@@ -95,6 +96,7 @@ class PartitionLog:
         self._on_lowered = on_lowered
         self._offline = ""
         self._segments: list[Segment] = []
+        self._producers: ProducerStates | None = None  # until one asks: the batches are read then
         self.epochs = LeaderEpochs()
         """As `leader-epoch-checkpoint` has them."""
         with reading(directory):
@@ -117,12 +119,34 @@ class PartitionLog:
         """
         return self._append(encode(records, self.end_offset, leader_epoch, now_ms))
 
-    def append_produced(self, checked: Checked, leader_epoch: int) -> range:
+    def append_produced(self, checked: Checked, leader_epoch: int, now_ms: int) -> range:
         """Append batches as a client built them, as the leader of this epoch.
 
-        Raises as `append` does.
+        What an idempotent producer has sent before is found, and not appended again. Raises
+        SequenceRefused, CorruptLog, ReadFailed, and as `append` does.
         """
-        return self._append(assign(checked.raw, self.end_offset, leader_epoch))
+        numbered = checked.numbered
+        if numbered is not None:
+            producers, is_cut = self._know_producers(now_ms), self.start_offset > 0
+            if known := producers.find_duplicate(numbered, may_have_forgotten=is_cut):
+                return known
+        new = self._append(assign(checked.raw, self.end_offset, leader_epoch))
+        if numbered is not None:
+            producers.note(numbered, new, now_ms)
+        return new
+
+    def _know_producers(self, now_ms: int) -> ProducerStates:
+        """Return what the log says of its producers, as far as they are not forgotten."""
+        if self._producers is None:
+            found, before_ms = ProducerStates(), now_ms - EXPIRY_MS
+            old = takewhile(lambda one: one.written_ms < before_ms, self._segments[:-1])
+            offset = max([self.start_offset, *(segment.end_offset for segment in old)])
+            while raw := self.read(offset, SEGMENT_BYTES):
+                for batch in scan(raw):
+                    found.note(batch, batch.offsets, now_ms)
+                    offset = batch.last_offset + 1
+            self._producers = found
+        return self._producers
 
     def append_batches(self, raw: bytes) -> None:
         """Append batches as fetched from a leader, with the offsets and epochs that they have.
@@ -133,6 +157,7 @@ class PartitionLog:
         if raw and read_batch(raw).leader_epoch < self.epochs.latest:
             self._keep_epochs(self.epochs.truncate_to(self.end_offset))
         self._append(raw)
+        self._producers = None
 
     def _append(self, raw: bytes) -> range:
         self._refuse_offline()
@@ -260,6 +285,7 @@ class PartitionLog:
         if offset < self.end_offset:
             self._check_range(offset)
             offset = self._segment_of(offset).base_of(offset)
+            self._producers = None
             self._lower_recovery_point(offset)
             with self._going_offline("truncating"):
                 self._cut(offset)
@@ -293,6 +319,7 @@ class PartitionLog:
         """
         self._refuse_offline()
         before, self.recovery_point = self.recovery_point, min(offset, self.recovery_point)
+        self._producers = None
         self._move_start(offset, before)
         with self._going_offline("letting go of all records"):
             for segment in self._segments:  # the oldest first: what is left ends where it did
@@ -337,7 +364,7 @@ class PartitionLog:
         found = self.start_offset
         for segment in self._segments[:-1]:
             with reading(segment.path):
-                is_old = before_ms is not None and _newest_ms(segment) < before_ms
+                is_old = before_ms is not None and segment.newest_ms < before_ms
             is_spare = spare is not None and spare >= segment.size
             if segment.end_offset > below or not (is_old or is_spare):
                 break
@@ -451,7 +478,7 @@ class PartitionLog:
         self.bytes_checked += len(raw)
         try:
             for batch in scan(raw):
-                _check_recovered(batch, segment.end_offset, found.latest, file_epochs)
+                check_recovered(batch, segment.end_offset, found.latest, file_epochs)
                 found = found.assign(batch.leader_epoch, batch.base_offset)
                 segment.add([batch])
         except CorruptBatch as bad:
@@ -470,23 +497,3 @@ class PartitionLog:
             reason,
             offset,
         )
-
-
-def _newest_ms(segment: Segment) -> int:
-    if segment.max_timestamp_ms is None:
-        return segment.path.stat().st_mtime_ns // 1_000_000
-    return segment.max_timestamp_ms
-
-
-def _check_recovered(
-    batch: RecordBatch, offset: int, latest: int, epochs: LeaderEpochs | None
-) -> None:
-    """Raise CorruptBatch where what no checksum covers does not continue the log.
-
-    The epoch is compared with what the file of epochs says; it must not go back in any case.
-    """
-    if batch.base_offset != offset:
-        raise CorruptBatch(batch.position, describe(f"base offset {offset}", batch.base_offset))
-    expected = max(latest, batch.leader_epoch) if epochs is None else epochs.epoch_at(offset)
-    if batch.leader_epoch != expected or batch.leader_epoch < latest:
-        raise CorruptBatch(batch.position, describe(f"leader epoch {expected}", batch.leader_epoch))

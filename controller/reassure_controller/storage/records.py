@@ -8,6 +8,7 @@ as a float, which loses milliseconds.
 """
 
 import struct
+import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -33,8 +34,11 @@ _BEFORE_LENGTH_COUNTS: Final = 12
 """Base offset and length stand before the bytes that the length counts."""
 _NUMBER_BITS: Final = 64
 _COMPRESSION: Final = 0b111
-_CODECS: Final = 5
-"""None, gzip, snappy, lz4 and zstd have the numbers below."""
+_GZIP: Final = 1
+_BEGINS: Final = {2: b"", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
+"""What is compressed by snappy, lz4 and zstd begins with this; by snappy, with anything."""
+_UNPACKED_BYTES_MAX: Final = 100 * 2**20
+"""How much a batch may unpack to."""
 _LOG_APPEND_TIME: Final = 0b1000
 _TRANSACTIONAL: Final = 0b1_0000
 _CONTROL: Final = 0b10_0000
@@ -62,11 +66,20 @@ class RecordBatch:
     attributes: int
     first_timestamp_ms: int
     max_timestamp_ms: int
+    producer_id: int
+    """-1: a producer that numbers nothing."""
+    producer_epoch: int
+    base_sequence: int
 
     @property
-    def is_compressed(self) -> bool:
-        """Whether the records can be read only after decompressing them."""
-        return bool(self.attributes & _COMPRESSION)
+    def is_readable(self) -> bool:
+        """Whether the records are not compressed, or in a way that the standard library knows."""
+        return self.attributes & _COMPRESSION in (0, _GZIP)
+
+    @property
+    def offsets(self) -> range:
+        """The offsets that it takes."""
+        return range(self.base_offset, self.last_offset + 1)
 
     @property
     def end(self) -> int:
@@ -83,6 +96,8 @@ class Checked:
     """How many records they have, and how many offsets they take."""
     largest_bytes: int
     """The size of the largest batch."""
+    numbered: RecordBatch | None
+    """The batch, where an idempotent producer has numbered it."""
 
 
 def encode(records: Sequence[Record], base_offset: int, leader_epoch: int, now_ms: int) -> bytes:
@@ -145,14 +160,23 @@ def read_batch(raw: bytes | memoryview, position: int = 0) -> RecordBatch:
     found = crc32c(memoryview(raw)[position + _CHECKED_FROM : position + size])
     if found != checksum:
         raise CorruptBatch(position, describe(f"checksum {checksum:#010x}", f"{found:#010x}"))
-    attributes, last_delta, first_ms, max_ms, *_, count = _CHECKED.unpack_from(
+    attributes, last_delta, first_ms, max_ms, *producer, count = _CHECKED.unpack_from(
         raw, position + _CHECKED_FROM
     )
     if base < 0 or not 0 < count <= last_delta + 1:
         reason = f"base offset {base}, {count} records up to {last_delta} behind it"
         raise CorruptBatch(position, reason)
     return RecordBatch(
-        position, size, base, epoch, base + last_delta, count, attributes, first_ms, max_ms
+        position,
+        size,
+        base,
+        epoch,
+        base + last_delta,
+        count,
+        attributes,
+        first_ms,
+        max_ms,
+        *producer,
     )
 
 
@@ -168,9 +192,9 @@ def scan(raw: bytes | memoryview) -> Iterator[RecordBatch]:
 def check_produced(raw: bytes) -> Checked:
     """Return batches as a client may send them. Raises CorruptBatch for bytes that are none.
 
-    The offsets of a batch leave nothing out, and its records fill it, as far as they can be read
-    without decompressing them. As with Kafka no client may write control batches; batches of
-    transactions are refused as well, which no broker here carries out.
+    The offsets of a batch leave nothing out, and its records fill it, as far as they can be
+    decompressed by the standard library; others begin as their codec has it. As with Kafka no
+    client may write control batches; nor those of transactions, which no broker here carries out.
     """
     batches = tuple(scan(raw))
     if not batches:
@@ -178,25 +202,29 @@ def check_produced(raw: bytes) -> Checked:
     for batch in batches:
         if batch.attributes & (_CONTROL | _TRANSACTIONAL):
             raise CorruptBatch(batch.position, "a control batch, or one of a transaction")
-        if batch.attributes & _COMPRESSION >= _CODECS:
-            codec = describe(f"a codec below {_CODECS}", batch.attributes & _COMPRESSION)
-            raise CorruptBatch(batch.position, codec)
         if batch.count != batch.last_offset - batch.base_offset + 1:
             reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
             raise CorruptBatch(batch.position, reason)
-        if not batch.is_compressed:
-            deque(_walk(raw, batch), maxlen=0)
-    return Checked(raw, sum(batch.count for batch in batches), max(batch.size for batch in batches))
+        if batch.producer_id >= 0 and (batch.base_sequence < 0 or len(batches) > 1):
+            raise CorruptBatch(batch.position, "an id without a sequence, or beside other batches")
+        deque(_walk(batch, *_unpack(raw, batch)), maxlen=0)
+    first = batches[0]
+    return Checked(
+        raw,
+        sum(batch.count for batch in batches),
+        max(batch.size for batch in batches),
+        None if first.producer_id < 0 else first,
+    )
 
 
 def decode(raw: bytes) -> list[tuple[int, Record]]:
     """Return the records of all batches with their offsets; headers of records are left out.
 
-    Raises CorruptBatch when the bytes are not whole and sound batches of uncompressed records.
+    Raises CorruptBatch when the bytes are not whole and sound batches of records that can be read.
     """
     found: list[tuple[int, Record]] = []
     for batch in scan(raw):
-        if batch.is_compressed:
+        if not batch.is_readable:
             raise CorruptBatch(batch.position, "its records are compressed")
         found += _read_records(raw, batch)
     return found
@@ -204,45 +232,72 @@ def decode(raw: bytes) -> list[tuple[int, Record]]:
 
 def _read_records(raw: bytes, batch: RecordBatch) -> list[tuple[int, Record]]:
     is_appended = batch.attributes & _LOG_APPEND_TIME
+    content, *where = _unpack(raw, batch)
     return [
         (
             batch.base_offset + delta,
             Record(
-                None if key is None else raw[key],
-                None if value is None else raw[value],
+                None if key is None else content[key],
+                None if value is None else content[value],
                 batch.max_timestamp_ms if is_appended else batch.first_timestamp_ms + since_ms,
             ),
         )
-        for delta, since_ms, key, value in _walk(raw, batch)
+        for delta, since_ms, key, value in _walk(batch, content, *where)
     ]
 
 
-def _walk(raw: bytes, batch: RecordBatch) -> Iterator[tuple[int, int, slice | None, slice | None]]:
+def _unpack(raw: bytes, batch: RecordBatch) -> tuple[bytes, int, int]:
+    """Return what has the records of a batch, where they begin and end; nothing if unreadable.
+
+    Raises CorruptBatch where they are not compressed as the batch says.
+    """
+    begin, codec = batch.position + _HEADER_BYTES, batch.attributes & _COMPRESSION
+    if codec == 0:
+        return raw, begin, batch.end
+    packed = raw[begin : batch.end]
+    if codec != _GZIP:
+        if codec not in _BEGINS or not packed.startswith(_BEGINS[codec]):
+            raise CorruptBatch(batch.position, f"codec {codec} is unknown, or begins otherwise")
+        return b"", 0, 0
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)  # with the header of a file
+    try:
+        content = unpacker.decompress(packed, _UNPACKED_BYTES_MAX)
+    except zlib.error as error:
+        raise CorruptBatch(batch.position, str(error)) from error
+    if not unpacker.eof or unpacker.unused_data:
+        raise CorruptBatch(batch.position, "what is compressed does not fill it, or is huge")
+    return content, 0, len(content)
+
+
+def _walk(
+    batch: RecordBatch, raw: bytes, position: int, stop: int
+) -> Iterator[tuple[int, int, slice | None, slice | None]]:
     """Yield the records of a batch: offset and time since its first, where key and value stand.
 
     Every record that a producer sends is looked at, so nothing is copied. Raises CorruptBatch.
     """
-    position, most = batch.position + _HEADER_BYTES, batch.last_offset - batch.base_offset
-    begun = position
+    begun, delta, most = position, -1, batch.last_offset - batch.base_offset
+    if not batch.is_readable:
+        return
     try:
         for _ in range(batch.count):
             begun = position
             length, position = _read_number(raw, position)
             end = position + length
             since_ms, position = _read_number(raw, position + 1)  # its attributes say nothing
-            delta, position = _read_number(raw, position)
+            before, (delta, position) = delta, _read_number(raw, position)
             key, position = _find_bytes(raw, position)
             value, position = _find_bytes(raw, position)
             headers, position = _read_number(raw, position)
             for _ in range(2 * headers):
                 _, position = _find_bytes(raw, position)
-            if position != end or headers < 0 or not 0 <= delta <= most:
+            if position != end or headers < 0 or not before < delta <= most:
                 _refuse_record(end, f"it at {position}, offset delta {delta}, {headers} headers")
             yield delta, since_ms, key, value
     except (ValueError, IndexError) as error:
         raise CorruptBatch(batch.position, f"record at byte {begun}: {error}") from error
-    if position != batch.end:
-        raise CorruptBatch(batch.position, describe(f"records up to byte {batch.end}", position))
+    if position != stop:
+        raise CorruptBatch(batch.position, describe(f"records up to byte {stop}", position))
 
 
 def _refuse_record(end: int, found: str) -> NoReturn:

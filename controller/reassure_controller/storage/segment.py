@@ -47,6 +47,16 @@ class Segment:
         """Return the file's content as it is."""
         return self.path.read_bytes() if self.path.exists() else b""
 
+    @property
+    def written_ms(self) -> int:
+        """When the file was last written to."""
+        return self.path.stat().st_mtime_ns // 1_000_000
+
+    @property
+    def newest_ms(self) -> int:
+        """The largest time of a record, or of the file while nobody has looked."""
+        return self.written_ms if self.max_timestamp_ms is None else self.max_timestamp_ms
+
     def _open(self) -> int:
         if self._descriptor is None:
             created = not self.path.exists()

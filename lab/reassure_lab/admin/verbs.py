@@ -16,7 +16,6 @@ from reassure_lab.admin import REQUESTS
 from reassure_lab.admin.errors import NotNow, NotThere, Unsettled
 from reassure_lab.admin.limiting import find_ways, plan_limit, plan_no_limit
 from reassure_lab.admin.move_files import FilePlace, NamedTopic, PartitionMove
-from reassure_lab.admin.proposing import Racks, propose
 from reassure_lab.admin.submitting import (
     EXISTING,
     Targets,
@@ -29,6 +28,7 @@ from reassure_lab.admin.submitting import (
     plan_withdrawal,
 )
 from reassure_lab.admin.survey import Active, ClusterReading, Route, read_state
+from reassure_lab.node.proposing import Racks, propose
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import PartitionKey, ReplicaList
 

@@ -4,7 +4,8 @@ import os
 import signal
 import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -15,11 +16,14 @@ from reassure_conformance.report.document import HOLDS, Document
 from reassure_spec.profiles import DEFAULT_PROFILE, PROTOCOLS
 
 if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+
     from reassure_lab.cluster.overview import Overview
     from reassure_lab.cluster.supervisor import ProcessCluster
 
 LOOK_S: Final = 1.0
 """How long it is rested between two looks at a cluster."""
+CONNECT_S: Final = 10.0
 
 
 def _get_directory() -> Path:
@@ -140,6 +144,87 @@ def down(directory: Path, keep: bool) -> int:
     """Stop every member of a cluster, and remove its files."""
     _open(directory).stop(keep=keep)
     return 0
+
+
+@cluster.group()
+def topic() -> None:
+    """Create topics in a cluster, and delete them."""
+
+
+@topic.command("create")
+@click.argument("name")
+@_count_option("partitions", 1)
+@_count_option("replication-factor", 1)
+@click.option(
+    "--assignment",
+    metavar="LISTS",
+    help="The replicas of each partition, such as 1:2,2:3, instead of counts.",
+)
+@click.option("--config", multiple=True, metavar="NAME=VALUE", help="A setting; may be repeated.")
+@_directory_option
+def create(
+    name: str,
+    partitions: int,
+    replication_factor: int,
+    assignment: str | None,
+    config: tuple[str, ...],
+    directory: Path,
+) -> int:
+    """Create a topic, and print where its replicas are."""
+    from reassure_lab.node.topics import create_topic
+
+    settings = dict(one.partition("=")[::2] for one in config)
+    with _connect(directory) as client:
+        made = create_topic(
+            client,
+            name,
+            assigned=None if assignment is None else _parse_assignment(assignment),
+            partitions=partitions,
+            factor=replication_factor,
+            config=settings,
+        )
+    for number, replicas in made.items():
+        click.echo(f"{name}-{number} {','.join(map(str, replicas))}")
+    return 0
+
+
+@topic.command("delete")
+@click.argument("name")
+@_directory_option
+def delete(name: str, directory: Path) -> int:
+    """Ask for a topic to be deleted."""
+    from reassure_lab.node.topics import delete_topic
+
+    with _connect(directory) as client:
+        delete_topic(client, name)
+    return 0
+
+
+def _parse_assignment(text: str) -> dict[int, tuple[int, ...]]:
+    """Return the replicas of each partition, as Kafka's --replica-assignment has them."""
+    try:
+        lists = [tuple(map(int, one.split(":"))) for one in text.split(",")]
+    except ValueError as error:
+        raise click.UsageError(f"--assignment {text}: expected lists such as 1:2,2:3") from error
+    return dict(enumerate(lists))
+
+
+@contextmanager
+def _connect(directory: Path) -> "Iterator[KazooClient]":
+    """Give a client of a cluster's ZooKeeper. Raises Unsettled where it does not answer."""
+    from reassure_controller.session import Indefinite, stop
+    from reassure_lab.admin.errors import Unsettled
+    from reassure_lab.admin.survey import open_cluster
+
+    client = open_cluster(_open(directory).zookeeper, CONNECT_S)
+    try:
+        yield client
+    except Indefinite as indefinite:
+        raise Unsettled(
+            f"ZooKeeper does not answer ({indefinite}); look with status"
+        ) from indefinite
+    finally:
+        stop(client)
 
 
 def _add_action(name: str, what: str) -> None:

@@ -435,6 +435,7 @@ def _plan_nodes(
         command = (
             *(*_python("reassure_lab"), role, "--id", str(number)),
             *("--metrics-port", str(metrics)),
+            *("--log-file", str(directory / "log" / f"{name}.log")),
         )
         scraped = (HOST, metrics)
         if role == "controller":

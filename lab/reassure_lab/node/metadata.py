@@ -84,10 +84,13 @@ class ClusterMetadata:
             names = [topic.name for topic in request.topics]
         brokers = tuple(self._list_brokers(ids or ()))
         live = {broker.node_id for broker in brokers}
+        chosen = _read(decode_controller, CONTROLLER, controller, -1)
         return MetadataResponse(
             brokers,
             self.id,
-            _read(decode_controller, CONTROLLER, controller, -1),
+            # Clients send there what they want of topics: a controller that is no broker has no ear
+            # for them, and any broker has.
+            chosen if chosen in live else min(live, default=-1),
             tuple(self._tell_topic(name, live) for name in sorted(set(names or ()))),
         )
 

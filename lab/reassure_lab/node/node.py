@@ -16,6 +16,7 @@ from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.directory import LogDirectory
+from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.fetching import Fetchers
 from reassure_lab.node.handover import ask_to_stop
 from reassure_lab.node.limits import TopicLimits
@@ -63,7 +64,10 @@ class BrokerNode:
         self._throttling = Throttling(client, broker_id, settings.make_quotas())
         self._broker = Broker(client, broker_id, replication=self._replicate)
         self._limits = TopicLimits(client, broker_id, settings.rules)
-        self._door = RequestHandler(self._broker, self._cluster, self._lock, self._limits.learn)
+        admin = AdminRequests(client, broker_id, self._limits)
+        self._door = RequestHandler(
+            self._broker, self._cluster, admin, self._lock, self._limits.learn
+        )
         self._fetchers = Fetchers(self._broker, self._cluster)
         self._strays = Strays(client, self._broker, self._lock)
         self._patience_s = patience_s
@@ -84,6 +88,7 @@ class BrokerNode:
                 WireServer(self._door, port=settings.port, max_bytes=settings.request_bytes_max)
             )
             self._broker.address = settings.advertised or self._server.address
+            admin.address = self._broker.address
             with self._lock:
                 self._throttling.refresh()
                 try:

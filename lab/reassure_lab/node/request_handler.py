@@ -23,8 +23,10 @@ from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
-from reassure_controller.storage.errors import CorruptBatch
+from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed
 from reassure_controller.storage.records import Checked, check_produced
+from reassure_controller.storage.times import find_offset
+from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import OrderRequest, find_error, list_orders
 from reassure_lab.wire.listener import Unanswerable
@@ -62,7 +64,7 @@ from reassure_lab.wire.messages import (
     StopReplicaResponse,
 )
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.01
 """How often one who waits for records looks whether there are any."""
@@ -91,6 +93,7 @@ class RequestHandler:
         self,
         broker: Broker,
         cluster: ClusterMetadata,
+        admin: AdminRequests,
         lock: threading.RLock,
         learn: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -98,6 +101,7 @@ class RequestHandler:
         self._broker = broker
         self._learn = learn
         self._cluster = cluster
+        self._admin = admin
         self._lock = lock
         self._news = threading.Condition()
         """Notified when there may be something to say to somebody who waits. Whoever has it asks
@@ -108,6 +112,7 @@ class RequestHandler:
     def close(self) -> None:
         """Let nobody wait any longer."""
         self._closing = True
+        self._admin.close()
         self.look_again()
 
     def look_again(self) -> None:
@@ -118,11 +123,6 @@ class RequestHandler:
     def handle(self, request: Request, client_id: str | None) -> Response | None:
         """Answer a request; None where the producer does not listen. Raises Unanswerable."""
         match request:
-            case MetadataRequest():
-                try:
-                    return self._cluster.tell(request)
-                except Indefinite as indefinite:
-                    raise Unanswerable(f"ZooKeeper was not asked: {indefinite}") from indefinite
             case ProduceRequest():
                 return self._produce(request)
             case FetchRequest(replica_id=replica) if replica == CONSUMER:
@@ -136,7 +136,12 @@ class RequestHandler:
             case LeaderAndIsrRequest() | StopReplicaRequest():
                 return self._obey(request)
             case _:
-                raise NotImplementedError(f"a broker does not carry out {request}")
+                try:
+                    if isinstance(request, MetadataRequest):
+                        return self._cluster.tell(request)
+                    return self._admin.handle(request)
+                except Indefinite as indefinite:
+                    raise Unanswerable(f"ZooKeeper was not asked: {indefinite}") from indefinite
 
     # Orders
 
@@ -307,7 +312,7 @@ class RequestHandler:
     # Offsets
 
     def _list_offsets(self, request: ListOffsetsRequest) -> ListOffsetsResponse:
-        """Say where a log begins, and up to where it is shown."""
+        """Say where a log begins, up to where it is shown, or where its times are."""
         return ListOffsetsResponse(
             tuple(
                 ListedTopic(one.name, tuple(self._list_offset(one.name, p) for p in one.partitions))
@@ -319,17 +324,24 @@ class RequestHandler:
         number, replica = asked.partition_index, self._find(topic, asked.partition_index)
         if replica is None:
             return ListedPartition(number, ErrorCode.not_leader_or_follower)
-        if asked.timestamp not in (EARLIEST, LATEST):
-            return ListedPartition(number, ErrorCode.unsupported_for_message_format)
         end = replica.log.end_offset
         correlation, epoch = (0, next(self._numbers)), asked.current_leader_epoch
         answer = self._ask(inner.Consume(replica.key, correlation, end, 0, epoch))
         assert isinstance(answer, inner.Consumed)
-        offset = answer.high_watermark if asked.timestamp == LATEST else replica.log.start_offset
-        error = _code(answer.error)
+        error, log = _code(answer.error), replica.log
         if error != ErrorCode.none:
             return ListedPartition(number, error)
-        return ListedPartition(number, error, offset, leader_epoch=replica.log.epochs.latest)
+        found: tuple[int, int] | None = (answer.high_watermark, -1)
+        if asked.timestamp == EARLIEST:
+            found = (log.start_offset, -1)
+        elif asked.timestamp != LATEST:
+            try:
+                with self._replicas.guard(replica.key):
+                    found = find_offset(log, asked.timestamp, answer.high_watermark)
+            except (DiskFailed, CorruptLog) as failed:
+                logger.warning("%s-%d: no time is found: %s", *replica.key, failed)
+                return ListedPartition(number, ErrorCode.kafka_storage_error)
+        return ListedPartition(number, error, *found or (-1, -1), leader_epoch=log.epochs.latest)
 
     # Replicas
 
@@ -386,7 +398,7 @@ def _check(topic: str, data: ProducePartition) -> Checked | None:
     try:
         return check_produced(data.records or b"")
     except CorruptBatch as corrupt:
-        log.warning("%s-%d: a producer sent %s", topic, data.index, corrupt)
+        logger.warning("%s-%d: a producer sent %s", topic, data.index, corrupt)
         return None
 
 

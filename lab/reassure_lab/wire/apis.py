@@ -9,6 +9,18 @@ says in which leader epoch a replica is to stop (KIP-570).
 from dataclasses import dataclass
 from typing import Final
 
+from reassure_lab.wire.admin_messages import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+)
 from reassure_lab.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -31,6 +43,7 @@ from reassure_lab.wire.messages import (
     StopReplicaRequest,
     StopReplicaResponse,
 )
+from reassure_lab.wire.refusals import REFUSED, Refusal, RefusedRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +71,17 @@ APIS: Final = (
     Api(4, range(2, 3), LeaderAndIsrRequest, LeaderAndIsrResponse),
     Api(5, range(3, 4), StopReplicaRequest, StopReplicaResponse),
     Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
+    Api(10, range(3), FindCoordinatorRequest, FindCoordinatorResponse),
     API_VERSIONS,
+    Api(19, range(5), CreateTopicsRequest, CreateTopicsResponse),
+    Api(20, range(4), DeleteTopicsRequest, DeleteTopicsResponse),
+    Api(22, range(2), InitProducerIdRequest, InitProducerIdResponse),
     Api(23, range(2, 4), OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+    Api(32, range(1, 3), DescribeConfigsRequest, DescribeConfigsResponse),
 )
 
-BY_KEY: Final = {api.key: api for api in APIS}
+REFUSED_APIS: Final = tuple(
+    Api(key, versions, RefusedRequest, Refusal) for key, versions in REFUSED.items()
+)
+BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS)}
 BY_REQUEST: Final[dict[type, Api]] = {api.request: api for api in APIS}

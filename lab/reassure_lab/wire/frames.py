@@ -12,7 +12,7 @@ from kio.index import load_request_schema, load_response_schema
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader, entity_writer
 
-from reassure_lab.wire.apis import API_VERSIONS, APIS, BY_KEY, BY_REQUEST, Api
+from reassure_lab.wire.apis import API_VERSIONS, APIS, BY_KEY, BY_REQUEST, REFUSED_APIS, Api
 from reassure_lab.wire.entities import from_entity, to_entity
 from reassure_lab.wire.errors import BadFrame
 from reassure_lab.wire.messages import (
@@ -23,6 +23,7 @@ from reassure_lab.wire.messages import (
     Request,
     Response,
 )
+from reassure_lab.wire.refusals import Refusal, RefusedRequest
 
 load_request = cache(load_request_schema)
 load_response = cache(load_response_schema)
@@ -87,13 +88,16 @@ def decode_request(frame: bytes) -> AskedRequest:
         raise BadFrame(f"expected one of the apis {known}; found api {key} v{version}")
     kind: Any = load_request(key, version)
     header, entity = _read(frame, kind, f"{api.request.__name__} v{version}")
-    return AskedRequest(
-        api, version, correlation_id, header.client_id, from_entity(api.request, entity)
-    )
+    refused = api in REFUSED_APIS
+    request = RefusedRequest(entity) if refused else from_entity(api.request, entity)
+    return AskedRequest(api, version, correlation_id, header.client_id, request)
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
-    """Return the response with its size before it."""
+    """Return the response with its size before it; a refusal has its version itself."""
+    if isinstance(response, Refusal):
+        header = response.entity.__header_schema__(correlation_id=correlation_id)
+        return _frame(header, response.entity)
     api = next(api for api in APIS if api.response is type(response))
     kind: Any = load_response(api.key, version)
     return _frame(kind.__header_schema__(correlation_id=correlation_id), to_entity(kind, response))
@@ -114,7 +118,8 @@ def decode_response(frame: bytes, request: Asks[Answer], correlation_id: int) ->
 
 def list_versions(error: ErrorCode = ErrorCode.none) -> ApiVersionsResponse:
     """Return which requests are understood here."""
-    versions = (ApiVersion(api.key, api.versions[0], api.newest) for api in APIS)
+    apis = sorted((*APIS, *REFUSED_APIS), key=lambda api: api.key)
+    versions = (ApiVersion(api.key, api.versions[0], api.newest) for api in apis)
     return ApiVersionsResponse(error, tuple(versions))
 
 

@@ -29,6 +29,7 @@ from reassure_lab.wire.messages import (
     Response,
 )
 from reassure_lab.wire.outcomes import find_errors
+from reassure_lab.wire.refusals import RefusedRequest, refuse
 from reassure_lab.wire.sockets import listen, receive_frame
 
 log = logging.getLogger(__name__)
@@ -184,6 +185,8 @@ class WireServer:
         request = asked.request
         if isinstance(request, ApiVersionsRequest):
             return list_versions()
+        if isinstance(request, RefusedRequest):
+            return refuse(request)
         response = self._handler.handle(request, asked.client_id)
         if response is None:
             if not (isinstance(request, ProduceRequest) and request.acks == 0):
@@ -191,7 +194,8 @@ class WireServer:
         elif type(response) is not asked.api.response:
             raise TypeError(f"{response} is no response to {request}")
         name = type(request).__name__.removesuffix("Request")
-        for error in (response and find_errors(response)) or (ErrorCode.none,):
+        found = set() if response is None else find_errors(response)
+        for error in found or (ErrorCode.none,):
             self.answers.add(name, error.name.upper())
         return response
 

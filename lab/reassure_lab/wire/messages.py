@@ -6,7 +6,7 @@ them, here.
 """
 
 from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from kio.schema.errors import ErrorCode
 
@@ -467,28 +467,8 @@ class ApiVersionsResponse:
     api_keys: tuple[ApiVersion, ...]
 
 
-Request = (
-    ProduceRequest
-    | FetchRequest
-    | ListOffsetsRequest
-    | MetadataRequest
-    | LeaderAndIsrRequest
-    | StopReplicaRequest
-    | ControlledShutdownRequest
-    | ApiVersionsRequest
-    | OffsetForLeaderEpochRequest
-)
+Request = Asks[Any]
 """What is asked."""
 
-Response = (
-    ProduceResponse
-    | FetchResponse
-    | ListOffsetsResponse
-    | MetadataResponse
-    | LeaderAndIsrResponse
-    | StopReplicaResponse
-    | ControlledShutdownResponse
-    | ApiVersionsResponse
-    | OffsetForLeaderEpochResponse
-)
+Response = object
 """What is answered."""
