@@ -9,7 +9,7 @@ from typing import Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from reassure_lab.soak.checker import Breach
+from reassure_lab.soak.guarantees import Breach
 from reassure_spec.znodes import PartitionKey, ReplicaList, state_path
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")

@@ -11,8 +11,8 @@ from kazoo.exceptions import NoNodeError
 
 from reassure_controller.session import Indefinite, gather
 from reassure_lab.soak import leftovers
-from reassure_lab.soak.checker import Breach
-from reassure_lab.soak.load import Wanted
+from reassure_lab.soak.guarantees import Breach
+from reassure_lab.soak.operator import Wanted
 from reassure_spec.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,

@@ -1,4 +1,4 @@
-"""Which faults happen when: drawn from a seed, before anything has started.
+"""Which faults and operations happen when: drawn from a seed, before anything has started.
 
 The same settings give the same schedule. Whom a fault of a controller meets is settled by name, and
 so is the place at which a controller that is started again is to end itself.
@@ -12,7 +12,8 @@ from typing import Any, Final, Literal
 
 from reassure_spec.errors import BadUsage
 
-Kind = Literal["kill", "pause", "cut", "half-open", "slow"]
+Kind = Literal["kill", "pause", "cut", "half-open", "slow", "full disk"]
+TROUBLES: Final[tuple[Kind, ...]] = ("cut", "half-open", "slow")
 
 POINTS: Final = (
     "request.child-written",
@@ -46,7 +47,8 @@ MOST_DOWN: Final = {"broker": 2, "zookeeper": 1, "controller": 2}
 OTHER_TIMES: Final = 20
 """At how many other times a kill is tried for which there is nobody."""
 PAUSES_PER_KILL: Final = 0.25
-TROUBLES_PER_KILL: Final = 0.35
+RARE_PER_KILL: Final = 0.5
+"""Connections that are spoilt, and disks that are full."""
 STRIKES_PER_KILL: Final = 0.1
 """How many kills are of a leader whose log and followers' logs differ."""
 STRIKE_S: Final = 16.0
@@ -60,8 +62,28 @@ ALONE_S: Final = 2.0
 sync still."""
 STRUCK_S: Final = (4.5, 6.0)
 """How long a leader is dead then: longer than a session, so that another one is elected."""
+STARVED_S: Final = 14.0
+"""Two brokers fetch nothing for so long: whoever leads replicas on both alone is refused acks=all
+from when it has seen that (`BEHIND_S`)."""
+WIDE_S: Final = 60.0
+"""In so long something meets many at once, once each."""
+FULL_S: Final = (1.0, 4.0)
+"""How long a disk is full."""
+ALL_S: Final = 2.0
+"""How long all brokers, or all servers, are away at once."""
 BROKERS: Final = "brokers"
 """In place of a peer: all brokers but the one that is named beside."""
+ALL: Final = "all "
+"""In place of a member, before its role: all of them at once."""
+OPERATION_S: Final = 40.0
+"""In so long each operation is asked for at least once."""
+MOVE_S: Final = 1.5
+"""How long there is between two requests to move one partition."""
+OPERATIONS: Final = (
+    ("move", 30), ("move", 300), ("cancel", 1), ("change", 1), ("grow", 1), ("delete", 1),
+    ("throttle", 1), ("factor", 1), ("cancel", 30), ("change", 30),
+)  # fmt: skip
+"""Besides moves of one partition: what, and of how many partitions in one request."""
 
 
 class NoRoom(BadUsage):
@@ -101,17 +123,30 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Operation:
+    """One thing that an operator asks for."""
+
+    at_s: float
+    kind: str
+    size: int
+    """How many partitions are in one request."""
+
+    def __str__(self) -> str:
+        return f"{self.at_s:7.2f} s  {self.kind:9} of {self.size}"
+
+
+@dataclass(frozen=True, slots=True)
 class Schedule:
-    """The faults of a soak, in the order of their times."""
+    """The faults and operations of a soak, each in the order of their times."""
 
     seed: int
     seconds: float
     faults: tuple[Fault, ...] = field(repr=False)
+    operations: tuple[Operation, ...] = field(default=(), repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the schedule as it is written into the directory of a run."""
-        faults = [asdict(one) for one in self.faults]
-        return {"seed": self.seed, "seconds": self.seconds, "faults": faults}
+        return asdict(self)
 
 
 def default_kills(seconds: float) -> int:
@@ -127,11 +162,11 @@ def draw(seed: int, seconds: float, kills: int, members: Sequence[str]) -> Sched
     """Return the schedule of a seed. Raises NoRoom when there is no time for so many kills."""
     draws = random.Random(seed)
     faults = _draw_strikes(draws, seconds, kills, members)
+    faults += _draw_wide(draws, seconds, members, faults)
     kinds: list[Kind] = ["kill"] * (kills - sum(fault.kind == "kill" for fault in faults))
     kinds += ["pause"] * round(kills * PAUSES_PER_KILL)
-    kinds += [
-        draws.choice(("cut", "half-open", "slow")) for _ in range(round(kills * TROUBLES_PER_KILL))
-    ]
+    rare: tuple[Kind, ...] = (*TROUBLES, "full disk")
+    kinds += [kind for _, kind in zip(range(round(kills * RARE_PER_KILL)), itertools.cycle(rare))]
     draws.shuffle(kinds)
     step = (seconds - QUIET_S) / len(kinds)
     for number, kind in enumerate(kinds):
@@ -146,7 +181,51 @@ def draw(seed: int, seconds: float, kills: int, members: Sequence[str]) -> Sched
             f"{count} of {kills} kills fit into {seconds:g} s with {len(members)} members: "
             "give more --seconds, or fewer --kills"
         )
-    return Schedule(seed, seconds, tuple(sorted(faults, key=lambda fault: fault.at_s)))
+    ordered = tuple(sorted(faults, key=lambda fault: fault.at_s))
+    return Schedule(seed, seconds, ordered, _draw_operations(draws, seconds))
+
+
+def _draw_operations(draws: random.Random, seconds: float) -> tuple[Operation, ...]:
+    """Return what is asked for: moves of one partition, and each of the others now and then."""
+    wanted = [("move", 1)] * int((seconds - QUIET_S) / MOVE_S)
+    wanted += OPERATIONS * max(1, int(seconds / OPERATION_S))
+    draws.shuffle(wanted)
+    step = (seconds - QUIET_S) / len(wanted)
+    return tuple(
+        Operation(round(QUIET_S + (number + draws.random()) * step, 2), kind, size)
+        for number, (kind, size) in enumerate(wanted)
+    )
+
+
+def _draw_wide(
+    draws: random.Random, seconds: float, members: Sequence[str], strikes: Sequence[Fault]
+) -> list[Fault]:
+    """Return what meets many at once, each between two strikes or at the end of a short soak.
+
+    All brokers, all servers; and two brokers that fetch nothing, so that too few are in sync.
+    """
+    brokers = [one for one in members if role_of(one) == "broker"]
+    roles = ["broker", *(["zookeeper"] if any(one.startswith("zoo") for one in members) else [])]
+    found: list[Fault] = []
+
+    def place(for_s: float) -> float | None:
+        for _ in range(OTHER_TIMES * 10):
+            at_s = round(draws.uniform(QUIET_S, max(QUIET_S, seconds - for_s - 2)), 2)
+            taken = (*strikes, *found)
+            if all(one.ends_s + 1 < at_s or one.at_s > at_s + for_s + 1 for one in taken):
+                return at_s
+        return None
+
+    for _ in range(max(1, int(seconds / WIDE_S))):
+        at_s = place(STARVED_S)
+        if at_s is not None:
+            for one in draws.sample(brokers, 2):
+                found.append(Fault(at_s, "cut", one, STARVED_S, peer=BROKERS))
+        for role in roles:
+            at_s = place(ALL_S)
+            if at_s is not None:
+                found.append(Fault(at_s, "kill", f"{ALL}{role}s", ALL_S))
+    return found
 
 
 def _draw_strikes(
@@ -178,11 +257,16 @@ def _draw_fault(
     """Return a fault of somebody who may have one now, None where nobody may."""
     for_s = round(draws.uniform(*DOWN_S), 2)
     away = [
-        fault.member
+        one
         for fault in before
         if fault.at_s < at_s + for_s + 1 and fault.ends_s > at_s - 1
+        for one in list_met(fault.member, members)
     ]
-    spoils = kind not in ("kill", "pause")
+    if kind == "full disk":
+        free = [one for one in members if role_of(one) == "broker" and one not in away]
+        for_s = round(draws.uniform(*FULL_S), 2)
+        return Fault(at_s, kind, draws.choice(free), for_s) if free else None
+    spoils = kind in TROUBLES
     free = [
         one
         for one in members
@@ -200,6 +284,16 @@ def _draw_fault(
     armed = kind == "kill" and role_of(member) == "controller"
     crash_at = f"{draws.choice(POINTS)}:{draws.randint(1, 3)}" if armed else ""
     return Fault(at_s, kind, member, for_s, crash_at=crash_at)
+
+
+def list_met(member: str, members: Iterable[str]) -> list[str]:
+    """Return whom a fault meets: a member, or all of a role.
+
+    >>> list_met("all brokers", ["broker-1", "controller-1", "broker-2"])
+    ['broker-1', 'broker-2']
+    """
+    role = member.removeprefix(ALL).removesuffix("s")
+    return [one for one in members if role_of(one) == role] if ALL in member else [member]
 
 
 def role_of(member: str) -> str:

@@ -1,0 +1,145 @@
+"""What should have held, whatever went wrong; how it was broken; how often it was put to the test."""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+SHOWN: Final = 10
+"""How many breaches of one guarantee are spelt out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Breach:
+    """A guarantee that was broken."""
+
+    guarantee: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Guarantee:
+    """One sentence, and what has to have happened before it counts as kept."""
+
+    sentence: str
+    needs: tuple[str, ...]
+
+
+GUARANTEES: Final[Mapping[str, Guarantee]] = {
+    "acknowledged-kept": Guarantee(
+        "What was acknowledged by all replicas in sync is there at the end, at the offset told.",
+        ("acknowledged by acks=all", "leader changes", "kills of a leader"),
+    ),
+    "sent-once": Guarantee(
+        "No record is there more often than it was sent.", ("records", "leader changes")
+    ),
+    "idempotent-once": Guarantee(
+        "No record of an idempotent producer is there twice, however often its library sent it.",
+        ("records", "leader changes"),
+    ),
+    "in-order": Guarantee(
+        "What one producer sent to one partition stands in the order of sending.",
+        ("pairs", "leader changes"),
+    ),
+    "unaltered": Guarantee("Every record that is read is one that was sent, as it was.", ("read",)),
+    "seen-stays": Guarantee(
+        "What a consumer was shown at an offset is there at the end.",
+        ("shown", "leader changes", "records cut off that nobody was shown"),
+    ),
+    "shown-when-committed": Guarantee(
+        "Nobody is shown a record long before it is acknowledged by all replicas in sync.",
+        ("acknowledged late",),
+    ),
+    "minimum-kept": Guarantee(
+        "acks=all is refused while fewer than min.insync.replicas are in sync.",
+        ("times below it", "refused then"),
+    ),
+    "replicas-equal": Guarantee(
+        "All replicas of a partition have the same bytes, up to the mark.", ("replicas", "bytes")
+    ),
+    "reassignments-end": Guarantee(
+        "Every reassignment ends, as it was asked for last.",
+        ("move 1", "move 30", "move 300", "cancel", "change", "grow", "delete", "throttle",
+         "factor"),
+    ),
+    "in-sync-again": Guarantee(
+        "Every assigned replica is in sync again, under a leader.", ("partitions", "kills")
+    ),
+    "nothing-left": Guarantee("No znode, process or file stays that nobody needs.", ("kills",)),
+    "memory-flat": Guarantee("A process that lives on does not grow.", ("processes",)),
+    "log-judged": Guarantee(
+        "What controllers wrote to ZooKeeper is what the profile allows.", ("transactions",)
+    ),
+    "observations-judged": Guarantee(
+        "What the brokers observed is what KAFKA-4485 allows.", ("lines",)
+    ),
+    "ended-as-asked": Guarantee("No process ends but by a fault of the plan.", ("kills",)),
+    "faults-happened": Guarantee(
+        "Each kind of fault was there.",
+        ("kill", "pause", "cut", "half-open", "slow", "full disk", "all brokers",
+         "all zookeepers"),
+    ),
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Findings:
+    """What came of looking."""
+
+    breaches: list[Breach] = field(default_factory=list)
+    tests: dict[str, Counter[str]] = field(
+        default_factory=lambda: {name: Counter() for name in GUARANTEES}
+    )
+    """By guarantee: how often each thing happened that put it to the test."""
+    unknown: list[str] = field(default_factory=list)
+    """Why something could not be judged."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """By guarantee that was not asked for: why."""
+
+    def break_it(self, guarantee: str, what: str) -> None:
+        """Note a breach."""
+        self.breaches.append(Breach(guarantee, what))
+
+    def count(self, guarantee: str, **tests: int) -> None:
+        """Count what put a guarantee to the test; `_` in a name stands for a blank."""
+        self.tests[guarantee].update({name.replace("_", " "): n for name, n in tests.items()})
+
+    def find_untested(self, guarantee: str) -> list[str]:
+        """Return what never happened that has to before the guarantee counts as kept."""
+        if guarantee in self.skipped:
+            return []
+        return [one for one in GUARANTEES[guarantee].needs if not self.tests[guarantee][one]]
+
+    def describe(self, guarantee: str) -> str:
+        """Return how often a guarantee was put to the test, in words."""
+        if guarantee in self.skipped:
+            return self.skipped[guarantee]
+        needs, tests = GUARANTEES[guarantee].needs, self.tests[guarantee]
+        names = dict.fromkeys((*needs, *sorted(tests)))
+        return ", ".join(f"{tests[name]:,} {name}" for name in names)
+
+    def judge(self, guarantee: str) -> str:
+        """Return `violated`, `kept`, `not put to the test` or `not asked`."""
+        if any(one.guarantee == guarantee for one in self.breaches):
+            return "violated"
+        if guarantee in self.skipped:
+            return "not asked"
+        return "not put to the test" if self.find_untested(guarantee) else "kept"
+
+
+def shorten(breaches: Iterable[Breach]) -> list[Breach]:
+    """Return the first breaches of each guarantee; what was left out is counted in one more."""
+    found: dict[str, list[Breach]] = {name: [] for name in GUARANTEES}
+    for breach in breaches:
+        found[breach.guarantee].append(breach)
+    kept: list[Breach] = []
+    for name, of_it in found.items():
+        kept += of_it[:SHOWN]
+        if len(of_it) > SHOWN:
+            kept.append(Breach(name, f"and {len(of_it) - SHOWN} more"))
+    return kept
+
+
+def spell(names: Sequence[str]) -> str:
+    """Return names with commas between."""
+    return ", ".join(names)
