@@ -4,7 +4,7 @@ import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, cast, get_args
 
 from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_lab.soak.guarantees import Breach
@@ -13,7 +13,6 @@ from reassure_lab.soak.proxies import ProxyNetwork, Trouble
 from reassure_lab.soak.schedule import (
     ALL,
     BROKERS,
-    TROUBLES,
     Fault,
     Schedule,
     list_met,
@@ -84,8 +83,9 @@ class Faults:
                 self._kill(one, fault)
             return
         name = fault.member
-        if fault.kind in TROUBLES:
-            self._spoil(self._list_pairs(name, fault.peer), fault.kind, fault.ends_s)
+        if fault.kind in get_args(Trouble):
+            trouble = cast("Trouble", fault.kind)
+            self._spoil(self._list_pairs(name, fault.peer), trouble, fault.ends_s)
             self.history.note(name, fault.kind, str(fault))
             return
         leader = self.find_leader(fault.behind) if fault.behind else None

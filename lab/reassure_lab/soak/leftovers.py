@@ -103,14 +103,28 @@ class MemorySamples:
         if rss:
             self.samples.setdefault((member, pid), []).append(Sample(at_s, rss))
 
-    @property
-    def max_mib(self) -> dict[str, int]:
-        """By role: the most that a process has had, in MiB."""
+    def tell(self, after_s: float) -> dict[str, int]:
+        """Return the most that a process of each role has had, and what a broker had later.
+
+        In MiB; `later` is of the broker that lived on for longest after so many seconds: what it
+        had then, and at the end.
+        """
         most: dict[str, int] = {}
+        oldest: list[Sample] = []
         for (member, _), samples in self.samples.items():
-            role = member.partition("-")[0]
+            name = f"rss_max_mib_{member.partition('-')[0]}"
             largest = max(sample.rss_bytes for sample in samples) // MIB
-            most[role] = max(most.get(role, 0), largest)
+            most[name] = max(most.get(name, 0), largest)
+            later = [sample for sample in samples if sample.at_s >= after_s]
+            if member.startswith("broker") and len(later) > len(oldest):
+                oldest = later
+        if oldest:
+            first, last = oldest[0], oldest[-1]
+            most |= {
+                "broker_lived_on_s": int(last.at_s - first.at_s),
+                "broker_mib_then": first.rss_bytes // MIB,
+                "broker_mib_last": last.rss_bytes // MIB,
+            }
         return most
 
     def check(self) -> Iterator[Breach]:

@@ -6,6 +6,7 @@ What was asked for last of each partition is remembered, to be held against what
 import random
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
@@ -165,7 +166,5 @@ class Operator:
             self._delete(topic)
 
     def _delete(self, topic: str) -> None:
-        try:
+        with suppress(NodeExistsError):
             self.client.create(deleted_topic_path(topic), makepath=True)
-        except NodeExistsError:
-            pass

@@ -219,8 +219,9 @@ def _draw_wide(
     for _ in range(max(1, int(seconds / WIDE_S))):
         at_s = place(STARVED_S)
         if at_s is not None:
-            for one in draws.sample(brokers, 2):
-                found.append(Fault(at_s, "cut", one, STARVED_S, peer=BROKERS))
+            found += [
+                Fault(at_s, "cut", one, STARVED_S, peer=BROKERS) for one in draws.sample(brokers, 2)
+            ]
         for role in roles:
             at_s = place(ALL_S)
             if at_s is not None:

@@ -67,7 +67,8 @@ def make_producer(servers: list[str], who: str) -> Client:
     return KafkaProducer(
         bootstrap_servers=servers, client_id=who, acks=PRODUCERS[who],
         enable_idempotence=idempotent, linger_ms=5, request_timeout_ms=REQUEST_MS,
-        delivery_timeout_ms=DELIVERY_MS, max_block_ms=2_000, metrics_enabled=False, **alone, **QUICK,
+        delivery_timeout_ms=DELIVERY_MS, max_block_ms=2_000, metrics_enabled=False,
+        **alone, **QUICK,
     )  # fmt: skip
 
 
@@ -177,14 +178,15 @@ def tell_read(who: str, found: dict[TopicPartition, list[Any]]) -> Iterator[Even
     """Yield what was read, a record at a time."""
     at_ms = now_ms()
     for place, records in found.items():
+        key = (place.topic, place.partition)
         for record in records:
-            known = parse_value(place, record.value)
+            known = parse_value(key, record.value)
             if known is None:
                 what = repr(record.value[:40])
-                yield Event(at_ms, who, "altered", *place, offset=record.offset, what=what)
+                yield Event(at_ms, who, "altered", *key, offset=record.offset, what=what)
             else:
                 of, n = known
-                yield Event(at_ms, who, "read", *place, n, 1, record.offset, of)
+                yield Event(at_ms, who, "read", *key, n, 1, record.offset, of)
 
 
 @dataclass(slots=True)
@@ -231,7 +233,8 @@ def read_all(servers: list[str], topics: list[str], history: HistoryWriter) -> N
         behind = {one for one in behind if client.position(one) < ends[one]}
     for one in places:
         what = f"it was read up to {client.position(one)} only" if one in behind else ""
-        history.write([Event(now_ms(), READER, "end", *one, offset=ends[one], what=what)])
+        key = (one.topic, one.partition)
+        history.write([Event(now_ms(), READER, "end", *key, offset=ends[one], what=what)])
     client.close()
 
 
