@@ -52,7 +52,7 @@ def soak(
 
     Processes are killed, paused and partitioned from each other by a plan that is drawn from the
     seed. Meanwhile stock clients produce and consume, and partitions are moved. Then all faults are
-    healed, and it is checked what the clients saw, and how often each guarantee was put to the test.
+    healed, and it is checked what clients saw, and how often each guarantee was put to the test.
     """
     from reassure_lab.answers.soaking import run_soak
 

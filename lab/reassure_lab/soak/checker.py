@@ -27,7 +27,7 @@ REFUSALS: Final = ("NotEnoughReplicasError", "NotEnoughReplicasAfterAppendError"
 
 def waits_for_all(who: str) -> bool:
     """Whether a producer sends with acks=all."""
-    return who.startswith(("all-", "once-"))
+    return who.startswith(("all-", "lone-", "once-"))
 
 
 def check_history(events: Sequence[Event], min_insync: int) -> Findings:
@@ -182,7 +182,7 @@ class _PartitionCheck:
             self.findings.count(name, records=1, **twice)
 
     def _check_order(self) -> None:
-        """A record that failed may come late: a request of it may have been on its way still."""
+        """Hold numbers against offsets; what failed may come late, if it was on its way still."""
         last: dict[str, int] = {}
         for offset, (who, n) in sorted(self.final.items()):
             one = who, n
@@ -209,9 +209,13 @@ class _PartitionCheck:
                 self.findings.count("seen-stays", records_cut_off_that_nobody_was_shown=1)
 
     def _check_early(self) -> None:
-        """The mark lets a record be shown and acknowledged at once, where nobody stands still."""
+        """Hold when records were shown against when they were acknowledged.
+
+        The mark lets both happen at once, where nobody stands still. A request is answered as a
+        whole, so only who sends to one partition is told as soon as it is so.
+        """
         for one, (offset, at_ms) in self.acked.items():
-            if not waits_for_all(one[0]) or self.sends[one] > 1 or one not in self.shown_ms:
+            if not one[0].startswith("lone-") or self.sends[one] > 1 or one not in self.shown_ms:
                 continue
             self.findings.count(
                 "shown-when-committed", acknowledged_late=at_ms - self.sent_ms[one] > LATE_MS
@@ -223,15 +227,18 @@ class _PartitionCheck:
                 self._break("shown-when-committed", f"{what} it was acknowledged by all")
 
     def _check_minimum(self) -> None:
-        """Where ZooKeeper had fewer in sync for longer than a leader needs to learn it."""
+        """Look at what was sent while ZooKeeper had fewer in sync, once a leader had learnt it."""
         closing = Event(2**62, "", "state", count=self.min_insync)
         for state, after in pairwise([*self.states, closing]):
-            if not 0 < state.count < self.min_insync or after.at_ms - state.at_ms < LEARN_MS:
+            if not 0 < state.count < self.min_insync:
                 continue
             begin, end = state.at_ms + LEARN_MS, after.at_ms
-            self.findings.count("minimum-kept", times_below_it=1)
-            for one, (offset, at_ms) in self.acked.items():
-                if waits_for_all(one[0]) and begin <= self.sent_ms[one] and at_ms < end:
+            sent = [one for one, at_ms in self.sent_ms.items() if begin <= at_ms < end]
+            sent = [one for one in sent if waits_for_all(one[0])]
+            self.findings.count("minimum-kept", times_below_it=bool(sent))
+            for one in sent:
+                offset, at_ms = self.acked.get(one, (-1, end))
+                if at_ms < end:
                     what = f"{_spell(one)} was acknowledged at offset {offset} while {state.count}"
                     self._break("minimum-kept", f"{what} of {self.min_insync} were in sync")
             refused = sum(

@@ -1,4 +1,4 @@
-"""What should have held, whatever went wrong; how it was broken; how often it was put to the test."""
+"""What should have held, whatever went wrong, and how often it was put to the test."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -138,8 +138,3 @@ def shorten(breaches: Iterable[Breach]) -> list[Breach]:
         if len(of_it) > SHOWN:
             kept.append(Breach(name, f"and {len(of_it) - SHOWN} more"))
     return kept
-
-
-def spell(names: Sequence[str]) -> str:
-    """Return names with commas between."""
-    return ", ".join(names)

@@ -5,7 +5,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ from reassure_lab.soak.operator import REPLICAS, UNANSWERED, Operator
 from reassure_lab.soak.proxies import ProxyNetwork
 from reassure_lab.soak.quiescence import Quiescence
 from reassure_lab.soak.replicas import compare_replicas
-from reassure_lab.soak.schedule import draw
+from reassure_lab.soak.schedule import Operation, draw
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import PartitionKey, ReplicaList, encode_topic, topic_path
 
@@ -193,7 +193,6 @@ class Soak:
             [key for topic in USED for key in self._keys[topic]],
             self._keys[WIDE],
             USED[-1],
-            self._brokers,
             random.Random(self._settings.seed),
             history,
         )
@@ -217,16 +216,21 @@ class Soak:
         return operator
 
     def _operate(self, operator: Operator, begun: float, ending: threading.Event) -> None:
+        again: deque[Operation] = deque()
+        """What was not done, and is no move like all the others."""
         for operation in self.schedule.operations:
             if ending.wait(max(0.0, begun + operation.at_s - time.monotonic())):
                 return
-            operator.carry_out(operation)
+            due = [operation, *([again.popleft()] if again else [])]
+            for one in due:
+                if not operator.carry_out(one) and (one.kind, one.size) != ("move", 1):
+                    again.append(one)
 
     @contextmanager
     def _clients(self, cluster: ProcessCluster, role: str) -> Iterator[None]:
         """Have stock clients work meanwhile, as a program that ends with this one."""
         servers = ",".join(f"{host}:{port}" for host, port in addresses_of(cluster))
-        topics = [*self._keys] if role == "read" else USED
+        topics = USED if role == "consume" else tuple(self._keys)
         words = [sys.executable, "-P", "-m", workload.__name__, role]
         words += ["--bootstrap", servers, "--topics", ",".join(topics)]
         words += ["--history", str(self.directory / f"{role}.ndjson")]

@@ -22,6 +22,7 @@ from reassure_lab.admin.verbs import cancel, execute, verify
 from reassure_lab.soak.history import HistoryWriter
 from reassure_lab.soak.schedule import Operation
 from reassure_spec.znodes import (
+    BROKER_IDS,
     PartitionKey,
     ReplicaList,
     decode_topic,
@@ -60,15 +61,14 @@ class Operator:
     """The many that are moved in one request."""
     growing: str
     """A topic that gets more partitions."""
-    brokers: Sequence[int]
     draws: random.Random
     history: HistoryWriter
     wanted: Wanted = field(default_factory=dict)
     brief: list[str] = field(default_factory=list)
     """Topics that are to be deleted."""
 
-    def carry_out(self, operation: Operation) -> None:
-        """Carry out one operation; what is refused, or not answered, is written down."""
+    def carry_out(self, operation: Operation) -> bool:
+        """Carry out one operation, and return whether it was; otherwise it is written down why."""
         kind, size = operation.kind, operation.size
         what = f"{kind} {size}" if kind == "move" else kind
         keys = self.draws.sample(list(self.used), min(size, len(self.used)))
@@ -91,6 +91,8 @@ class Operator:
             self.history.note("operator", "unanswered", f"{what}: {type(error).__name__}: {error}")
         else:
             self.history.note("operator", "did", what)
+            return True
+        return False
 
     def finish(self) -> None:
         """See that what was to be deleted is, and take away throttles; when nothing moves."""
@@ -103,10 +105,7 @@ class Operator:
     def _move(
         self, keys: Iterable[PartitionKey], replicas: int | None = None, rate: int | None = None
     ) -> None:
-        targets = {
-            key: tuple(self.draws.sample(list(self.brokers), replicas or self._count(key)))
-            for key in keys
-        }
+        targets = {key: self._draw(replicas or self._count(key)) for key in keys}
         moves = [PartitionMove(key, target, _HERE) for key, target in targets.items()]
         try:
             execute(self.client, moves, REQUESTS, bytes_per_s=rate, additional=True)
@@ -115,6 +114,13 @@ class Operator:
                 self.wanted.setdefault(key, set()).add(target)
             raise
         self.wanted.update({key: {target} for key, target in targets.items()})
+
+    def _draw(self, count: int) -> ReplicaList:
+        """Return so many brokers that are alive. Raises NotNow."""
+        alive = sorted(map(int, self.client.get_children(BROKER_IDS)))
+        if len(alive) < count:
+            raise NotNow(f"alive are {alive}")
+        return tuple(self.draws.sample(alive, count))
 
     def _count(self, key: PartitionKey) -> int:
         return REPLICAS if key[0] != self.wide[0][0] else REPLICAS - 1
@@ -143,14 +149,14 @@ class Operator:
         path = topic_path(self.growing)
         data, stat = self.client.get(path)
         assigned = decode_topic(path, data)
-        new = tuple(self.draws.sample(list(self.brokers), REPLICAS))
+        new = self._draw(REPLICAS)
         grown = encode_topic({**assigned, len(assigned): new})
         self.client.set(path, grown, version=stat.version)
 
     def _delete_in_flight(self) -> None:
         topic = f"brief-{len(self.brief)}"
         keys = [(topic, number) for number in range(BRIEF_PARTITIONS)]
-        assigned = {key[1]: tuple(self.draws.sample(list(self.brokers), REPLICAS)) for key in keys}
+        assigned = {key[1]: self._draw(REPLICAS) for key in keys}
         self.brief.append(topic)
         self.client.create(topic_path(topic), encode_topic(assigned))
         deadline = time.monotonic() + BRIEF_S

@@ -34,8 +34,13 @@ from reassure_lab.soak.history import (
 )
 from reassure_spec.znodes import PartitionKey
 
-PRODUCERS: Final = {"none-1": 0, "one-1": 1, "all-1": -1, "all-2": -1, "once-1": -1, "once-2": -1}
-"""By name: how many replicas a producer waits for; `once` are idempotent."""
+PRODUCERS: Final = {
+    "none-1": 0, "one-1": 1, "all-1": -1, "all-2": -1, "lone-1": -1, "lone-2": -1, "once-1": -1,
+    "once-2": -1,
+}  # fmt: skip
+"""By name: how many replicas a producer waits for. `once` are idempotent; `lone` send to one
+partition only, so that nobody else's records hold up what they are answered; `all-2` sends to the
+topic that is moved as a whole."""
 CONSUMERS: Final = ("consumer-1", "consumer-2")
 BURST: Final = 50
 """How many records are sent to one partition at a time."""
@@ -79,6 +84,8 @@ class Producing:
     who: str
     servers: list[str]
     topics: list[str]
+    only: int | None
+    """The partition that it sends to, None where to all."""
     draws: random.Random
     history: HistoryWriter
     _client: Client = None
@@ -99,7 +106,8 @@ class Producing:
             if self._client is None:
                 self._client = make_producer(self.servers, self.who)
             topic = self.draws.choice(self.topics)
-            key = (topic, self.draws.choice(sorted(self._client.partitions_for(topic))))
+            there = self._client.partitions_for(topic)
+            key = (topic, self.draws.choice(sorted(there)) if self.only is None else self.only)
         except KafkaError:
             return
         if self._again:
@@ -262,8 +270,11 @@ def _list_clients(
     if refused:
         history.note("once", "skipped", refused)
     for who in PRODUCERS:
-        if not (refused and is_idempotent(who)):
-            yield Producing(who, servers, topics, random.Random(f"{seed} {who}"), history)
+        if refused and is_idempotent(who):
+            continue
+        only = int(who[-1]) if who.startswith("lone-") else None
+        own = topics[-1:] if who == "all-2" else topics[: -1 if only is None else 1]
+        yield Producing(who, servers, own, only, random.Random(f"{seed} {who}"), history)
 
 
 def main() -> None:
