@@ -1,7 +1,7 @@
 """What should have held, whatever went wrong, and how often it was put to the test."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
