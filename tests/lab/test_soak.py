@@ -62,7 +62,7 @@ KEY = ("t", 0)
 
 def test_seed_repeats_the_plan() -> None:
     """The same seed gives the same faults, another one others, and all the kills asked for."""
-    first, again, other = (draw(seed, 600, 200, MEMBERS) for seed in (1, 1, 2))
+    first, again, other = (draw(seed, 600, 200, MEMBERS, full_disks=True) for seed in (1, 1, 2))
     assert first == again != other
     assert sum(fault.kind == "kill" for fault in first.faults) == 200
     assert {fault.kind for fault in first.faults} == {*get_args(Kind)}
@@ -325,7 +325,7 @@ def test_altered_content_is_no_record() -> None:
 
 
 def test_replicas_are_compared_byte_by_byte(tmp_path: Path) -> None:
-    """Logs are the same wherever segments begin; a byte, or a missing batch, below the mark is not."""
+    """Where segments begin makes no difference; a byte, or a missing batch, below the mark does."""
     batches = [encode([Record(None, b"%d" % n)], n, 0, 0) for n in range(3)]
     files = {1: [b"".join(batches)], 2: [batches[0], b"".join(batches[1:])], 3: batches[:2]}
     for broker, parts in files.items():

@@ -21,6 +21,7 @@ def run_soak(
     kills: int | None,
     counts: tuple[int, int, int],
     wide: int,
+    full_disks: bool,
     faults: Sequence[str],
     out: Path | None,
     progress: Progress,
@@ -36,7 +37,7 @@ def run_soak(
     shape = Shape(*counts, wide, faults=faults)
     kills = default_kills(seconds) if kills is None else kills
     directory = make_directory(out, seed)
-    soak = Soak(SoakSettings(seed, seconds, kills, shape), directory, progress)
+    soak = Soak(SoakSettings(seed, seconds, kills, full_disks, shape), directory, progress)
     outcome = soak.run()
     document = Document(
         "soak",
@@ -65,6 +66,7 @@ def _command(outcome: SoakOutcome, faults: Sequence[str]) -> str:
     settings = outcome.settings
     words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
     words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
+    words += ["--full-disks"] if settings.full_disks else []
     shape, usual = settings.shape, Shape()
     for name in ("brokers", "controllers", "zookeepers", "wide"):
         if getattr(shape, name) != getattr(usual, name):

@@ -27,6 +27,7 @@ from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, fo
     show_default=True,
     help="Partitions of the topic that is moved as a whole.",
 )
+@click.option("--full-disks", is_flag=True, help="Let brokers' disks be full for a while.")
 @click.option(
     "--fault",
     "faults",
@@ -44,6 +45,7 @@ def soak(
     controllers: int,
     zookeepers: int,
     wide: int,
+    full_disks: bool,
     faults: tuple[str, ...],
     out: Path | None,
     form: str,
@@ -64,6 +66,7 @@ def soak(
             kills,
             (brokers, controllers, zookeepers),
             wide,
+            full_disks,
             faults,
             out,
             progress,

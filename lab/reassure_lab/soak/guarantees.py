@@ -76,8 +76,10 @@ GUARANTEES: Final[Mapping[str, Guarantee]] = {
     "ended-as-asked": Guarantee("No process ends but by a fault of the plan.", ("kills",)),
     "faults-happened": Guarantee(
         "Each kind of fault was there.",
-        ("kill", "pause", "cut", "half-open", "slow", "full disk", "all brokers",
-         "all zookeepers"),
+        ("kill", "struck", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),
+    ),
+    "full-disk-survived": Guarantee(
+        "A broker whose disk is full loses nothing, and goes on when there is room.", ("full disk",)
     ),
 }  # fmt: skip
 

@@ -29,8 +29,12 @@ def judge_histories(
     readings: Mapping[str, str],
     min_insync: int,
     findings: Findings,
+    *,
+    with_observations: bool,
 ) -> list[str]:
     """Judge what the ensemble has logged (`merge_logs`), and with it what brokers observed.
+
+    A full disk does not take observations either, so nothing is said of them then.
 
     Return the clauses that some writes or lines kept or broke, depending on what their writer knew.
     """
@@ -38,13 +42,18 @@ def judge_histories(
     _take(findings, "log-judged", written)
     count = sum(one.transactions for one in written.archives)
     findings.count("log-judged", transactions=count)
-    told = _audit([merged, *observed], OBSERVED, readings, min_insync)
-    _take(findings, "observations-judged", told)
-    lines = 0 if told.observed is None else told.observed.lines
-    findings.count("observations-judged", lines=lines)
+    reports = [written]
+    if with_observations:
+        told = _audit([merged, *observed], OBSERVED, readings, min_insync)
+        reports.append(told)
+        _take(findings, "observations-judged", told)
+        lines = 0 if told.observed is None else told.observed.lines
+        findings.count("observations-judged", lines=lines)
+    else:
+        findings.skipped["observations-judged"] = "lines are missing where disks were full"
     return [
         f"{clause.id}: {clause.undecided} times"
-        for report in (written, told)
+        for report in reports
         for clause in report.clauses
         if clause.undecided
     ]

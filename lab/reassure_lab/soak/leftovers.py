@@ -14,8 +14,8 @@ from reassure_spec.znodes import PartitionKey, ReplicaList, state_path
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")
 MIB: Final = 1 << 20
-WARM_S: Final = 20.0
-"""A process that is younger is still filling its caches."""
+WARM_S: Final = 60.0
+"""A process that is younger is still filling its caches, and growing with the load."""
 JAVA_MIB: Final = 400
 """Heap of at most 256 MiB (-Xmx256m), and what a Java of this size has beside its heap."""
 GROWTH_MIB: Final = 12
@@ -103,39 +103,36 @@ class MemorySamples:
         if rss:
             self.samples.setdefault((member, pid), []).append(Sample(at_s, rss))
 
-    def tell(self, after_s: float) -> dict[str, int]:
-        """Return the most that a process of each role has had, and what a broker had later.
+    @property
+    def judged(self) -> int:
+        """How many processes lived for longer than they have to fill their caches."""
+        return sum(one[-1].at_s > one[0].at_s + WARM_S for one in self.samples.values())
 
-        In MiB; `later` is of the broker that lived on for longest after so many seconds: what it
-        had then, and at the end.
+    def tell(self) -> dict[str, int]:
+        """Return the most that a process of each role has had, in MiB, and about brokers more.
+
+        That is: for how long the one has lived that lived for longest; and of all that lived for
+        longer than `WARM_S` the most that one had then, and at the end.
         """
-        most: dict[str, int] = {}
-        oldest: list[Sample] = []
+        told: dict[str, int] = {}
         for (member, _), samples in self.samples.items():
-            name = f"rss_max_mib_{member.partition('-')[0]}"
-            largest = max(sample.rss_bytes for sample in samples) // MIB
-            most[name] = max(most.get(name, 0), largest)
-            later = [sample for sample in samples if sample.at_s >= after_s]
-            if member.startswith("broker") and len(later) > len(oldest):
-                oldest = later
-        if oldest:
-            first, last = oldest[0], oldest[-1]
-            most |= {
-                "broker_lived_on_s": int(last.at_s - first.at_s),
-                "broker_mib_then": first.rss_bytes // MIB,
-                "broker_mib_last": last.rss_bytes // MIB,
-            }
-        return most
+            role, lived_s = member.partition("-")[0], samples[-1].at_s - samples[0].at_s
+            had = {f"rss_max_mib_{role}": max(sample.rss_bytes for sample in samples) // MIB}
+            if role == "broker" and lived_s > WARM_S:
+                had["broker_longest_s"] = int(lived_s)
+                had["broker_mib_warm"] = _find_warm(samples).rss_bytes // MIB
+                had["broker_mib_end"] = samples[-1].rss_bytes // MIB
+            told |= {name: max(value, told.get(name, 0)) for name, value in had.items()}
+        return told
 
     def check(self) -> Iterator[Breach]:
         """Yield processes that have grown beyond the bound."""
         for (member, pid), samples in self.samples.items():
-            last, warm = samples[-1], samples[0].at_s + WARM_S
+            last, first = samples[-1], _find_warm(samples)
             if member.startswith("zookeeper"):
                 if last.rss_bytes > JAVA_MIB * MIB:
                     yield Breach("memory-flat", f"{member} ({pid}) has {last.rss_bytes // MIB} MiB")
                 continue
-            first = next((sample for sample in samples if sample.at_s >= warm), last)
             minutes = (last.at_s - first.at_s) / 60
             allowed = GROWTH_MIB + GROWTH_MIB_PER_MINUTE * minutes
             grown = (last.rss_bytes - first.rss_bytes) / MIB
@@ -145,6 +142,11 @@ class MemorySamples:
                     f"{member} ({pid}) has grown by {grown:.1f} MiB in {minutes:.1f} minutes, "
                     f"{allowed:.1f} are allowed",
                 )
+
+
+def _find_warm(samples: Sequence[Sample]) -> Sample:
+    """Return the first sample of a process that has had time to fill its caches, else the last."""
+    return next((one for one in samples if one.at_s >= samples[0].at_s + WARM_S), samples[-1])
 
 
 def read_rss(pid: int) -> int:

@@ -53,8 +53,10 @@ SAMPLE_S: Final = 2.0
 
 ENDS_S: Final = 30.0
 """How long clients may take to end."""
-WARM_S: Final = 60.0
-"""After so long a broker's memory is to be flat."""
+COUNTED: Final = (
+    "reassignments-end", "nothing-left", "ended-as-asked", "faults-happened", "full-disk-survived",
+)  # fmt: skip
+"""Guarantees that are put to the test by what was done."""
 Progress = Callable[[str, int, int], None]
 
 
@@ -69,6 +71,7 @@ class SoakSettings:
     seed: int
     seconds: float
     kills: int
+    full_disks: bool = False
     shape: Shape = field(default_factory=Shape)
 
 
@@ -106,7 +109,11 @@ class Soak:
         """Draw the schedule and write it down. Raises NoRoom."""
         self.directory = directory
         self.schedule = draw(
-            settings.seed, settings.seconds, settings.kills, settings.shape.list_targets()
+            settings.seed,
+            settings.seconds,
+            settings.kills,
+            settings.shape.list_targets(),
+            full_disks=settings.full_disks,
         )
         write_text(directory / "plan.txt", "\n".join(map(str, self.schedule.faults)) + "\n")
         operations = "\n".join(map(str, self.schedule.operations))
@@ -160,6 +167,7 @@ class Soak:
             SHIPPED,
             MIN_INSYNC,
             findings,
+            with_observations=not self._settings.full_disks,
         )
         findings.breaches = shorten([*findings.breaches, *self._breaches])
         counts = self._count(events, findings, len(assigned))
@@ -302,12 +310,14 @@ class Soak:
             records[event.did] += event.count
         needs = [(name, need) for name, one in GUARANTEES.items() for need in one.needs]
         for name, need in needs:
-            if name in ("reassignments-end", "nothing-left", "ended-as-asked", "faults-happened"):
+            if name in COUNTED:
                 findings.count(
                     name, **{need: done[need.removesuffix("s") if need == "kills" else need]}
                 )
         findings.count("in-sync-again", partitions=partitions, kills=done["kill"])
-        findings.count("memory-flat", processes=len(self._memory.samples))
+        findings.count("memory-flat", processes=self._memory.judged)
+        if not self._settings.full_disks:
+            findings.skipped["full-disk-survived"] = "without --full-disks no disk is full"
         named = (
             "kill",
             "kill at a point",
@@ -320,7 +330,7 @@ class Soak:
         return {
             **{f"records_{did}": records[did] for did in ("sent", "acked", "failed", "read")},
             **{name.replace(" ", "_"): done[name] for name in named},
-            **self._memory.tell(WARM_S),
+            **self._memory.tell(),
         }
 
 

@@ -72,7 +72,7 @@ class Operator:
         kind, size = operation.kind, operation.size
         what = f"{kind} {size}" if kind == "move" else kind
         keys = self.draws.sample(list(self.used), min(size, len(self.used)))
-        if size > len(self.used):
+        if size > len(self.used) or kind == "cancel":  # those are hardly ever on their way before
             keys = self.draws.sample(list(self.wide), min(size, len(self.wide)))
         acts: Mapping[str, Callable[[], object]] = {
             "move": lambda: self._move(keys),

@@ -7,7 +7,7 @@ so is the place at which a controller that is started again is to end itself.
 import itertools
 import random
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, Literal
 
 from reassure_spec.errors import BadUsage
@@ -51,18 +51,18 @@ RARE_PER_KILL: Final = 0.5
 """Connections that are spoilt, and disks that are full."""
 STRIKES_PER_KILL: Final = 0.1
 """How many kills are of a leader whose log and followers' logs differ."""
-STRIKE_S: Final = 16.0
-"""A strike has so much time for itself, at least."""
-LEAST_STRIKES: Final = 3
-"""In a minute's soak; as many as there is time for in a shorter one."""
-BEHIND_S: Final = 7.0
+APART_S: Final = 1.0
+"""How long there is at least between strikes and what else has a time of its own."""
+LEAST_STRIKES: Final = 2
+"""As many as there is time for in a soak of less than a minute."""
+BEHIND_S: Final = 8.0
 """A broker that fetches nothing for so long is out of sync: LAG_MS, and until a leader looks."""
 ALONE_S: Final = 2.0
 """A leader from whom nobody fetches for so long has records of its own, and its followers are in
 sync still."""
 STRUCK_S: Final = (4.5, 6.0)
 """How long a leader is dead then: longer than a session, so that another one is elected."""
-STARVED_S: Final = 14.0
+STARVED_S: Final = 13.0
 """Two brokers fetch nothing for so long: whoever leads replicas on both alone is refused acks=all
 from when it has seen that (`BEHIND_S`)."""
 WIDE_S: Final = 60.0
@@ -158,14 +158,15 @@ def default_kills(seconds: float) -> int:
     return max(1, int((seconds - QUIET_S) / 4))
 
 
-def draw(seed: int, seconds: float, kills: int, members: Sequence[str]) -> Schedule:
+def draw(
+    seed: int, seconds: float, kills: int, members: Sequence[str], *, full_disks: bool = False
+) -> Schedule:
     """Return the schedule of a seed. Raises NoRoom when there is no time for so many kills."""
     draws = random.Random(seed)
-    faults = _draw_strikes(draws, seconds, kills, members)
-    faults += _draw_wide(draws, seconds, members, faults)
+    faults = _draw_blocks(draws, seconds, kills, members)
     kinds: list[Kind] = ["kill"] * (kills - sum(fault.kind == "kill" for fault in faults))
     kinds += ["pause"] * round(kills * PAUSES_PER_KILL)
-    rare: tuple[Kind, ...] = (*TROUBLES, "full disk")
+    rare: tuple[Kind, ...] = (*TROUBLES, *(("full disk",) if full_disks else ()))
     kinds += [kind for _, kind in zip(range(round(kills * RARE_PER_KILL)), itertools.cycle(rare))]
     draws.shuffle(kinds)
     step = (seconds - QUIET_S) / len(kinds)
@@ -197,59 +198,48 @@ def _draw_operations(draws: random.Random, seconds: float) -> tuple[Operation, .
     )
 
 
-def _draw_wide(
-    draws: random.Random, seconds: float, members: Sequence[str], strikes: Sequence[Fault]
-) -> list[Fault]:
-    """Return what meets many at once, each between two strikes or at the end of a short soak.
-
-    All brokers, all servers; and two brokers that fetch nothing, so that too few are in sync.
-    """
-    brokers = [one for one in members if role_of(one) == "broker"]
-    roles = ["broker", *(["zookeeper"] if any(one.startswith("zoo") for one in members) else [])]
-    found: list[Fault] = []
-
-    def place(for_s: float) -> float | None:
-        for _ in range(OTHER_TIMES * 10):
-            at_s = round(draws.uniform(QUIET_S, max(QUIET_S, seconds - for_s - 2)), 2)
-            taken = (*strikes, *found)
-            if all(one.ends_s + 1 < at_s or one.at_s > at_s + for_s + 1 for one in taken):
-                return at_s
-        return None
-
-    for _ in range(max(1, int(seconds / WIDE_S))):
-        at_s = place(STARVED_S)
-        if at_s is not None:
-            found += [
-                Fault(at_s, "cut", one, STARVED_S, peer=BROKERS) for one in draws.sample(brokers, 2)
-            ]
-        for role in roles:
-            at_s = place(ALL_S)
-            if at_s is not None:
-                found.append(Fault(at_s, "kill", f"{ALL}{role}s", ALL_S))
-    return found
-
-
-def _draw_strikes(
+def _draw_blocks(
     draws: random.Random, seconds: float, kills: int, members: Sequence[str]
 ) -> list[Fault]:
-    """Return leaders' deaths at times when logs differ, which by chance they hardly ever do.
+    """Return what has a time of its own, one behind the other in any order, as much as fits.
+
+    Strikes; all brokers, or all servers, away at once; two brokers that fetch nothing.
+    """
+    brokers = [one for one in members if role_of(one) == "broker"]
+    roles = dict.fromkeys(role_of(one) for one in members if role_of(one) != "controller")
+    minutes = max(1, int(seconds / WIDE_S))
+    strikes = min(kills, max(LEAST_STRIKES, round(kills * STRIKES_PER_KILL)))
+    wanted = [[Fault(0.0, "kill", f"{ALL}{role}s", ALL_S)] for role in roles] * minutes
+    for _ in range(minutes):
+        two = draws.sample(brokers, 2)
+        wanted.append([Fault(0.0, "cut", one, STARVED_S, peer=BROKERS) for one in two])
+    wanted += [_draw_strike(draws, brokers) for _ in range(strikes)]
+    free_s, blocks = seconds - QUIET_S, list[tuple[float, list[Fault]]]()
+    for block in wanted:
+        for_s = max(one.ends_s for one in block) + APART_S
+        if for_s <= free_s:
+            blocks.append((for_s, block))
+            free_s -= for_s
+    draws.shuffle(blocks)
+    breaks = sorted(draws.uniform(0, free_s) for _ in blocks)
+    faults: list[Fault] = []
+    begin_s = QUIET_S
+    for rest_s, (for_s, block) in zip(breaks, blocks, strict=True):
+        faults += [replace(one, at_s=round(begin_s + rest_s + one.at_s, 2)) for one in block]
+        begin_s += for_s
+    return faults
+
+
+def _draw_strike(draws: random.Random, brokers: Sequence[str]) -> list[Fault]:
+    """Return a leader's death at a time when logs differ, which by chance they hardly ever do.
 
     Somebody is out of sync then, who should not be elected; and the leader has records that nobody
     else has, which it has to cut off when it comes back.
     """
-    brokers = [one for one in members if role_of(one) == "broker"]
-    most = max(LEAST_STRIKES, round(kills * STRIKES_PER_KILL))
-    count = min(kills, int((seconds - QUIET_S) / STRIKE_S), most)
-    faults: list[Fault] = []
-    for number in range(count):
-        room_s = (seconds - QUIET_S) / count
-        at_s = round(QUIET_S + number * room_s + draws.uniform(0, room_s - STRIKE_S), 2)
-        leader, other = draws.sample(brokers, 2)
-        for_s = round(draws.uniform(*STRUCK_S), 2)
-        faults.append(Fault(at_s, "cut", other, BEHIND_S + ALONE_S + 1, peer=BROKERS))
-        kill = Fault(at_s + BEHIND_S, "kill", leader, for_s, behind=other, alone_s=ALONE_S)
-        faults.append(kill)
-    return faults
+    leader, other = draws.sample(brokers, 2)
+    for_s = round(draws.uniform(*STRUCK_S), 2)
+    cut = Fault(0.0, "cut", other, BEHIND_S + ALONE_S + 1, peer=BROKERS)
+    return [cut, Fault(BEHIND_S, "kill", leader, for_s, behind=other, alone_s=ALONE_S)]
 
 
 def _draw_fault(
