@@ -76,7 +76,7 @@ GUARANTEES: Final[Mapping[str, Guarantee]] = {
     "ended-as-asked": Guarantee("No process ends but by a fault of the plan.", ("kills",)),
     "faults-happened": Guarantee(
         "Each kind of fault was there.",
-        ("kill", "struck", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),
+        ("kill", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),
     ),
     "full-disk-survived": Guarantee(
         "A broker whose disk is full loses nothing, and goes on when there is room.", ("full disk",)
