@@ -37,7 +37,8 @@ def check_history(events: Sequence[Event], min_insync: int) -> Findings:
     for event in events:
         if event.topic:
             of_partition[event.key].append(event)
-    pauses = [(one.at_ms, one.did, one.who) for one in events if one.did in ("pause", "resume")]
+    stopped = (one for one in events if one.did in ("pause", "resume"))
+    pauses = [(one.at_ms, one.did, one.who) for one in stopped if one.who.startswith("broker-")]
     kills = [one for one in events if one.did == "kill"]
     struck: set[int] = set()
     for key, found in sorted(of_partition.items()):
