@@ -18,7 +18,7 @@ from reassure_controller.storage.records import Record, encode
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.soak import workload
 from reassure_lab.soak.checker import LATE_MS, LEARN_MS, REFUSALS, check_history
-from reassure_lab.soak.guarantees import GUARANTEES, Breach, Findings, shorten
+from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
 from reassure_lab.soak.history import (
     READER,
     Event,
@@ -335,7 +335,7 @@ def test_replicas_are_compared_byte_by_byte(tmp_path: Path) -> None:
     places = {broker: tmp_path / str(broker) for broker in files}
 
     def compare(*replicas: int, mark: int) -> int:
-        findings = Findings()
+        findings = SoakFindings()
         compare_replicas(places, {KEY: replicas}, {KEY: mark}, findings)
         return len(findings.breaches)
 

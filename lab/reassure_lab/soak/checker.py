@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
-from reassure_lab.soak.guarantees import Findings
+from reassure_lab.soak.guarantees import SoakFindings
 from reassure_lab.soak.history import READER, Event
 from reassure_spec.znodes import PartitionKey
 
@@ -30,9 +30,9 @@ def waits_for_all(who: str) -> bool:
     return who.startswith(("all-", "lone-", "once-"))
 
 
-def check_history(events: Sequence[Event], min_insync: int) -> Findings:
+def check_history(events: Sequence[Event], min_insync: int) -> SoakFindings:
     """Return what is broken, and how often each guarantee was put to the test."""
-    findings = Findings()
+    findings = SoakFindings()
     of_partition: dict[PartitionKey, list[Event]] = defaultdict(list)
     for event in events:
         if event.topic:
@@ -72,7 +72,7 @@ class _PartitionCheck:
     """One partition."""
 
     key: PartitionKey
-    findings: Findings
+    findings: SoakFindings
     stops: list[tuple[int, int]]
     min_insync: int
     sends: Counter[Id] = field(default_factory=Counter)

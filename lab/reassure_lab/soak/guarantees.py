@@ -18,74 +18,74 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class Guarantee:
+class SoakGuarantee:
     """One sentence, and what has to have happened before it counts as kept."""
 
     sentence: str
     needs: tuple[str, ...]
 
 
-GUARANTEES: Final[Mapping[str, Guarantee]] = {
-    "acknowledged-kept": Guarantee(
+GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
+    "acknowledged-kept": SoakGuarantee(
         "What was acknowledged by all replicas in sync is there at the end, at the offset told.",
         ("acknowledged by acks=all", "leader changes", "kills of a leader"),
     ),
-    "sent-once": Guarantee(
+    "sent-once": SoakGuarantee(
         "No record is there more often than it was sent.", ("records", "leader changes")
     ),
-    "idempotent-once": Guarantee(
+    "idempotent-once": SoakGuarantee(
         "No record of an idempotent producer is there twice, however often its library sent it.",
         ("records", "leader changes"),
     ),
-    "in-order": Guarantee(
+    "in-order": SoakGuarantee(
         "What one producer sent to one partition stands in the order of sending.",
         ("pairs", "leader changes"),
     ),
-    "unaltered": Guarantee("Every record that is read is one that was sent, as it was.", ("read",)),
-    "seen-stays": Guarantee(
+    "unaltered": SoakGuarantee("Every record that is read is one that was sent, as it was.", ("read",)),
+    "seen-stays": SoakGuarantee(
         "What a consumer was shown at an offset is there at the end.",
         ("shown", "leader changes", "records cut off that nobody was shown"),
     ),
-    "shown-when-committed": Guarantee(
+    "shown-when-committed": SoakGuarantee(
         "Nobody is shown a record long before it is acknowledged by all replicas in sync.",
         ("acknowledged late",),
     ),
-    "minimum-kept": Guarantee(
+    "minimum-kept": SoakGuarantee(
         "acks=all is refused while fewer than min.insync.replicas are in sync.",
         ("times below it", "refused then"),
     ),
-    "replicas-equal": Guarantee(
+    "replicas-equal": SoakGuarantee(
         "All replicas of a partition have the same bytes, up to the mark.", ("replicas", "bytes")
     ),
-    "reassignments-end": Guarantee(
+    "reassignments-end": SoakGuarantee(
         "Every reassignment ends, as it was asked for last.",
         ("move 1", "move 30", "move 300", "cancel", "change", "grow", "delete", "throttle",
          "factor"),
     ),
-    "in-sync-again": Guarantee(
+    "in-sync-again": SoakGuarantee(
         "Every assigned replica is in sync again, under a leader.", ("partitions", "kills")
     ),
-    "nothing-left": Guarantee("No znode, process or file stays that nobody needs.", ("kills",)),
-    "memory-flat": Guarantee("A process that lives on does not grow.", ("processes",)),
-    "log-judged": Guarantee(
+    "nothing-left": SoakGuarantee("No znode, process or file stays that nobody needs.", ("kills",)),
+    "memory-flat": SoakGuarantee("A process that lives on does not grow.", ("processes",)),
+    "log-judged": SoakGuarantee(
         "What controllers wrote to ZooKeeper is what the profile allows.", ("transactions",)
     ),
-    "observations-judged": Guarantee(
+    "observations-judged": SoakGuarantee(
         "What the brokers observed is what KAFKA-4485 allows.", ("lines",)
     ),
-    "ended-as-asked": Guarantee("No process ends but by a fault of the plan.", ("kills",)),
-    "faults-happened": Guarantee(
+    "ended-as-asked": SoakGuarantee("No process ends but by a fault of the plan.", ("kills",)),
+    "faults-happened": SoakGuarantee(
         "Each kind of fault was there.",
         ("kill", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),
     ),
-    "full-disk-survived": Guarantee(
+    "full-disk-survived": SoakGuarantee(
         "A broker whose disk is full loses nothing, and goes on when there is room.", ("full disk",)
     ),
 }  # fmt: skip
 
 
 @dataclass(slots=True)
-class Findings:
+class SoakFindings:
     """What came of looking."""
 
     breaches: list[Breach] = field(default_factory=list)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from reassure_judge.protocols import get_observing
-from reassure_lab.soak.guarantees import Findings
+from reassure_lab.soak.guarantees import SoakFindings
 from reassure_lab.soak.history import Event
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_paths
@@ -28,7 +28,7 @@ def judge_histories(
     profile: str,
     readings: Mapping[str, str],
     min_insync: int,
-    findings: Findings,
+    findings: SoakFindings,
     *,
     with_observations: bool,
 ) -> list[str]:
@@ -86,7 +86,7 @@ def _audit(
     return audit_paths(paths, profile, chosen, None, at_rest=True, min_insync_replicas=min_insync)
 
 
-def _take(findings: Findings, guarantee: str, report: AuditReport) -> None:
+def _take(findings: SoakFindings, guarantee: str, report: AuditReport) -> None:
     for found in report.violations:
         place = f"{found.topic}-{found.partition}" if found.topic else "the cluster"
         what = f"{found.clause}: {place}, zxid 0x{found.zxid:x}: {found.expected}"

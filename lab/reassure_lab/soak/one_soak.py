@@ -19,7 +19,7 @@ from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_lab.soak import leftovers, workload
 from reassure_lab.soak.checker import check_history
 from reassure_lab.soak.faulting import CRASH, Faults
-from reassure_lab.soak.guarantees import GUARANTEES, Breach, Findings, shorten
+from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
 from reassure_lab.soak.history import Event, HistoryWriter, read_history
 from reassure_lab.soak.judging import judge_histories, merge_logs, tell_states
 from reassure_lab.soak.members import (
@@ -82,7 +82,7 @@ class SoakOutcome:
     settings: SoakSettings
     seconds: float
     counts: dict[str, int]
-    findings: Findings
+    findings: SoakFindings
     left_open: list[str]
     """What the judge leaves open, as it depends on what the writer had noticed."""
 
@@ -299,7 +299,7 @@ class Soak:
             yield Breach("nothing-left", f"process {pid} has stayed: {line[:200]}")
 
     def _count(
-        self, events: Iterable[Event], findings: Findings, partitions: int
+        self, events: Iterable[Event], findings: SoakFindings, partitions: int
     ) -> dict[str, int]:
         """Count what happened, and tell the guarantees that are put to the test by it."""
         done: Counter[str] = Counter()

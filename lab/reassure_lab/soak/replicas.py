@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from reassure_lab.soak.guarantees import Findings
+from reassure_lab.soak.guarantees import SoakFindings
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
 _HEAD: Final = struct.Struct(">qi")
@@ -35,7 +35,7 @@ def compare_replicas(
     brokers: Mapping[int, Path],
     assigned: Mapping[PartitionKey, ReplicaList],
     marks: Mapping[PartitionKey, int],
-    findings: Findings,
+    findings: SoakFindings,
 ) -> None:
     """Hold the log of each replica against that of the first one, up to the mark.
 
