@@ -79,7 +79,7 @@ GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
         ("kill", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),
     ),
     "full-disk-survived": SoakGuarantee(
-        "A broker whose disk is full loses nothing, and goes on when there is room.", ("full disk",)
+        "A broker whose disk is full goes on when there is room.", ("full disk",)
     ),
 }  # fmt: skip
 

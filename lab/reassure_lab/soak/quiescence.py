@@ -29,6 +29,8 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
+STAY: Final = (CONFIGS, "/latest_producer_id_block")
+"""Beginnings of znodes that stay for good: settings, and which ids producers have got."""
 FIND_S: Final = 0.5
 """How long it may take to look who leads."""
 
@@ -118,7 +120,7 @@ class Quiescence:
         """Yield znodes and files that nobody needs any more."""
         assigned = self.read_assigned()
         expected = self.roots | leftovers.expect_znodes(assigned)
-        found = (one for one in leftovers.list_tree(self.client) if not one.startswith(CONFIGS))
+        found = {one for one in leftovers.list_tree(self.client) if not one.startswith(STAY)}
         yield from leftovers.check_znodes(found, {one for one in expected if CONFIGS not in one})
         yield from leftovers.check_files(self.brokers, assigned)
 

@@ -16,6 +16,7 @@ import time
 import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -118,7 +119,8 @@ class Producing:
     def close(self) -> None:
         """Wait for what is on its way, and write down what came."""
         if self._client is not None:
-            self._client.close(timeout=DELIVERY_MS / 1000)
+            with suppress(KafkaError):  # what is not answered by then has no answer
+                self._client.close(timeout=DELIVERY_MS / 1000)
         self._write_answers()
 
     def _send(self, key: PartitionKey, first: int, count: int) -> None:
