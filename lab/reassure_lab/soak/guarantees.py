@@ -41,7 +41,7 @@ GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
         "What one producer sent to one partition stands in the order of sending.",
         ("pairs", "leader changes"),
     ),
-    "unaltered": SoakGuarantee("Every record that is read is one that was sent, as it was.", ("read",)),
+    "unaltered": SoakGuarantee("What is read is what was sent, as it was.", ("read",)),
     "seen-stays": SoakGuarantee(
         "What a consumer was shown at an offset is there at the end.",
         ("shown", "leader changes", "records cut off that nobody was shown"),
