@@ -19,18 +19,10 @@ from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.soak import workload
 from reassure_lab.soak.checker import LATE_MS, LEARN_MS, REFUSALS, check_history
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
-from reassure_lab.soak.history import (
-    READER,
-    Event,
-    HistoryWriter,
-    make_value,
-    parse_value,
-    read_history,
-)
 from reassure_lab.soak.judging import merge_logs
 from reassure_lab.soak.leftovers import check_files, check_znodes, expect_znodes
 from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
-from reassure_lab.soak.planting import find_patches, load_faults
+from reassure_lab.soak.own_mistakes import find_patches, load_faults
 from reassure_lab.soak.quiescence import FIND_S, Quiescence
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import (
@@ -46,6 +38,14 @@ from reassure_lab.soak.schedule import (
     NoRoom,
     draw,
     role_of,
+)
+from reassure_lab.soak.seen_events import (
+    READER,
+    Event,
+    HistoryWriter,
+    make_value,
+    parse_value,
+    read_history,
 )
 from reassure_spec.znodes import StateZnode, encode_state, encode_topic, state_path, topic_path
 from reassure_zookeeper.transactions import SetData, committed
@@ -157,7 +157,7 @@ def test_members_are_started_with_faults() -> None:
         role: plant(MemberState("m", role, 1, None, program), shape).command[3:-2]
         for role in get_args(Role)
     }
-    planted = ("reassure_lab.soak.planting", "batch-doubled", "drop-skipped", "--", "module")
+    planted = ("reassure_lab.soak.own_mistakes", "batch-doubled", "drop-skipped", "--", "module")
     assert found == {"broker": planted, "controller": planted, "zookeeper": ("module",)}
 
 

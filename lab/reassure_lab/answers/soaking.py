@@ -11,7 +11,7 @@ from reassure_conformance.report.document import Document
 from reassure_lab.soak.guarantees import GUARANTEES
 from reassure_lab.soak.members import Shape
 from reassure_lab.soak.one_soak import Progress, Soak, SoakOutcome, SoakSettings
-from reassure_lab.soak.planting import find_patches
+from reassure_lab.soak.own_mistakes import find_patches
 from reassure_lab.soak.schedule import default_kills
 
 

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final
 
 from reassure_lab.soak.guarantees import SoakFindings
-from reassure_lab.soak.history import READER, Event
+from reassure_lab.soak.seen_events import READER, Event
 from reassure_spec.znodes import PartitionKey
 
 Id = tuple[str, int]

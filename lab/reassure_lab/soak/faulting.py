@@ -8,7 +8,6 @@ from typing import Final, cast, get_args
 
 from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_lab.soak.guarantees import Breach
-from reassure_lab.soak.history import HistoryWriter
 from reassure_lab.soak.proxies import ProxyNetwork, Trouble
 from reassure_lab.soak.schedule import (
     ALL,
@@ -18,6 +17,7 @@ from reassure_lab.soak.schedule import (
     list_met,
     role_of,
 )
+from reassure_lab.soak.seen_events import HistoryWriter
 
 REVIVE_S: Final = 1.0
 """How long a member that has ended itself stays away."""

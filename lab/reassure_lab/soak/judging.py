@@ -8,7 +8,7 @@ from typing import Final
 
 from reassure_judge.protocols import get_observing
 from reassure_lab.soak.guarantees import SoakFindings
-from reassure_lab.soak.history import Event
+from reassure_lab.soak.seen_events import Event
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_paths
 from reassure_spec.rooms import choose_readings, judge_of

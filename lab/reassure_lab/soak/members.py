@@ -8,7 +8,7 @@ from typing import Final
 from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
-from reassure_lab.soak.planting import start_with
+from reassure_lab.soak.own_mistakes import start_with
 from reassure_lab.soak.proxies import Address, ProxyNetwork
 from reassure_spec.profiles import DEFAULT_PROFILE
 

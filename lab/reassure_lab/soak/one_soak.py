@@ -20,7 +20,6 @@ from reassure_lab.soak import leftovers, workload
 from reassure_lab.soak.checker import check_history
 from reassure_lab.soak.faulting import CRASH, Faults
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
-from reassure_lab.soak.history import Event, HistoryWriter, read_history
 from reassure_lab.soak.judging import judge_histories, merge_logs, tell_states
 from reassure_lab.soak.members import (
     MIN_INSYNC,
@@ -34,6 +33,7 @@ from reassure_lab.soak.proxies import ProxyNetwork
 from reassure_lab.soak.quiescence import Quiescence
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import Operation, draw
+from reassure_lab.soak.seen_events import Event, HistoryWriter, read_history
 from reassure_spec.errors import Unavailable
 from reassure_spec.znodes import PartitionKey, ReplicaList, encode_topic, topic_path
 

@@ -19,8 +19,8 @@ from reassure_lab.admin import REQUESTS
 from reassure_lab.admin.errors import ClusterNotFound, NotNow, NotThere, Unsettled
 from reassure_lab.admin.move_files import FilePlace, PartitionMove
 from reassure_lab.admin.verbs import cancel, execute, verify
-from reassure_lab.soak.history import HistoryWriter
 from reassure_lab.soak.schedule import Operation
+from reassure_lab.soak.seen_events import HistoryWriter
 from reassure_spec.znodes import (
     BROKER_IDS,
     PartitionKey,

@@ -25,7 +25,7 @@ from typing import Any, Final
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.errors import KafkaError
 
-from reassure_lab.soak.history import (
+from reassure_lab.soak.seen_events import (
     READER,
     Event,
     HistoryWriter,

@@ -1,6 +1,6 @@
 """Mistakes of brokers that clients have to notice, to show that a soak can fail.
 
-    python -m reassure_lab.soak.planting NAME... -- MODULE [ARGUMENT]...
+    python -m reassure_lab.soak.own_mistakes NAME... -- MODULE [ARGUMENT]...
 
 They are changes of text like the mutants of the gate (`reassure_conformance.mutants`), which can be
 named as well; `faults.toml` has those that are made for a soak, and which guarantee they break.
