@@ -144,11 +144,15 @@ class Producing:
 
     def _write_answers(self) -> None:
         found = [self._answers.popleft() for _ in range(len(self._answers))]
-        self._open -= len(found)
+        self._open = max(0, self._open - len(found))
         self.history.write(found)
         failed = [(one.key, one.n) for one in found if one.did == "failed"]
         if not is_idempotent(self.who):
             self._again += self.draws.sample(failed, len(failed) // 10)
+        elif failed and self._client is not None:
+            # The library gives its id up then, gets no other one, and answers nothing any more.
+            self._client.close(timeout=0)
+            self._client, self._open = None, 0
 
 
 def probe_idempotence(servers: list[str], topic: str, history: HistoryWriter) -> str:
