@@ -323,9 +323,13 @@ class Broker:
         self._hosted.pop(key, None)
         return "ok"
 
-    def give_up(self, key: PartitionKey) -> None:
-        """Delete a replica that is not this broker's any more, and what is kept of it."""
+    def give_up(self, key: PartitionKey, leader_epoch: int) -> None:
+        """Delete a replica that is not this broker's any more, as stored in this leader epoch.
+
+        Orders up to there that are on their way still are old ones from now on.
+        """
         with self._guard(key):
+            self._obeyed[key] = max(leader_epoch, self.find_obeyed(key))
             if self.replicas is not None:
                 self.replicas.stop(key, self.controller_epoch, NO_EPOCH, delete=True)
             self._hosted.pop(key, None)

@@ -17,6 +17,7 @@ from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.trial import BROKERS, Trial
 from reassure_controller.broker import Broker
+from reassure_controller.messages import LeaderAndIsr
 from reassure_controller.registration import IdTaken, take_id
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consume, Consumed
@@ -114,6 +115,23 @@ def test_log_that_has_moved_away_is_deleted(begin: Begin) -> None:
     client = move_away(trial, 1, 2)
     assert trial.perform(parse_step("3 starts"))
     assert not sweep(trial, client)
+
+
+def test_late_order_brings_no_stray_back(begin: Begin) -> None:
+    """An order from before its replica moved away is an old one, when the broker has deleted it.
+
+    Otherwise it would begin with an empty log in an epoch in which ZooKeeper had it in sync.
+    """
+    trial = begin(*DEAD, "the controller works", "deliver all")
+    client = move_away(trial, 1, 2)
+    assert trial.perform(parse_step("3 starts"))
+    assert not sweep(trial, client)
+    running, replicas = trial.stepped.machines[3].running, trial.stepped.replicas(3)
+    assert running is not None
+    in_sync = (1, 2, 3)
+    late = LeaderAndIsr(100, 1, *KEY, 1, 0, in_sync, 1, 0, in_sync, False, replicas.broker_epoch)
+    assert running.handle(late).result == "ignored"
+    assert replicas.find(KEY) is None
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,9 @@
 """A cluster of processes under random faults: the plan, the checker, and one minute of it."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast, get_args
@@ -10,22 +12,40 @@ import pytest
 from kazoo.handlers.threading import KazooTimeoutError
 
 from reassure_conformance.cli import run_command
+from reassure_conformance.mutants.exchange import prepare
 from reassure_controller import plan
+from reassure_controller.storage.records import Record, encode
 from reassure_lab.cluster.state_file import MemberState, Role
-from reassure_lab.soak.checker import check_logs, check_marks
+from reassure_lab.soak import workload
+from reassure_lab.soak.checker import LATE_MS, LEARN_MS, REFUSALS, check_history
+from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
 from reassure_lab.soak.judging import merge_logs
 from reassure_lab.soak.leftovers import check_files, check_znodes, expect_znodes
 from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
-from reassure_lab.soak.operations import SeenMark, Value
+from reassure_lab.soak.own_mistakes import find_patches, load_faults
 from reassure_lab.soak.quiescence import FIND_S, Quiescence
+from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import (
+    ALL,
     BROKERS,
     LEAST_STRIKES,
     MOST_DOWN,
+    OPERATION_S,
+    OPERATIONS,
     POINTS,
+    STARVED_S,
+    Kind,
     NoRoom,
     draw,
     role_of,
+)
+from reassure_lab.soak.seen_events import (
+    READER,
+    Event,
+    HistoryWriter,
+    make_value,
+    parse_value,
+    read_history,
 )
 from reassure_spec.znodes import StateZnode, encode_state, encode_topic, state_path, topic_path
 from reassure_zookeeper.transactions import SetData, committed
@@ -42,10 +62,14 @@ KEY = ("t", 0)
 
 def test_seed_repeats_the_plan() -> None:
     """The same seed gives the same faults, another one others, and all the kills asked for."""
-    first, again, other = (draw(seed, 600, 200, MEMBERS) for seed in (1, 1, 2))
+    first, again, other = (draw(seed, 600, 200, MEMBERS, full_disks=True) for seed in (1, 1, 2))
     assert first == again != other
     assert sum(fault.kind == "kill" for fault in first.faults) == 200
-    assert {fault.kind for fault in first.faults} == {"kill", "pause", "cut", "half-open", "slow"}
+    assert {fault.kind for fault in first.faults} == {*get_args(Kind)}
+    wide = {fault.member for fault in first.faults if fault.member.startswith(ALL)}
+    assert wide == {"all brokers", "all zookeepers"}
+    asked = Counter((one.kind, one.size) for one in first.operations)
+    assert min(asked[one] for one in OPERATIONS) == 600 // OPERATION_S
 
 
 def test_plan_leaves_enough_members() -> None:
@@ -55,7 +79,9 @@ def test_plan_leaves_enough_members() -> None:
         away = [
             role_of(one.member)
             for one in faults
-            if one.kind in ("kill", "pause") and one.at_s <= fault.at_s < one.at_s + one.for_s
+            if one.kind in ("kill", "pause")
+            and not one.member.startswith(ALL)
+            and one.at_s <= fault.at_s < one.at_s + one.for_s
         ]
         assert all(away.count(role) <= most for role, most in MOST_DOWN.items())
 
@@ -66,7 +92,7 @@ def test_plan_has_leaders_die_when_logs_differ() -> None:
     The broker is cut off until then, and for a moment nobody fetches from the leader either.
     """
     faults = draw(3, 60, 14, MEMBERS).faults
-    cuts = [fault for fault in faults if fault.peer == BROKERS]
+    cuts = [fault for fault in faults if fault.peer == BROKERS and fault.for_s != STARVED_S]
     kills = [fault for fault in faults if fault.behind]
     assert len(cuts) == len(kills) == LEAST_STRIKES
     for cut, kill in zip(cuts, kills, strict=True):
@@ -105,13 +131,15 @@ def test_leader_over_one_that_is_behind_is_found(isr: tuple[int, ...], found: st
         topic_path("t"): encode_topic({0: (2, 3, 1)}),
         state_path("t", 0): encode_state(StateZnode(3, 0, 1, isr)),
     }
-    assert Quiescence(cast("Any", Stored(stored)), [KEY], {}).find_leader("broker-2") == found
+    assert (
+        Quiescence(cast("Any", Stored(stored)), ["t"], [KEY], {}).find_leader("broker-2") == found
+    )
 
 
 def test_nobody_waits_long_to_find_a_leader() -> None:
     """While no server answers nobody is found at once: who asks has to bring servers back."""
     client = Stored({})
-    assert Quiescence(cast("Any", client), [KEY], {}).find_leader("broker-2") is None
+    assert Quiescence(cast("Any", client), ["t"], [KEY], {}).find_leader("broker-2") is None
     assert client.waited == [FIND_S]
 
 
@@ -121,20 +149,16 @@ def test_too_many_kills_are_refused() -> None:
         draw(1, 10, 200, MEMBERS)
 
 
-def test_members_are_started_with_faults_of_their_role() -> None:
-    """A broker's process has the faults of brokers, a controller's its own, ZooKeeper none."""
-    shape = Shape(
-        broker_faults=["laggard-kept"], controller_faults=["drop-skipped", "no-epoch-check"]
-    )
+def test_members_are_started_with_faults() -> None:
+    """The process of a broker or a controller has the mistakes asked for, ZooKeeper none."""
+    shape = Shape(faults=["batch-doubled", "drop-skipped"])
     program = ("python", "-P", "-m", "module", "--id", "1")
     found = {
         role: plant(MemberState("m", role, 1, None, program), shape).command[3:-2]
         for role in get_args(Role)
     }
-    planting = "reassure_conformance.mutants"
-    assert found["broker"] == (planting, "laggard-kept", "--", "module")
-    assert found["controller"] == (planting, "drop-skipped", "no-epoch-check", "--", "module")
-    assert found["zookeeper"] == ("module",)
+    planted = ("reassure_lab.soak.own_mistakes", "batch-doubled", "drop-skipped", "--", "module")
+    assert found == {"broker": planted, "controller": planted, "zookeeper": ("module",)}
 
 
 def test_points_are_those_of_effects() -> None:
@@ -144,26 +168,193 @@ def test_points_are_those_of_effects() -> None:
     assert [point for point in POINTS if f'"{point}"' not in text] == []
 
 
-LOGS: Mapping[tuple[str, int], list[bytes]] = {KEY: [b"a/", b"b/", b"c/"]}
+def tell(*rows: tuple[Any, ...]) -> list[Event]:
+    """Return events of the partition from rows: time, who, did, and what else by name."""
+    return [Event(at, who, did, *KEY, **(more[0] if more else {})) for at, who, did, *more in rows]
 
 
-@pytest.mark.parametrize(
-    ("offset", "value", "told"),
-    [(1, b"b/", ""), (1, b"x/", "there is b"), (3, b"d/", "there is nothing")],
-)
-def test_lost_and_changed_records_are_named(offset: int, value: bytes, told: str) -> None:
-    """A record that is acknowledged, or was read, has to be at its offset with its value."""
-    seen = [Value(KEY, offset, value, "producer-1")]
-    found = [*check_logs(seen, [], LOGS), *check_logs([], seen, LOGS)]
-    assert [told in breach.what for breach in found] == ([True, True] if told else [])
+def make_clean(who: str = "all-1", count: int = 4) -> list[Event]:
+    """Return a history in which nothing is wrong: sent, acknowledged, shown, and there."""
+    run = {"n": 0, "count": count}
+    return tell(
+        (0, "zookeeper", "state", {"count": 3, "of": "1"}),
+        (1, who, "sent", run),
+        (2, who, "acked", {**run, "offset": 0}),
+        (2, "consumer-1", "read", {**run, "offset": 0, "of": who}),
+        (90_000, READER, "read", {**run, "offset": 0, "of": who}),
+        (90_001, READER, "end", {"offset": count}),
+    )
 
 
-@pytest.mark.parametrize(
-    ("marks", "count"), [((1, 3, 3), 0), ((2, 1, 3), 1), ((4,), 1)], ids=["kept", "back", "beyond"]
-)
-def test_mark_that_goes_back_is_named(marks: tuple[int, ...], count: int) -> None:
-    """A mark may not fall, neither for one consumer nor below what was shown in the end."""
-    assert len(list(check_marks([SeenMark(KEY, one, "c") for one in marks], LOGS))) == count
+def change(events: list[Event], did: str, who: str | None = None, **more: Any) -> list[Event]:
+    """Return a history in which one kind of line says something else."""
+    return [
+        replace(one, **more) if one.did == did and who in (None, one.who) else one for one in events
+    ]
+
+
+def swap(events: list[Event]) -> list[Event]:
+    """Return a history in which the first two records stand the other way round."""
+    kept = [one for one in events if one.did not in ("read", "acked")]
+    runs = ((1, 0, 1), (0, 1, 1), (2, 2, 2))
+    return kept + tell(
+        *(
+            (at, who, did, {"n": n, "count": count, "offset": offset, "of": of})
+            for n, offset, count in runs
+            for at, who, did, of in ((2, "all-1", "acked", ""), (90_000, READER, "read", "all-1"))
+        )
+    )
+
+
+CLEAN = make_clean()
+LATE = 5 * LATE_MS
+BELOW = [
+    replace(CLEAN[0], count=1),
+    *(replace(one, at_ms=one.at_ms + LEARN_MS) for one in CLEAN[1:]),
+]
+ANOMALIES: Mapping[str, tuple[str, list[Event]]] = {
+    "lost": ("acknowledged-kept", change(CLEAN, "read", count=3)),
+    "at another offset": ("acknowledged-kept", change(CLEAN, "acked", offset=1)),
+    "not to be read": ("acknowledged-kept", change(CLEAN, "end", what="up to 3 only")),
+    "doubled": (
+        "sent-once",
+        [*CLEAN, *tell((9, READER, "read", {"count": 1, "offset": 4, "of": "all-1"}))],
+    ),
+    "doubled by an idempotent one": (
+        "idempotent-once",
+        [
+            *make_clean("once-1"),
+            *tell((9, READER, "read", {"count": 1, "offset": 4, "of": "once-1"})),
+        ],
+    ),
+    "reordered": ("in-order", swap(CLEAN)),
+    "altered": ("unaltered", [*CLEAN, *tell((9, "consumer-1", "altered", {"offset": 2}))]),
+    "never sent": ("unaltered", change(CLEAN, "sent", count=3)),
+    "seen and vanished": ("seen-stays", change(CLEAN, "read", READER, count=3)),
+    "seen and another": ("seen-stays", change(CLEAN, "read", "consumer-1", n=1, count=1)),
+    "shown past the mark": (
+        "shown-when-committed",
+        change(make_clean("lone-1"), "acked", at_ms=LATE),
+    ),
+    "acknowledged by too few": ("minimum-kept", BELOW),
+}
+
+
+@pytest.mark.parametrize("name", ANOMALIES)
+def test_anomaly_of_a_history_is_named(name: str) -> None:
+    """A history with one thing wrong breaks the guarantee that is about it."""
+    guarantee, events = ANOMALIES[name]
+    assert guarantee in {one.guarantee for one in check_history(events, 2).breaches}
+
+
+@pytest.mark.parametrize("who", workload.PRODUCERS)
+def test_clean_history_breaks_nothing(who: str) -> None:
+    """A history of any producer in which nothing is wrong is told to be so."""
+    assert check_history(make_clean(who), 2).breaches == []
+
+
+def test_what_may_be_so_breaks_nothing() -> None:
+    """Lost with acks=1, twice when sent twice, late where somebody stood still: all allowed."""
+    lost = change(make_clean("one-1"), "read", READER, count=3)
+    lost = change(lost, "read", "consumer-1", count=3)
+    again = tell(
+        (3, "all-1", "failed", {"n": 3, "count": 1, "what": REFUSALS[0]}),
+        (4, "all-1", "sent", {"n": 3, "count": 1}),
+        (9, READER, "read", {"n": 3, "count": 1, "offset": 4, "of": "all-1"}),
+    )
+    stood = [Event(1, "broker-1", "pause"), Event(LATE, "broker-1", "resume")]
+    late = [*change(make_clean("lone-1"), "acked", at_ms=LATE), *stood]
+    for events in (lost, sorted([*CLEAN, *again], key=lambda one: one.at_ms), late):
+        assert check_history(events, 2).breaches == []
+    assert check_history(lost, 2).tests["acknowledged-kept"]["lost of acks=1"] == 1
+
+
+def test_each_guarantee_says_how_often_it_was_tested() -> None:
+    """What puts guarantees to the test is counted: changes and kills of leaders, and refusals."""
+    more = tell(
+        (1, "zookeeper", "state", {"count": 1, "of": "2"}),
+        (5, "all-1", "sent", {"n": 4, "count": 1}),
+        (6, "all-1", "failed", {"n": 4, "count": 1, "what": REFUSALS[0]}),
+        (LEARN_MS + 9, "all-1", "sent", {"n": 5, "count": 1}),
+    )
+    kills = [Event(2, "broker-2", "kill"), Event(3, "broker-1", "kill")]
+    found = check_history(sorted([*CLEAN, *more, *kills], key=lambda one: one.at_ms), 2)
+    assert found.breaches == []
+    told = found.tests["acknowledged-kept"]
+    names = ("acknowledged by acks=all", "leader changes", "kills of a leader")
+    assert [told[name] for name in names] == [4, 1, 1]
+    assert found.tests["minimum-kept"] == {"times below it": 1, "refused then": 1}
+
+
+def test_untested_guarantee_is_not_kept() -> None:
+    """Without a kill nothing is said of what was acknowledged; what was not asked for is told."""
+    found = check_history([*CLEAN, Event(5, "once", "skipped", what="no such request")], 2)
+    assert found.judge("acknowledged-kept") == "not put to the test"
+    assert found.find_untested("acknowledged-kept") == ["leader changes", "kills of a leader"]
+    assert (found.judge("unaltered"), found.judge("idempotent-once")) == ("kept", "not asked")
+    assert found.describe("idempotent-once") == "no such request"
+    found.break_it("unaltered", "it was")
+    assert found.judge("unaltered") == "violated"
+
+
+def test_client_that_breaks_leaves_no_verdict() -> None:
+    """A client that ended by itself is told, as what it would have seen is not known."""
+    assert check_history([Event(1, "consumer-1", "broke", what="x")], 2).unknown != []
+
+
+def test_history_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Records one behind the other are one line; a line that was not finished is left out."""
+    path = tmp_path / "h.ndjson"
+    with HistoryWriter.open(path) as history:
+        history.write(Event(5, "all-1", "acked", *KEY, n, 1, n + 7) for n in range(3))
+        history.note("broker-1", "kill", "9 s")
+    with path.open("a") as more:
+        more.write('{"at_ms": 3, "wh')
+    acked, killed = read_history([path])
+    assert acked == Event(5, "all-1", "acked", *KEY, 0, 3, 7)
+    assert (killed.who, killed.did, killed.what) == ("broker-1", "kill", "9 s")
+
+
+def test_altered_content_is_no_record() -> None:
+    """Any other byte, or a record of another partition, is noticed."""
+    value = make_value("all-1", KEY, 12)
+    assert parse_value(KEY, value) == ("all-1", 12)
+    assert parse_value(("t", 1), value) is None
+    changed = (value[:at] + b"!" + value[at + 1 :] for at in range(len(value)))
+    assert {parse_value(KEY, one) for one in changed} == {None}
+
+
+def test_replicas_are_compared_byte_by_byte(tmp_path: Path) -> None:
+    """Where segments begin makes no difference; a byte, or a missing batch, below the mark does."""
+    batches = [encode([Record(None, b"%d" % n)], n, 0, 0) for n in range(3)]
+    files = {1: [b"".join(batches)], 2: [batches[0], b"".join(batches[1:])], 3: batches[:2]}
+    for broker, parts in files.items():
+        (tmp_path / str(broker) / "t-0").mkdir(parents=True)
+        for number, part in enumerate(parts):
+            (tmp_path / str(broker) / "t-0" / f"{number:020d}.log").write_bytes(part)
+    places = {broker: tmp_path / str(broker) for broker in files}
+
+    def compare(*replicas: int, mark: int) -> int:
+        findings = SoakFindings()
+        compare_replicas(places, {KEY: replicas}, {KEY: mark}, findings)
+        return len(findings.breaches)
+
+    assert (compare(1, 2, mark=3), compare(1, 3, mark=2), compare(1, 3, mark=3)) == (0, 0, 1)
+    (places[2] / "t-0" / f"{0:020d}.log").write_bytes(batches[0][:-1] + b"!")
+    assert compare(1, 2, mark=3) == 1
+
+
+def test_faults_name_what_they_break() -> None:
+    """Each mistake made for a soak fits the brokers' text, and names a guarantee."""
+    for name, fault in load_faults().items():
+        assert fault["guarantee"] in GUARANTEES, name
+        assert prepare(find_patches([name])), name
+
+
+def test_many_breaches_are_counted() -> None:
+    """Of one guarantee the first are spelt out, and the others counted."""
+    found = shorten([Breach("unaltered", str(number)) for number in range(15)])
+    assert [one.what for one in found] == [*map(str, range(10)), "and 5 more"]
 
 
 def test_what_is_left_is_named(tmp_path: Path) -> None:
@@ -187,18 +378,28 @@ def test_majority_makes_the_merged_log(tmp_path: Path) -> None:
     assert [one.zxid for one in read_logs(tmp_path / "merged")] == [1, 2, 4]
 
 
+def run_soak(tmp_path: Path, *words: str) -> tuple[int, dict[str, Any]]:
+    """Run the verb; return its exit code and its report."""
+    said: list[str] = []
+    out = str(tmp_path / "run")
+    code = run_command(["lab", "soak", *words, "--format", "json", "--out", out], said.append)
+    return code, json.loads(said[-1])
+
+
 @pytest.mark.slow
 def test_a_minute_of_faults(tmp_path: Path) -> None:
-    """Under a minute of kills, pauses and cuts nothing that clients were promised is broken.
+    """Under a minute of kills, pauses, cuts and full disks nothing that was promised is broken."""
+    code, report = run_soak(tmp_path, "--seconds", "60", "--seed", "2")
+    assert (report["breaches"], report["unknown"], report["untested"]) == ([], [], {})
+    assert code == 0
 
-    Targets are left alone while a partition is on its way: see what docs/lab.md says of that.
-    """
-    said: list[str] = []
-    words = ["lab", "soak", "--seconds", "60", "--seed", "2", "--format", "json"]
-    code = run_command([*words, "--out", str(tmp_path / "run")], said.append)
-    report = json.loads(said[-1])
-    assert (code, report["breaches"], report["unknown"]) == (0, [], [])
-    counts = report["counts"]
-    for name in ("kills_broker", "kills_controller", "kills_zookeeper", "pauses", "cuts"):
-        assert counts[name] > 0
-    assert min(counts["acknowledged"], counts["moves_ended"], counts["judged_observations"]) > 0
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", load_faults())
+def test_planted_fault_is_found(name: str, tmp_path: Path) -> None:
+    """Half a minute with a mistake in the brokers breaks the guarantee that it is made for."""
+    words = ("--seconds", "30", "--seed", "2", "--kills", "6", "--wide", "30", "--fault", name)
+    code, report = run_soak(tmp_path, *words)
+    assert code == 1
+    found = {breach["guarantee"] for breach in report["breaches"]}
+    assert load_faults()[name]["guarantee"] in found

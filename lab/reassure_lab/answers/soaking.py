@@ -6,12 +6,12 @@ from dataclasses import asdict
 from pathlib import Path
 
 from reassure_conformance.gate.running import make_directory
-from reassure_conformance.mutants import check_faults, load_mutants
 from reassure_conformance.report import display
 from reassure_conformance.report.document import Document
-from reassure_lab.soak.checker import PROMISES
+from reassure_lab.soak.guarantees import GUARANTEES
 from reassure_lab.soak.members import Shape
 from reassure_lab.soak.one_soak import Progress, Soak, SoakOutcome, SoakSettings
+from reassure_lab.soak.own_mistakes import find_patches
 from reassure_lab.soak.schedule import default_kills
 
 
@@ -20,25 +20,24 @@ def run_soak(
     seconds: float,
     kills: int | None,
     counts: tuple[int, int, int],
+    wide: int,
+    full_disks: bool,
     faults: Sequence[str],
     out: Path | None,
     progress: Progress,
 ) -> tuple[Document, Callable[[str], str]]:
     """Carry out a soak; return its document, and what renders it in a form for people.
 
-    `counts` are brokers, controllers and ZooKeeper servers. Raises UnknownFault, NoRoom, and where
+    `counts` are brokers, controllers and ZooKeeper servers, `wide` the partitions of the topic that
+    is moved as a whole. Raises UnknownFault, NoRoom, and where
     the cluster does not start what `Soak.run` raises.
     """
-    check_faults(faults)
+    find_patches(faults)
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # lost connections are what this is about
-    shape = Shape(
-        *counts,
-        broker_faults=tuple(one for one in faults if load_mutants()[one].of_brokers),
-        controller_faults=tuple(one for one in faults if not load_mutants()[one].of_brokers),
-    )
+    shape = Shape(*counts, wide, faults=faults)
     kills = default_kills(seconds) if kills is None else kills
     directory = make_directory(out, seed)
-    soak = Soak(SoakSettings(seed, seconds, kills, shape), directory, progress)
+    soak = Soak(SoakSettings(seed, seconds, kills, full_disks, shape), directory, progress)
     outcome = soak.run()
     document = Document(
         "soak",
@@ -50,8 +49,11 @@ def run_soak(
         body={
             "directory": str(directory),
             "repeat": _command(outcome, faults),
-            "breaches": [asdict(breach) for breach in outcome.breaches],
-            "unknown": outcome.unknown,
+            "breaches": [asdict(breach) for breach in outcome.findings.breaches],
+            "tests": {name: dict(tests) for name, tests in outcome.findings.tests.items()},
+            "untested": outcome.untested,
+            "skipped": outcome.findings.skipped,
+            "unknown": outcome.findings.unknown,
             "left_open": outcome.left_open,
             "plan": soak.schedule.as_dict(),
         },
@@ -64,8 +66,9 @@ def _command(outcome: SoakOutcome, faults: Sequence[str]) -> str:
     settings = outcome.settings
     words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
     words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
+    words += ["--full-disks"] if settings.full_disks else []
     shape, usual = settings.shape, Shape()
-    for name in ("brokers", "controllers", "zookeepers"):
+    for name in ("brokers", "controllers", "zookeepers", "wide"):
         if getattr(shape, name) != getattr(usual, name):
             words.append(f"--{name} {getattr(shape, name)}")
     return " ".join(words)
@@ -74,12 +77,20 @@ def _command(outcome: SoakOutcome, faults: Sequence[str]) -> str:
 def _render(document: Document, outcome: SoakOutcome, form: str) -> str:
     report = document.as_dict()
     lines = [display.paint(f"{outcome.verdict.upper()}: {report['repeat']}"), ""]
-    lines += [f"VIOLATED {breach.promise}: {breach.what}" for breach in outcome.breaches]
-    lines += [f"UNKNOWN {what}" for what in outcome.unknown]
+    findings = outcome.findings
+    lines += [f"VIOLATED {breach.guarantee}: {breach.what}" for breach in findings.breaches]
+    lines += [f"UNKNOWN {what}" for what in findings.unknown]
     lines += [f"NOT CHECKED {what}" for what in outcome.left_open]
-    broken = {breach.promise for breach in outcome.breaches}
-    rows = [(name, "violated" if name in broken else "kept", PROMISES[name]) for name in PROMISES]
-    lines += ["", display.render_table("Promises", ["promise", "", "what"], rows, form)]
+    lines += [
+        f"NOT PUT TO THE TEST {name}: never: {', '.join(missing)}"
+        for name, missing in outcome.untested.items()
+    ]
+    rows = [
+        (name, findings.judge(name), f"{one.sentence} {findings.describe(name)}.")
+        for name, one in GUARANTEES.items()
+    ]
+    heads = ["guarantee", "", "what, and how often it was put to the test"]
+    lines += ["", display.render_table("Guarantees", heads, rows, form)]
     counts = [(name, str(count)) for name, count in outcome.counts.items()]
     lines += ["", display.render_table("Counts", ["what", "count"], counts, form)]
     lines.append(

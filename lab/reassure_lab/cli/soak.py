@@ -21,7 +21,19 @@ from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, fo
 @click.option("--controllers", type=click.IntRange(min=1), default=2, show_default=True)
 @click.option("--zookeepers", type=click.IntRange(min=1), default=3, show_default=True)
 @click.option(
-    "--fault", "faults", multiple=True, help="Apply a mutant; `reassure mutants` lists them."
+    "--wide",
+    type=click.IntRange(min=1),
+    default=300,
+    show_default=True,
+    help="Partitions of the topic that is moved as a whole.",
+)
+@click.option("--full-disks", is_flag=True, help="Let brokers' disks be full for a while.")
+@click.option(
+    "--fault",
+    "faults",
+    multiple=True,
+    metavar="NAME",
+    help="Plant a mistake: one of the soak's own, or of `reassure mutants`.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="Directory of the run.")
 @format_option
@@ -32,6 +44,8 @@ def soak(
     brokers: int,
     controllers: int,
     zookeepers: int,
+    wide: int,
+    full_disks: bool,
     faults: tuple[str, ...],
     out: Path | None,
     form: str,
@@ -39,8 +53,8 @@ def soak(
     """Run a cluster of processes under random faults, and check what clients were promised.
 
     Processes are killed, paused and partitioned from each other by a plan that is drawn from the
-    seed. Meanwhile clients produce, consume and request reassignments. Then all faults are healed,
-    and everything that was observed is judged.
+    seed. Meanwhile stock clients produce and consume, and partitions are moved. Then all faults are
+    healed, and it is checked what clients saw, and how often each guarantee was put to the test.
     """
     from reassure_lab.answers.soaking import run_soak
 
@@ -51,6 +65,8 @@ def soak(
             seconds,
             kills,
             (brokers, controllers, zookeepers),
+            wide,
+            full_disks,
             faults,
             out,
             progress,

@@ -67,19 +67,20 @@ class Strays:
             if replicas is None or replicas is not self._broker.replicas:
                 return
             now = _list_unsettled(replicas)
-            for key in stray:
+            for key, leader_epoch in stray.items():
                 if key in now and now[key] is unsettled[key]:
                     log.info("%s-%d: it has moved away; its log is deleted", *key)
-                    self._broker.give_up(key)
+                    self._broker.give_up(key, leader_epoch)
 
-    def _find_moved_away(self, keys: Collection[PartitionKey]) -> list[PartitionKey]:
+    def _find_moved_away(self, keys: Collection[PartitionKey]) -> dict[PartitionKey, int]:
         """Return the partitions that are neither assigned to the broker nor in sync on it, by now.
 
-        The server that is asked may lag behind, so it has to catch up first. Of a topic that is
-        not there nothing is known: deleting topics is the controller's.
+        Each is with the leader epoch in which that is so. The server that is asked may lag behind,
+        so it has to catch up first. Of a topic that is not there nothing is known: deleting topics
+        is the controller's.
         """
         if not keys:
-            return []
+            return {}
         paths = [topic_path(topic) for topic in sorted({topic for topic, _ in keys})]
         caught_up = self._client.sync_async("/")
         reads = [self._client.get_async(path) for path in (*paths, *starmap(state_path, keys))]
@@ -91,13 +92,13 @@ class Strays:
             for number, replicas in decode_topic(path, content[0]).items()
         }
         me = self._broker.broker_id
-        return [
-            key
+        return {
+            key: state.leader_epoch
             for key, content in zip(keys, found[len(paths) :], strict=True)
             if content is not None
             and me not in assigned.get((topic_path(key[0]), key[1]), (me,))
-            and me not in decode_state(state_path(*key), content[0]).isr
-        ]
+            and me not in (state := decode_state(state_path(*key), content[0])).isr
+        }
 
 
 def _list_unsettled(replicas: Replicas) -> dict[PartitionKey, Role | None]:

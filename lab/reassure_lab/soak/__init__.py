@@ -1,6 +1,8 @@
-"""A whole cluster as processes under random faults, with clients that write down what they saw.
+"""A whole cluster as processes under random faults, with stock clients that say what they saw.
 
-`schedule` draws the faults from a seed, `proxies` stand between the members, `traffic` speaks to
-the brokers, `load` produces, consumes and asks for reassignments, `checker` says what should have
-held, `leftovers` what should not be left, and `one_soak` puts them together.
+`schedule` draws faults and operations from a seed, `proxies` stand between the members, `workload`
+is the clients, `operator` moves partitions, `seen_events` is what they write, `checker` says by
+that alone what is broken, `guarantees` what should hold and how often it was put to the test.
+`replicas` compares files, `judging` judges logs, `leftovers` what should not be left; `one_soak`
+puts them together, and `own_mistakes` plants what a soak has to find.
 """

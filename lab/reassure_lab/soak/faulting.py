@@ -1,18 +1,29 @@
 """Carries out a schedule on a cluster, and looks after members that end themselves."""
 
+import resource
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Final, cast, get_args
 
 from reassure_lab.cluster.supervisor import ProcessCluster
-from reassure_lab.soak.checker import Breach
-from reassure_lab.soak.operations import History
+from reassure_lab.soak.guarantees import Breach
 from reassure_lab.soak.proxies import ProxyNetwork, Trouble
-from reassure_lab.soak.schedule import BROKERS, Fault, Schedule, role_of
+from reassure_lab.soak.schedule import (
+    ALL,
+    BROKERS,
+    Fault,
+    Schedule,
+    list_met,
+    role_of,
+)
+from reassure_lab.soak.seen_events import HistoryWriter
 
 REVIVE_S: Final = 1.0
 """How long a member that has ended itself stays away."""
+FULL_BYTES: Final = 1
+CRASH: Final = "before"
+"""How a kill is told that a controller did to itself, where it was told to."""
 
 
 IN_VAIN: Final = "no ZooKeeper at"
@@ -25,7 +36,7 @@ class Faults:
 
     cluster: ProcessCluster
     network: ProxyNetwork
-    history: History
+    history: HistoryWriter
     schedule: Schedule
     find_leader: Callable[[str], str | None]
     """Says who leads a partition that a broker is assigned to and out of sync in."""
@@ -53,6 +64,9 @@ class Faults:
         """Let nothing be wrong any more, and everybody be there who should."""
         for pair in self._spoilt:
             self.network.heal(*pair)
+        for member in self.cluster.members():
+            if role_of(member.name) == "broker":
+                self._fill(member.name)
         self._due.clear()
         self._look_for_the_dead(0.0)
         self._due.clear()
@@ -63,22 +77,33 @@ class Faults:
                 self._resume(member.name)
 
     def _begin(self, fault: Fault) -> None:
+        if fault.member.startswith(ALL):
+            self.history.note(fault.member, fault.member)
+            for one in list_met(fault.member, [member.name for member in self.cluster.members()]):
+                self._kill(one, fault)
+            return
         name = fault.member
-        if fault.kind != "kill" and fault.kind != "pause":
-            self._spoil(self._list_pairs(name, fault.peer), fault.kind, fault.ends_s)
-            self.history.note("cuts", trouble=fault.kind, fault=str(fault))
+        if fault.kind in get_args(Trouble):
+            trouble = cast("Trouble", fault.kind)
+            self._spoil(self._list_pairs(name, fault.peer), trouble, fault.ends_s)
+            self.history.note(name, fault.kind, str(fault))
             return
         leader = self.find_leader(fault.behind) if fault.behind else None
         if leader is not None and leader not in self._away:
             name = leader
-            self.history.note("struck", leader=leader, behind=fault.behind)
+            self.history.note(leader, "struck", f"{fault.behind} is behind")
         if name in self._away:
-            self.history.note("skipped", fault=str(fault))  # it has ended itself just now
+            self.history.note(name, "passed over", str(fault))  # it has ended itself just now
+            return
+        if fault.kind == "full disk":
+            self._fill(name, full=True)
+            self.history.note(name, fault.kind, str(fault))
+            self._due.append((fault.ends_s, partial(self._fill, name)))
             return
         if fault.kind == "pause":
             self._away.add(name)
             self.cluster.pause(name)
-            self.history.note("pauses", fault=str(fault))
+            self.history.note(name, "pause", str(fault))
             self._due.append((fault.ends_s, partial(self._resume, name)))
             return
         dies_s = fault.at_s + fault.alone_s
@@ -89,11 +114,11 @@ class Faults:
 
     def _kill(self, name: str, fault: Fault) -> None:
         if name in self._away:
-            self.history.note("skipped", fault=str(fault))
+            self.history.note(name, "passed over", str(fault))
             return
         self._away.add(name)
         self.cluster.kill(name)
-        self._note_kill(role_of(name), str(fault))
+        self.history.note(name, "kill", str(fault))
         self._due.append((fault.ends_s, partial(self._revive, name, fault.crash_at)))
 
     def _list_pairs(self, source: str, target: str) -> list[tuple[str, str]]:
@@ -112,21 +137,24 @@ class Faults:
             self._spoilt.append(pair)
             self._due.append((ends_s, partial(self.network.heal, *pair)))
 
-    def _note_kill(self, kind: str, fault: str) -> None:
-        self.history.note("kills", fault=fault)
-        self.history.count(f"kills_{kind}")
+    def _fill(self, name: str, *, full: bool = False) -> None:
+        """Let no file of a member become longer, which is what a full disk does; or let it."""
+        pid = self.cluster.member(name).pid
+        if pid is not None:
+            most = FULL_BYTES if full else resource.RLIM_INFINITY
+            resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
     def _revive(self, name: str, crash_at: str = "") -> None:
         options = ("--crash-at", crash_at) if crash_at else ()
         self.cluster.restart(name, wait_s=0, options=options)
         self._armed[name] = crash_at
         self._away.discard(name)
-        self.history.note("revivals", member=name, crash_at=crash_at)
+        self.history.note(name, "revive", crash_at)
 
     def _resume(self, name: str) -> None:
         self.cluster.resume(name)
         self._away.discard(name)
-        self.history.note("resumptions", member=name)
+        self.history.note(name, "resume")
 
     def _look_for_the_dead(self, now_s: float) -> None:
         """Have members started again that have ended themselves, as they were told to or not."""
@@ -135,7 +163,7 @@ class Faults:
                 continue
             crash_at = self._armed.pop(member.name, "")
             if crash_at:
-                self._note_kill("crash_point", f"{member.name} before {crash_at}")
+                self.history.note(member.name, "kill", f"{CRASH} {crash_at}")
             else:
                 self._note_end(member.name)
             self._away.add(member.name)
@@ -146,7 +174,7 @@ class Faults:
         log = self.cluster.get_log(name).read_text(encoding="utf-8", errors="replace")
         last = log.rstrip().rpartition("\n")[2]
         if IN_VAIN in last:
-            self.history.note("starts_in_vain", member=name, last=last)
+            self.history.note(name, "start in vain", last)
             return
         self.breaches.append(Breach("ended-as-asked", f"{name} has ended by itself: {last}"))
-        self.history.note("ended_by_themselves", member=name, last=last)
+        self.history.note(name, "ended", last)

@@ -1,13 +1,14 @@
 """The histories of a soak, judged: what controllers wrote, and what brokers observed."""
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from reassure_judge.protocols import get_observing
-from reassure_lab.soak.checker import Breach
+from reassure_lab.soak.guarantees import SoakFindings
+from reassure_lab.soak.seen_events import Event
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.local import audit_paths
 from reassure_spec.rooms import choose_readings, judge_of
@@ -18,42 +19,44 @@ from reassure_zookeeper.txnlog_writer import write_log
 
 OBSERVED: Final = get_observing().profiles[0]
 """The profile of what brokers observe."""
-
-
-@dataclass(slots=True)
-class JudgedHistories:
-    """What came of judging the histories."""
-
-    breaches: list[Breach] = field(default_factory=list)
-    unknown: list[str] = field(default_factory=list)
-    """Why there is no verdict on some of it."""
-    left_open: list[str] = field(default_factory=list)
-    """Clauses that some writes or lines kept or broke, depending on what their writer knew."""
-    counts: dict[str, int] = field(default_factory=dict)
+_STATE: Final = re.compile(rf"{TOPICS}/([^/]+)/partitions/(\d+)/state")
 
 
 def judge_histories(
-    servers: Sequence[Path],
     merged: Path,
     observed: Sequence[Path],
     profile: str,
     readings: Mapping[str, str],
     min_insync: int,
-) -> JudgedHistories:
-    """Judge what the ensemble has logged, and with it what brokers observed.
+    findings: SoakFindings,
+    *,
+    with_observations: bool,
+) -> list[str]:
+    """Judge what the ensemble has logged (`merge_logs`), and with it what brokers observed.
 
-    The logs of all servers are written into one, in `merged`.
+    A full disk does not take observations either, so nothing is said of them then.
+
+    Return the clauses that some writes or lines kept or broke, depending on what their writer knew.
     """
-    judged = JudgedHistories()
-    merge_logs(servers, merged)
     written = _audit([merged], profile, {}, min_insync)
-    _take(judged, "log-judged", written)
-    judged.counts["judged_transactions"] = sum(one.transactions for one in written.archives)
-    judged.counts["leader_elections"] = count_elections(merged)
-    told = _audit([merged, *observed], OBSERVED, readings, min_insync)
-    _take(judged, "observations-judged", told)
-    judged.counts["judged_observations"] = 0 if told.observed is None else told.observed.lines
-    return judged
+    _take(findings, "log-judged", written)
+    count = sum(one.transactions for one in written.archives)
+    findings.count("log-judged", transactions=count)
+    reports = [written]
+    if with_observations:
+        told = _audit([merged, *observed], OBSERVED, readings, min_insync)
+        reports.append(told)
+        _take(findings, "observations-judged", told)
+        lines = 0 if told.observed is None else told.observed.lines
+        findings.count("observations-judged", lines=lines)
+    else:
+        findings.skipped["observations-judged"] = "lines are missing where disks were full"
+    return [
+        f"{clause.id}: {clause.undecided} times"
+        for report in reports
+        for clause in report.clauses
+        if clause.undecided
+    ]
 
 
 def merge_logs(servers: Sequence[Path], merged: Path) -> None:
@@ -83,34 +86,35 @@ def _audit(
     return audit_paths(paths, profile, chosen, None, at_rest=True, min_insync_replicas=min_insync)
 
 
-def _take(judged: JudgedHistories, promise: str, report: AuditReport) -> None:
+def _take(findings: SoakFindings, guarantee: str, report: AuditReport) -> None:
     for found in report.violations:
         place = f"{found.topic}-{found.partition}" if found.topic else "the cluster"
-        judged.breaches.append(
-            Breach(promise, f"{found.clause}: {place}, zxid 0x{found.zxid:x}: {found.expected}")
-        )
-    judged.unknown += [f"{promise}: {need}" for need in report.needs]
-    judged.unknown += [
-        f"{promise}: {found.clause}: zxid 0x{found.zxid:x}: it is not certain what was there"
+        what = f"{found.clause}: {place}, zxid 0x{found.zxid:x}: {found.expected}"
+        findings.break_it(guarantee, what)
+    findings.unknown += [f"{guarantee}: {need}" for need in report.needs]
+    findings.unknown += [
+        f"{guarantee}: {found.clause}: zxid 0x{found.zxid:x}: it is not certain what was there"
         for archive in report.archives
         for found in archive.unsettled
         if found.binds()
     ]
-    judged.left_open += [
-        f"{clause.id}: {clause.undecided} times" for clause in report.clauses if clause.undecided
-    ]
 
 
-def count_elections(server: Path) -> int:
-    """Return how often a partition got another leader, its first one included."""
-    leaders: dict[str, int] = {}
-    elections = 0
-    for transaction in read_logs(server):
+def tell_states(merged: Path) -> Iterator[Event]:
+    """Yield who led each partition from when on, and how many were in sync."""
+    for transaction in read_logs(merged):
         for op in transaction.ops:
-            if not isinstance(op, Create | SetData) or not op.path.endswith("/state"):
+            if not isinstance(op, Create | SetData):
                 continue
-            if op.path.startswith(TOPICS):
-                leader = decode_state(op.path, op.data).leader
-                elections += leader >= 0 and leaders.get(op.path) != leader
-                leaders[op.path] = leader
-    return elections
+            found = _STATE.fullmatch(op.path)
+            if found is not None:
+                state = decode_state(op.path, op.data)
+                yield Event(
+                    transaction.time_ms,
+                    "zookeeper",
+                    "state",
+                    found[1],
+                    int(found[2]),
+                    count=len(state.isr),
+                    of=str(state.leader),
+                )

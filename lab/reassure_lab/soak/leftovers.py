@@ -9,13 +9,13 @@ from typing import Final
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 
-from reassure_lab.soak.checker import Breach
+from reassure_lab.soak.guarantees import Breach
 from reassure_spec.znodes import PartitionKey, ReplicaList, state_path
 
 _LOG: Final = re.compile(r"(.+)-(\d+)")
 MIB: Final = 1 << 20
-WARM_S: Final = 20.0
-"""A process that is younger is still filling its caches."""
+WARM_S: Final = 60.0
+"""A process that is younger is still filling its caches, and growing with the load."""
 JAVA_MIB: Final = 400
 """Heap of at most 256 MiB (-Xmx256m), and what a Java of this size has beside its heap."""
 GROWTH_MIB: Final = 12
@@ -104,24 +104,35 @@ class MemorySamples:
             self.samples.setdefault((member, pid), []).append(Sample(at_s, rss))
 
     @property
-    def max_mib(self) -> dict[str, int]:
-        """By role: the most that a process has had, in MiB."""
-        most: dict[str, int] = {}
+    def judged(self) -> int:
+        """How many processes lived for longer than they have to fill their caches."""
+        return sum(one[-1].at_s > one[0].at_s + WARM_S for one in self.samples.values())
+
+    def tell(self) -> dict[str, int]:
+        """Return the most that a process of each role has had, in MiB, and about brokers more.
+
+        That is: for how long the one has lived that lived for longest; and of all that lived for
+        longer than `WARM_S` the most that one had then, and at the end.
+        """
+        told: dict[str, int] = {}
         for (member, _), samples in self.samples.items():
-            role = member.partition("-")[0]
-            largest = max(sample.rss_bytes for sample in samples) // MIB
-            most[role] = max(most.get(role, 0), largest)
-        return most
+            role, lived_s = member.partition("-")[0], samples[-1].at_s - samples[0].at_s
+            had = {f"rss_max_mib_{role}": max(sample.rss_bytes for sample in samples) // MIB}
+            if role == "broker" and lived_s > WARM_S:
+                had["broker_longest_s"] = int(lived_s)
+                had["broker_mib_warm"] = _find_warm(samples).rss_bytes // MIB
+                had["broker_mib_end"] = samples[-1].rss_bytes // MIB
+            told |= {name: max(value, told.get(name, 0)) for name, value in had.items()}
+        return told
 
     def check(self) -> Iterator[Breach]:
         """Yield processes that have grown beyond the bound."""
         for (member, pid), samples in self.samples.items():
-            last, warm = samples[-1], samples[0].at_s + WARM_S
+            last, first = samples[-1], _find_warm(samples)
             if member.startswith("zookeeper"):
                 if last.rss_bytes > JAVA_MIB * MIB:
                     yield Breach("memory-flat", f"{member} ({pid}) has {last.rss_bytes // MIB} MiB")
                 continue
-            first = next((sample for sample in samples if sample.at_s >= warm), last)
             minutes = (last.at_s - first.at_s) / 60
             allowed = GROWTH_MIB + GROWTH_MIB_PER_MINUTE * minutes
             grown = (last.rss_bytes - first.rss_bytes) / MIB
@@ -131,6 +142,11 @@ class MemorySamples:
                     f"{member} ({pid}) has grown by {grown:.1f} MiB in {minutes:.1f} minutes, "
                     f"{allowed:.1f} are allowed",
                 )
+
+
+def _find_warm(samples: Sequence[Sample]) -> Sample:
+    """Return the first sample of a process that has had time to fill its caches, else the last."""
+    return next((one for one in samples if one.at_s >= samples[0].at_s + WARM_S), samples[-1])
 
 
 def read_rss(pid: int) -> int:

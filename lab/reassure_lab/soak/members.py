@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Final
 
 from reassure_conformance.gate.replication.brokers import SHIPPED
-from reassure_conformance.mutants import start_with
 from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
+from reassure_lab.soak.own_mistakes import start_with
 from reassure_lab.soak.proxies import Address, ProxyNetwork
 from reassure_spec.profiles import DEFAULT_PROFILE
 
@@ -25,9 +25,11 @@ class Shape:
     brokers: int = 5
     controllers: int = 2
     zookeepers: int = 3
+    wide: int = 300
+    """How many partitions the topic has of which many are moved in one request."""
     profile: str = DEFAULT_PROFILE
-    broker_faults: Sequence[str] = ()
-    controller_faults: Sequence[str] = ()
+    faults: Sequence[str] = ()
+    """Mistakes that brokers and controllers have."""
 
     def list_members(self, role: Role) -> list[str]:
         """Return the names of the members in a role."""
@@ -91,9 +93,10 @@ def _arrange(
 
 
 def plant(member: MemberState, shape: Shape) -> MemberState:
-    """Return a member whose process has the mistakes that are asked for in its role."""
-    faults = {"broker": shape.broker_faults, "controller": shape.controller_faults}
-    return replace(member, command=start_with(faults.get(member.role, ()), member.command))
+    """Return a member whose process has the mistakes that are asked for, if it is one of ours."""
+    if member.role == "zookeeper":
+        return member
+    return replace(member, command=start_with(shape.faults, member.command))
 
 
 def _repeat(option: str, values: Sequence[str]) -> list[str]:

@@ -1,7 +1,7 @@
 """What a cluster looks like from ZooKeeper when all is healed, and what is still amiss."""
 
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -11,11 +11,13 @@ from kazoo.exceptions import NoNodeError
 
 from reassure_controller.session import Indefinite, gather
 from reassure_lab.soak import leftovers
-from reassure_lab.soak.checker import Breach
-from reassure_lab.soak.load import Wanted
+from reassure_lab.soak.guarantees import Breach
+from reassure_lab.soak.operator import Wanted
 from reassure_spec.znodes import (
+    CONFIGS,
     CONTROLLER,
     CONTROLLER_EPOCH,
+    DELETED_TOPICS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENTS,
     PartitionKey,
@@ -27,6 +29,8 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
+STAY: Final = (CONFIGS, "/latest_producer_id_block")
+"""Beginnings of znodes that stay for good: settings, and which ids producers have got."""
 FIND_S: Final = 0.5
 """How long it may take to look who leads."""
 
@@ -38,7 +42,10 @@ class Quiescence:
     """A cluster that is to come to rest, as an administrator sees it."""
 
     client: KazooClient
+    topics: Sequence[str]
+    """Those that stay; the first one keeps its partitions."""
     keys: Sequence[PartitionKey]
+    """The partitions of the first topic."""
     brokers: dict[int, Path]
     """By broker: where it keeps its logs."""
     roots: set[str] = field(default_factory=set)
@@ -56,13 +63,13 @@ class Quiescence:
         """Yield requests and reassignments that have not ended."""
         if self._get(CONTROLLER) is None:
             yield Breach("reassignments-end", f"there is no {CONTROLLER}")
-        for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS):
+        for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS, DELETED_TOPICS):
             for child in leftovers.list_children(self.client, root):
                 yield Breach("reassignments-end", f"{root}/{child} has not ended")
 
     def find_out_of_sync(self) -> Iterator[Breach]:
         """Yield partitions whose replicas are not all in sync."""
-        for (topic, number), replicas in self._read_assigned().items():
+        for (topic, number), replicas in self.read_assigned().items():
             path, name = state_path(topic, number), f"{topic}-{number}"
             found = self._get(path)
             if found is None:
@@ -78,7 +85,7 @@ class Quiescence:
 
     def find_misplaced(self, wanted: Wanted) -> Iterator[Breach]:
         """Yield partitions that are not where they were asked to be last."""
-        assigned = self._read_assigned()
+        assigned = self.read_assigned()
         for key, targets in wanted.items():
             if assigned[key] not in targets:
                 asked = " or ".join(str(list(target)) for target in sorted(targets))
@@ -94,19 +101,16 @@ class Quiescence:
         preferred for no other reason than that.
         """
         lagging = int(behind.rpartition("-")[2])
-        topics = [topic_path(topic) for topic, number in self.keys if number == 0]
-        states = [state_path(*key) for key in self.keys]
+        path, states = topic_path(self.topics[0]), [state_path(*key) for key in self.keys]
         try:
             # No longer: whoever asks has to bring servers back that were killed.
-            found = gather([self.client.get_async(path) for path in (*topics, *states)], FIND_S)
+            found = gather([self.client.get_async(one) for one in (path, *states)], FIND_S)
         except Indefinite as indefinite:
             log.info("who leads is not known just now: %s", indefinite)
             return None
-        assigned: list[ReplicaList] = []
-        for path, content in zip(topics, found, strict=False):
-            assigned += [replicas for _, replicas in sorted(decode_topic(path, content[0]).items())]
-        for path, content, replicas in zip(states, found[len(topics) :], assigned, strict=True):
-            state = decode_state(path, content[0])
+        assigned = decode_topic(path, found[0][0])
+        for key, content in zip(self.keys, found[1:], strict=True):
+            state, replicas = decode_state(state_path(*key), content[0]), assigned[key[1]]
             others = [one for one in replicas if one != state.leader]
             if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
                 return f"broker-{state.leader}"
@@ -114,9 +118,11 @@ class Quiescence:
 
     def find_left(self) -> Iterator[Breach]:
         """Yield znodes and files that nobody needs any more."""
-        expected = self.roots | leftovers.expect_znodes(self.keys)
-        yield from leftovers.check_znodes(leftovers.list_tree(self.client), expected)
-        yield from leftovers.check_files(self.brokers, self._read_assigned())
+        assigned = self.read_assigned()
+        expected = self.roots | leftovers.expect_znodes(assigned)
+        found = {one for one in leftovers.list_tree(self.client) if not one.startswith(STAY)}
+        yield from leftovers.check_znodes(found, {one for one in expected if CONFIGS not in one})
+        yield from leftovers.check_files(self.brokers, assigned)
 
     def _get(self, path: str) -> Any:
         try:
@@ -124,10 +130,10 @@ class Quiescence:
         except NoNodeError:
             return None
 
-    def _read_assigned(self) -> dict[PartitionKey, ReplicaList]:
-        topics: Collection[str] = dict.fromkeys(topic for topic, _ in self.keys)
+    def read_assigned(self) -> dict[PartitionKey, ReplicaList]:
+        """Return the replicas of every partition that stays."""
         found: dict[PartitionKey, ReplicaList] = {}
-        for topic in topics:
+        for topic in self.topics:
             path = topic_path(topic)
             for number, replicas in decode_topic(path, self.client.get(path)[0]).items():
                 found[topic, number] = replicas
