@@ -19,8 +19,7 @@ from typing import Any, Final
 from reassure_judge.moments import Kept
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
-from reassure_mutation.kills import Mutant
-from reassure_mutation.linked import ROOMS, Linked, list_reached, spell
+from reassure_mutation.linked import ROOMS, Linked, Mutant, find_called, list_reached, spell
 
 UNASKED: Final = "no question comes to it"
 SAME: Final = "every question gets the same answer"
@@ -145,18 +144,8 @@ class Accepting:
 
     def find_called(self, question: Question) -> frozenset[str]:
         """Return the files of the copies that answering a question runs."""
-        called: set[str] = set()
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                called.add(frame.f_code.co_filename)
-
-        sys.setprofile(note)
-        try:
-            _ask(self._copies[question.function], question.arguments)
-        finally:
-            sys.setprofile(None)
-        return frozenset(called)
+        copy = self._copies[question.function]
+        return find_called(lambda: _ask(copy, question.arguments))
 
     def prepare(self, asked: Sequence[Known]) -> tuple[list[Any], dict[str, list[int]]]:
         """Return the right answers, and by the file of a copy the numbers of what runs it."""
@@ -177,8 +166,7 @@ class Accepting:
         found: dict[str, Kill | str] = {}
         for mutant in mutants:
             name, said = mutant.name, UNASKED
-            changed = self.linked.compile(mutant.function, mutant.mutation.tree)
-            with self.linked.planted(mutant.function, changed):
+            with self.linked.planted(mutant):
                 for number in where.get(f"<{spell(mutant.function)}>", ()):
                     known = asked[number]
                     copy = self._copies[known.question.function]

@@ -34,9 +34,9 @@ from reassure_mutation.accepting import (
     Question,
     make_strange,
 )
-from reassure_mutation.kills import Mutant, Situation
-from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import iterate_mutations, strip
+from reassure_mutation.kills import Situation
+from reassure_mutation.linked import Mutant, list_mutants, parse, spell
+from reassure_mutation.operators import strip
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference, save
 from reassure_mutation.worlds import Found, explore
 from reassure_spec.readings import READINGS, get_profile
@@ -118,12 +118,7 @@ def list_own(unit: Unit) -> tuple[Mutant, ...]:
     """Return the mutants of the functions that are in no earlier unit, whose table has them."""
     units = find_units()
     earlier = {each for before in units[: units.index(unit)] for each in before.rules.functions}
-    return tuple(
-        Mutant(function, mutation)
-        for function in unit.rules.functions
-        if function not in earlier
-        for mutation in iterate_mutations(parse(function))
-    )
+    return list_mutants(each for each in unit.rules.functions if each not in earlier)
 
 
 def make_digest(unit: Unit) -> str:
@@ -274,8 +269,7 @@ def _list_met(module: ModuleType, profile: str, rules: Accepting) -> Iterator[Kn
         wrong: dict[Question, None] = {}
         for name, situations in _find_moments(states, left).items():
             mutant = mutants[name]
-            planted = reference.linked.planted(mutant.function, reference.compile(mutant))
-            with planted, rules.recorded(wrong):
+            with reference.linked.planted(mutant), rules.recorded(wrong):
                 for each in situations:
                     reference.find_kill(each)
             del left[name]

@@ -9,13 +9,14 @@ Records are shared, so that what a copy answers can be compared with what the or
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType
 from typing import Any, Final
 
-from reassure_mutation.operators import strip
+from reassure_mutation.operators import Mutation, iterate_mutations, strip
 
 ROOMS: Final = ("reassure_model.", "reassure_judge.")
 """Where the functions of a reference controller stand."""
@@ -68,6 +69,49 @@ def spell(function: FunctionType) -> str:
 def parse(function: FunctionType) -> ast.FunctionDef:
     """Return the syntax tree of a function of a module."""
     return _parse(function.__module__)[function.__name__]
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A function with one mistake."""
+
+    function: FunctionType
+    mutation: Mutation
+
+    @property
+    def name(self) -> str:
+        """Its stable name: function, operator and text."""
+        return f"{spell(self.function)}: {self.mutation.name}"
+
+    @property
+    def sentence(self) -> str:
+        """What is different, for people."""
+        return f"in {spell(self.function)} {self.mutation.sentence}"
+
+
+def list_mutants(functions: Iterable[FunctionType]) -> tuple[Mutant, ...]:
+    """Return every mutant of some functions, in a stable order."""
+    return tuple(
+        Mutant(function, mutation)
+        for function in functions
+        for mutation in iterate_mutations(parse(function))
+    )
+
+
+def find_called(run: Callable[[], object]) -> frozenset[str]:
+    """Return the files of the functions that run: a copy's is its name in angle brackets."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return frozenset(called)
 
 
 class Linked:
@@ -125,9 +169,10 @@ class Linked:
         return lambda *arguments: names[name](*arguments)
 
     @contextmanager
-    def planted(self, function: FunctionType, changed: FunctionType) -> Iterator[None]:
+    def planted(self, mutant: Mutant) -> Iterator[None]:
         """Let the copies call a changed function, in place of the copy of one, until the end."""
-        self._bind(function, changed)
+        function = mutant.function
+        self._bind(function, self.compile(function, mutant.mutation.tree))
         try:
             yield
         finally:

@@ -7,10 +7,8 @@ something else there, and is killed where the judge refuses that, or the look th
 takes next. All is read from the observations of one leader, in its own order.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import FrameType, FunctionType
 from typing import Any, Final
 
 from reassure_judge.protocols.kafka_4485 import LagRules
@@ -24,9 +22,8 @@ from reassure_model.protocols.kafka_4485 import (
     start_leader,
 )
 from reassure_model.protocols.kafka_4485 import replication as logs
-from reassure_mutation.kills import ALLOWED, SAME, Mutant
-from reassure_mutation.linked import Linked, parse
-from reassure_mutation.operators import iterate_mutations
+from reassure_mutation.kills import ALLOWED, SAME
+from reassure_mutation.linked import Linked, Mutant, find_called, list_mutants
 from reassure_spec.observations import (
     KINDS,
     NOBODY,
@@ -302,30 +299,11 @@ class Leaders:
 
     def list_mutants(self) -> tuple[Mutant, ...]:
         """Return every mutant, in a stable order."""
-        return tuple(
-            Mutant(function, mutation)
-            for function in self.functions
-            for mutation in iterate_mutations(parse(function))
-        )
-
-    def compile(self, mutant: Mutant) -> FunctionType:
-        """Return the changed function."""
-        return self.linked.compile(mutant.function, mutant.mutation.tree)
+        return list_mutants(self.functions)
 
     def find_called(self, moment: LeaderMoment) -> frozenset[str]:
         """Return the names of the functions that decide what a right leader says."""
-        called: set[str] = set()
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                called.add(frame.f_code.co_filename)
-
-        sys.setprofile(note)
-        try:
-            self._say(moment, self.linked.get)
-        finally:
-            sys.setprofile(None)
-        return frozenset(called)
+        return find_called(lambda: self._say(moment, self.linked.get))
 
     def find_kill(self, moment: LeaderMoment) -> str:
         """Return the clause by which the planted mutant is killed at a moment, else why not."""
