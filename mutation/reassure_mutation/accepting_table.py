@@ -233,7 +233,9 @@ def _list_strange(
         for name in rules.find_called(each.question) & pools.keys():
             pools[name].append(each.question)
     found = dict.fromkeys(
-        question for pool in pools.values() for question in make_strange(pool, values, rules.strange)
+        question
+        for pool in pools.values()
+        for question in make_strange(pool, values, rules.strange)
     )
     yield from (Known(each, OPEN, "") for each in found)
 

@@ -81,7 +81,10 @@ def parse(function: FunctionType) -> ast.FunctionDef:
 
 def list_defined(module: ModuleType) -> Iterator[FunctionType]:
     """Yield the functions of a module and the methods of its classes, as its text has them."""
-    owners = [vars(module), *(vars(each) for each in vars(module).values() if isinstance(each, type))]
+    owners = [
+        vars(module),
+        *(vars(each) for each in vars(module).values() if isinstance(each, type)),
+    ]
     found = dict.fromkeys(
         function
         for owner in owners
@@ -205,7 +208,7 @@ class Linked:
 
 
 class InPlace:
-    """Functions, methods among them, that are changed where they stand, so that all who call them do.
+    """Functions, methods among them, that are changed where they stand.
 
     For what nobody else asks meanwhile: what is right has to be known by then.
     """

@@ -1,7 +1,7 @@
 """The judge of KAFKA-4485, as mutants of it are asked: about histories of observations.
 
-What it is asked is a whole history: what one line is worth shows at the end, when all writers were
-heard. Its functions are methods of what is made anew for each history, so they are changed in place.
+What it is asked is a whole history: what one line is worth shows when all writers were heard. Its
+functions are methods of what is made anew for each history, so they are changed in place.
 """
 
 import signal
@@ -57,7 +57,7 @@ def _is_line(line: Observation) -> bool:
     return decode_observation(encode_observation(shown)).what == line.what
 
 
-def judge_history(lines: Lines, readings: Readings, is_over: bool) -> Accepted[Any] | Rejected:  # noqa: FBT001
+def judge_history(lines: Lines, readings: Readings, is_over: bool) -> Accepted[Any] | Rejected:
     """Return what the judge says of a history: what is left open is what it leads to.
 
     Raises ValueError where it is none, and TimeoutError where there is no answer.
@@ -70,7 +70,8 @@ def judge_history(lines: Lines, readings: Readings, is_over: bool) -> Accepted[A
     if not broken:
         return Accepted(tuple(left), tuple(tally.exercised.elements()))
     clauses = (f"{c} at {v.line}" for v in tally.violations for c in (v.clause, *v.besides))
-    return Rejected(", ".join((*clauses, *left)), "\n".join(broken))
+    kept = map(str, sorted(tally.exercised.items()))
+    return Rejected(", ".join((*clauses, *left)), "\n".join((*broken, *kept)))
 
 
 @contextmanager
