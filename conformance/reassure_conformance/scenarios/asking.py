@@ -1,5 +1,4 @@
-"""What scenarios ask of the rules: questions that have an answer in a file,
-and histories of shipped tales.
+"""What scenarios, and shipped tales, ask of the rules: questions that have an answer in a file.
 
     python -m reassure_conformance.scenarios.asking PROTOCOL...
 

@@ -45,7 +45,7 @@ class ObservedWorld:
     name: ClassVar[str] = "observed"
 
     def __init__(self, profile: str, readings: Readings, arguments: Arguments) -> None:
-        check_arguments(arguments, ("observed",))
+        check_arguments(arguments)
         self._readings: Final = readings
         self._lines: list[Observation] = []
         self._following: dict[tuple[str, int], int] = {}
