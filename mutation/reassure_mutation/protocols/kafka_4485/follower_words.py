@@ -1,0 +1,127 @@
+"""What a follower would have said, as it begins to follow and as its leader answers it.
+
+It says where its log ends and what its mark is; the leader notes from where it asks next; what is
+in the log shows where it is elected. So a moment is both logs and marks, however they came about:
+the history that the judge is given is the shortest that leads there.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+
+from reassure_model.protocols.kafka_4485 import replication as logs
+from reassure_mutation.protocols.kafka_4485.leader_words import Get, get_true
+from reassure_spec.observations import (
+    Evaluate,
+    Fetch,
+    Follow,
+    Lead,
+    Observation,
+    Replica,
+    Restored,
+    Serve,
+    Spans,
+    What,
+)
+from reassure_spec.readings import Readings
+
+
+def spell_log(log: logs.Log) -> Spans:
+    """Return the leader epochs of a log, each with its first offset.
+
+    >>> spell_log((0, 0, 2))
+    ((0, 0), (2, 2))
+    """
+    return tuple((to, at) for at, (one, to) in enumerate(pairwise((-1, *log))) if one != to)
+
+
+def read_log(end: int, epochs: Spans | None) -> logs.Log | None:
+    """Return a log whose leader epochs are told, None where they are not, or not of all of it.
+
+    >>> read_log(3, ((0, 0), (2, 2))), read_log(3, ())
+    ((0, 0, 2), None)
+    """
+    if epochs is None or (end and (not epochs or epochs[0][1])):
+        return None
+    stops = (*(first for _, first in epochs[1:]), end)
+    spans = zip(epochs, stops, strict=False)
+    return tuple(epoch for (epoch, first), stop in spans for _ in range(first, stop))
+
+
+@dataclass(frozen=True)
+class FollowerMoment:
+    """A broker that begins to follow, or that its leader answers."""
+
+    readings: Readings
+    broker: int
+    leader: int
+    epoch: int
+    """In which the leader leads."""
+    held: logs.Replica
+    """What the broker has, and the epoch that it acted upon before."""
+    led: logs.Log
+    """The leader's log, as far as the answer goes."""
+    start: int
+    """Where it ended at the election."""
+    sent: int | None = None
+    """The leader's mark in the answer; None: the broker begins to follow."""
+
+    @cached_property
+    def right(self) -> tuple[What, ...]:
+        """What a right follower says, how it asks next, and what it says where it is elected."""
+        return self.say(get_true)
+
+    def say(self, get: Get) -> tuple[What, ...]:
+        """Return that by these functions. Raises whatever a changed one raises."""
+        ids = tuple(sorted((self.broker, self.leader)))
+        leads, nobody = logs.Replica(self.led, self.sent or 0, self.epoch), frozenset[int]()
+        replicas = tuple(self.held if one == self.broker else leads for one in ids)
+        term = logs.Term(self.start, 0, nobody, nobody, (0, 0))
+        at = ids.index(self.broker)
+        state = logs.Replication(replicas, 1 - at, self.epoch, nobody, 0, term)
+        step = get(logs.STEPS[logs.Follow if self.sent is None else logs.Answer])
+        after: logs.Replica = step(state, at, self.readings).state.replicas[at]
+        assert after.request is not None  # it asks for more
+        end, mark = len(after.log), after.high_watermark
+        return (
+            Follow(end, mark) if self.sent is None else Replica(end, mark),
+            Fetch(self.broker, after.request.offset, after.request.leader_epoch),
+            Lead(end, mark, ids, ids, epochs=spell_log(after.log)),
+        )
+
+    def tell(
+        self, said: tuple[What, ...]
+    ) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
+        """Return a history that leads here, and these words with what the leader says to them."""
+        mark, end, held = self.sent or 0, len(self.held.log), self.held
+        begun = min(mark, self.start)
+        alone, both = (self.leader,), (self.leader, self.broker)
+        first = Lead(self.start, begun, both, alone, epochs=spell_log(self.led[: self.start]))
+        before = [
+            self._head(self.leader, self.epoch, first),
+            self._head(self.leader, self.epoch, Replica(len(self.led), begun)),
+            self._head(self.leader, self.epoch, Evaluate(alone, mark)),
+            self._head(
+                self.broker,
+                held.leader_epoch,
+                Restored(end, held.high_watermark, spell_log(held.log)),
+            ),
+        ]
+        if self.sent is not None:
+            follows = Follow(end, held.high_watermark)
+            before.append(self._head(self.broker, self.epoch, follows))
+        after = []
+        for what in said:
+            if isinstance(what, Fetch):
+                reached = max(mark, min(len(self.led), what.offset))
+                words: tuple[What, ...] = what, Evaluate(both, reached), Serve(reached)
+                is_heard, is_shown = what.follower_epoch == self.epoch, reached >= self.start
+                words = words[: is_heard and 2 + is_shown]
+                after += [self._head(self.leader, self.epoch, each) for each in words]
+            else:
+                epoch = self.epoch + isinstance(what, Lead)
+                after.append(self._head(self.broker, epoch, what))
+        return tuple(before), tuple(after)
+
+    def _head(self, broker: int, epoch: int, what: What) -> Observation:
+        return Observation(f"broker-{broker}", 0, 0, "", "t", 0, broker, 1, epoch, what)
