@@ -5,12 +5,13 @@ in the log shows where it is elected. So a moment is both logs and marks, howeve
 the history that the judge is given is the shortest that leads there.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from reassure_model.protocols.kafka_4485 import replication as logs
-from reassure_mutation.protocols.kafka_4485.leader_words import Get, get_true
+from reassure_mutation.protocols.kafka_4485.leader_words import Get, History, get_true
 from reassure_spec.observations import (
     Evaluate,
     Fetch,
@@ -89,10 +90,11 @@ class FollowerMoment:
             Lead(end, mark, ids, ids, epochs=spell_log(after.log)),
         )
 
-    def tell(
-        self, said: tuple[What, ...]
-    ) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
-        """Return a history that leads here, and these words with what the leader says to them."""
+    def tell(self, said: tuple[What, ...]) -> Iterator[History]:
+        """Yield a history that leads here, and these words with what the leader says to them.
+
+        First only until the leader hears of them, as its mark may go on by that.
+        """
         mark, end, held = self.sent or 0, len(self.held.log), self.held
         begun = min(mark, self.start)
         alone, both = (self.leader,), (self.leader, self.broker)
@@ -121,7 +123,8 @@ class FollowerMoment:
             else:
                 epoch = self.epoch + isinstance(what, Lead)
                 after.append(self._head(self.broker, epoch, what))
-        return tuple(before), tuple(after)
+        yield before, after[:1]
+        yield before, after
 
     def _head(self, broker: int, epoch: int, what: What) -> Observation:
         return Observation(f"broker-{broker}", 0, 0, "", "t", 0, broker, 1, epoch, what)

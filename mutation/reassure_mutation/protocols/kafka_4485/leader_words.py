@@ -59,6 +59,8 @@ BEGIN: Final[tuple[Any, ...]] = (
 """The functions of the model by which leaders and followers decide what to say."""
 Get = Callable[[Any], Callable[..., Any]]
 """From a function of the model to the one that is asked in its place."""
+History = tuple[Sequence[Observation], Sequence[Observation]]
+"""What was observed before somebody says something, and from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,9 +235,9 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
     heard = {r for r, noted in zip(replicas[1:], known.noted, strict=True) if noted is not None}
     for at, replica in enumerate(known.ids if defined is None else ()):
         outcome, before = None, state.term.version
-        if at in state.term.pseudo_isr - state.isr and replica in heard:
+        if at in state.term.pseudo_isr - state.term.isr and replica in heard:
             outcome = join(state, at, readings)
-        elif at in state.isr - state.term.pseudo_isr:
+        elif at in state.term.isr - state.term.pseudo_isr:
             outcome = leave(state, at, readings)
         if isinstance(outcome, Accepted):
             state = outcome.state
@@ -270,12 +272,10 @@ class LeaderMoment:
         """Return what it says by these functions. Raises whatever a changed one raises."""
         return say(self.known, self.event, get)
 
-    def tell(
-        self, said: tuple[What, ...]
-    ) -> tuple[tuple[Observation, ...], tuple[Observation, ...]]:
-        """Return what was observed before, and these words with what follows on them."""
+    def tell(self, said: tuple[What, ...]) -> Iterator[History]:
+        """Yield what was observed before, and these words with what follows on them."""
         head, words = self.before[0], (*said, *self._go_on(said))
-        return self.before, tuple(head._replace(what=what) for what in words)
+        yield self.before, tuple(head._replace(what=what) for what in words)
 
     def _go_on(self, said: tuple[What, ...]) -> tuple[What, ...]:
         """Return what a right leader says next: it looks after a fetch, and in time."""

@@ -206,17 +206,19 @@ class ReplicaRules:
 
 def find_refused(moment: Moment, said: tuple[What, ...]) -> str:
     """Return the clause by which words are refused, or what follows on them, else ""."""
-    judge, counts = LagRules.make_judge(moment.readings), Counter[str]()
     try:
-        before, after = moment.tell(said)
-        for number, line in enumerate((*before, *after), start=1):
-            if not counts[line.writer]:
-                writer = Writer(tuple(KINDS))
-                head = line._replace(topic="", partition=-1, broker=NOBODY, what=writer)
-                judge.feed(head._replace(run=0, sequence=0), "", 0)
-            counts[line.writer] += 1
-            judge.feed(line._replace(run=0, sequence=counts[line.writer]), "", number)
-        found = judge.finish(is_over=True).violations
+        for before, after in moment.tell(said):
+            judge, counts = LagRules.make_judge(moment.readings), Counter[str]()
+            for number, line in enumerate((*before, *after), start=1):
+                if not counts[line.writer]:
+                    writer = Writer(tuple(KINDS))
+                    head = line._replace(topic="", partition=-1, broker=NOBODY, what=writer)
+                    judge.feed(head._replace(run=0, sequence=0), "", 0)
+                counts[line.writer] += 1
+                judge.feed(line._replace(run=0, sequence=counts[line.writer]), "", number)
+            for each in judge.finish(is_over=True).violations:
+                if each.line > len(before) and each.binds():
+                    return each.clause
     except (AttributeError, TypeError, ValueError):  # nobody could say so
-        return ""
-    return next((each.clause for each in found if each.line > len(before) and each.binds()), "")
+        pass
+    return ""
