@@ -7,10 +7,10 @@ import pytest
 
 from reassure_mutation.kills import SURVIVES, find_kills
 from reassure_mutation.protocols.kafka_4485 import worlds
-from reassure_mutation.protocols.kafka_4485.leader_words import (
-    LeaderMoment,
-    Leaders,
+from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
+from reassure_mutation.protocols.kafka_4485.replica_moments import (
     Moments,
+    ReplicaRules,
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
@@ -31,13 +31,13 @@ PLANTED: Final = {
 @cache
 def list_moments() -> tuple[LeaderMoment, ...]:
     """Return the moments of a world in which little happens."""
-    return tuple({each.situation: None for each in explore(WORLD, Leaders(), None, calm=True)})
+    return tuple({each.situation: None for each in explore(WORLD, ReplicaRules(), None, calm=True)})
 
 
 @pytest.mark.parametrize(("name", "clause"), PLANTED.items())
 def test_wrong_leader_rule_is_killed(name: str, clause: str) -> None:
     """By the clause that is about it, at some moment; at the first, where all is alike, by none."""
-    leaders = Leaders()
+    leaders = ReplicaRules()
     mutants = [each for each in leaders.list_mutants() if each.name == name]
     assert len(mutants) == 1
     ((found, number),) = find_kills(leaders, mutants, list_moments()).values()
