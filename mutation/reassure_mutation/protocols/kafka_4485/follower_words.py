@@ -61,11 +61,11 @@ class FollowerMoment:
     held: logs.Replica
     """What the broker has, and the epoch that it acted upon before."""
     led: logs.Log
-    """The leader's log, as far as the answer goes."""
+    """The leader's log."""
     start: int
     """Where it ended at the election."""
-    sent: int | None = None
-    """The leader's mark in the answer; None: the broker begins to follow."""
+    sent: Replica | None = None
+    """Where what the answer brings ends, and the leader's mark in it; None: it begins to follow."""
 
     @cached_property
     def right(self) -> tuple[What, ...]:
@@ -75,7 +75,8 @@ class FollowerMoment:
     def say(self, get: Get) -> tuple[What, ...]:
         """Return that by these functions. Raises whatever a changed one raises."""
         ids = tuple(sorted((self.broker, self.leader)))
-        leads, nobody = logs.Replica(self.led, self.sent or 0, self.epoch), frozenset[int]()
+        end, mark, _ = self.sent or (len(self.led), 0, None)
+        leads, nobody = logs.Replica(self.led[:end], mark, self.epoch), frozenset[int]()
         replicas = tuple(self.held if one == self.broker else leads for one in ids)
         term = logs.Term(self.start, 0, nobody, nobody, (0, 0))
         at = ids.index(self.broker)
@@ -95,7 +96,8 @@ class FollowerMoment:
 
         First only until the leader hears of them, as its mark may go on by that.
         """
-        mark, end, held = self.sent or 0, len(self.held.log), self.held
+        mark = 0 if self.sent is None else self.sent.high_watermark
+        end, held = len(self.held.log), self.held
         begun = min(mark, self.start)
         alone, both = (self.leader,), (self.leader, self.broker)
         first = Lead(self.start, begun, both, alone, epochs=spell_log(self.led[: self.start]))
@@ -112,17 +114,15 @@ class FollowerMoment:
         if self.sent is not None:
             follows = Follow(end, held.high_watermark)
             before.append(self._head(self.broker, self.epoch, follows))
-        after = []
+        after: list[Observation] = []
         for what in said:
+            broker, epoch, words = self.broker, self.epoch + isinstance(what, Lead), [what]
             if isinstance(what, Fetch):
-                reached = max(mark, min(len(self.led), what.offset))
-                words: tuple[What, ...] = what, Evaluate(both, reached), Serve(reached)
-                is_heard, is_shown = what.follower_epoch == self.epoch, reached >= self.start
-                words = words[: is_heard and 2 + is_shown]
-                after += [self._head(self.leader, self.epoch, each) for each in words]
-            else:
-                epoch = self.epoch + isinstance(what, Lead)
-                after.append(self._head(self.broker, epoch, what))
+                broker, reached = self.leader, min(len(self.led), what.offset)
+                if reached >= max(mark, self.start):  # then it may be elected
+                    words += [Evaluate(both, reached), Serve(reached)]
+                words = words if what.follower_epoch == epoch else []  # refused
+            after += [self._head(broker, epoch, each) for each in words]
         yield before, after[:1]
         yield before, after
 

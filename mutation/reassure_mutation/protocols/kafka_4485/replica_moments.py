@@ -149,8 +149,8 @@ def iterate_followed(
             if isinstance(what, Follow):
                 yield FollowerMoment(*known, leads, start)
             elif line.sequence < 0 and follows and epoch == line.leader_epoch:
-                end = what.log_end_offset
-                yield FollowerMoment(*known, leads[:end], min(start, end), what.high_watermark)
+                least = max(what.log_end_offset, what.high_watermark)
+                yield FollowerMoment(*known, leads[:least], min(start, least), what)
         if line.sequence < 0:
             continue
         epoch = line.leader_epoch

@@ -233,7 +233,8 @@ class _Play:
         """Let a follower begin to follow, or hear that the leader has this mark."""
         known, held = self.known, self.copies[follower].held
         told = known.readings, follower, known.replicas[0], known.epoch, held, self.log
-        moment = FollowerMoment(*told, known.lead.log_end_offset, mark)
+        sent = None if mark is None else Replica(known.end, mark)
+        moment = FollowerMoment(*told, known.lead.log_end_offset, sent)
         self.found.append(moment)
         said = moment.right[0]
         assert isinstance(said, Follow | Replica)
