@@ -31,7 +31,8 @@ PLANTED: Final = {
 @cache
 def list_moments() -> tuple[LeaderMoment, ...]:
     """Return the moments of a world in which little happens."""
-    return tuple({each.situation: None for each in explore(WORLD, ReplicaRules(), None, calm=True)})
+    found = {each.situation: None for each in explore(WORLD, ReplicaRules(), None, calm=True)}
+    return tuple(each for each in found if isinstance(each, LeaderMoment))
 
 
 @pytest.mark.parametrize(("name", "clause"), PLANTED.items())
@@ -58,12 +59,12 @@ def test_moments_are_read_from_what_was_observed() -> None:
     lines = [each._replace(sequence=at) for at, each in enumerate(moment.before)]
     asked = lines[0]._replace(sequence=-1, what=moment.event)
     moments = Moments()
-    moments.read([*lines, asked, asked], WORLD.readings)
+    moments.read([[*lines, asked, asked]], WORLD.readings)
     found = moments.take_fresh()
     assert found.count(moment) == 1
     assert moments.take_fresh() == ()
     other = Moments()
-    other.read([*lines, asked], READINGS)
+    other.read([[*lines, asked]], READINGS)
     assert moment not in other.take_fresh()
 
 
@@ -73,7 +74,7 @@ def test_late_request_is_fenced_where_it_was_asked() -> None:
     late = Fetch(2, 0, first.leader_epoch - 1, time_ms=worlds.BEGINS_MS)
     moments = Moments()
     asked: Observation = first._replace(sequence=-1, what=late)
-    moments.read([first, asked], WORLD.readings)
+    moments.read([[first, asked]], WORLD.readings)
     (moment,) = moments.take_fresh()
     assert moment.right == ()
     assert find_refused(moment, (late,)) == "fetch.epoch-fenced"
