@@ -113,7 +113,7 @@ def find_units() -> tuple[Unit, ...]:
                 found[unit.rules.begin] = replace(known, profiles=profiles, worlds=worlds)
     for name, module in import_parts("reassure_mutation", "histories").items():
         worlds = tuple((each, name) for each in find_worlds(name))
-        unit = Unit(module.make_rules(), Path(module.__file__).parent / FILE, (name,), worlds)
+        unit = Unit(module.make_rules(), Path(module.__file__ or "").parent / FILE, (name,), worlds)
         found[unit.rules.begin] = unit
     return tuple(sorted(found.values(), key=lambda unit: -len(unit.profiles)))
 

@@ -5,11 +5,11 @@
     fetch broker=1 follower=2 offset=0
     verdict
 
-Each kind of line is a command, with its fields as `docs/observations.md` names them, the values in
-JSON, texts and the kinds of `tells` as they are. Who says nothing else is `broker-N`, or the controller, in run 1, and tells all kinds; a line
-is of leader epoch 0, controller epoch 1 and partition 0 of topic `t`. A `stored` that names no
-writer is what ZooKeeper's log shows. `lost` leaves out a line of a writer. `verdict` judges all
-lines up to here, which are numbered by themselves; with `goes-on` more may follow.
+Each kind of line is a command, with its fields as `docs/observations.md` names them; values are
+JSON, texts and the kinds of `tells` as they are. A writer is `broker-N` unless it is named, begins
+run 1 and tells all kinds; a line is of leader epoch 0, controller epoch 1 and partition 0 of topic
+`t`. A `stored` that names no writer is what ZooKeeper's log shows. `lost` leaves out a line of a
+writer. `verdict` judges all lines so far, numbered from 1; with `goes-on` more may follow.
 """
 
 import json

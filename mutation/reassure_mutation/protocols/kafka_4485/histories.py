@@ -8,7 +8,8 @@ import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from typing import Any, ClassVar, Final
+from types import FunctionType
+from typing import Any, ClassVar, Final, cast
 
 from reassure_judge.observed.judge import ObservationJudge
 from reassure_judge.protocols.kafka_4485 import LagRules, contents, lags, leading, partition, terms
@@ -74,6 +75,9 @@ def judge_history(lines: Lines, readings: Readings, is_over: bool) -> Accepted[A
     return Rejected(", ".join((*clauses, *left)), "\n".join((*broken, *kept)))
 
 
+_JUDGED: Final = cast("FunctionType", judge_history)
+
+
 @contextmanager
 def _patience() -> Iterator[None]:
     def give_up(*_: object) -> None:
@@ -91,18 +95,18 @@ def _patience() -> Iterator[None]:
 class Histories(Accepting):
     """The judge of histories of observations, and mutants of it."""
 
-    strange: ClassVar[int] = 40
+    strange: ClassVar[int] = 100
     """A history comes to most functions."""
 
     def __init__(self) -> None:
         """Take every function of the judge, and those of the model that it asks."""
         own = (each for module in JUDGING for each in list_defined(module))
-        super().__init__(judge_history, linked=InPlace(list_reached(*own)))
+        super().__init__(_JUDGED, linked=InPlace(list_reached(*own)))
 
     @contextmanager
     def recorded(self, found: dict[Question, None]) -> Iterator[None]:
         """Take note of the histories that are judged meanwhile, whoever has them judged."""
-        make = LagRules.make_judge
+        make, kept = LagRules.make_judge, vars(LagRules)["make_judge"]
 
         def make_noting(readings: Readings) -> ObservationJudge:
             judge, lines = make(readings), list[Observation]()
@@ -117,7 +121,7 @@ class Histories(Accepting):
                 join(said, file, zxid)
 
             def note_end(*, is_over: bool = False) -> Tally:
-                question = Question(judge_history, (tuple(lines), readings, is_over))
+                question = Question(_JUDGED, (tuple(lines), readings, is_over))
                 found.setdefault(question)
                 return finish(is_over=is_over)
 
@@ -125,12 +129,12 @@ class Histories(Accepting):
                 setattr(judge, name, each)
             return judge
 
-        setattr(LagRules, "make_judge", make_noting)  # noqa: B010  (a method, to mypy)
+        name = "make_judge"
+        setattr(LagRules, name, make_noting)
         try:
             yield
         finally:
-            delattr(LagRules, "make_judge")
-            setattr(LagRules, "make_judge", make)  # noqa: B010
+            setattr(LagRules, name, kept)
 
 
 make_rules: Final = Histories
