@@ -7,9 +7,19 @@ from typing import Final, cast
 import pytest
 
 from reassure_judge.protocols import make_rules
+from reassure_judge.protocols.kafka_4485 import lags, leading
 from reassure_model import selectors
 from reassure_model.protocols import kafka_42, kip_236
-from reassure_mutation.linked import Linked, Mutant, find_called, list_mutants, list_reached, spell
+from reassure_mutation.linked import (
+    InPlace,
+    Linked,
+    Mutant,
+    find_called,
+    list_defined,
+    list_mutants,
+    list_reached,
+    spell,
+)
 from reassure_spec.readings import Readings, get_profile
 
 DROP: Final = cast("FunctionType", kip_236.compute_drop)
@@ -84,3 +94,36 @@ def test_name_says_the_module_without_room_and_folder() -> None:
     """A name in a table is short and stable."""
     assert spell(DROP) == "kip_236.compute_drop"
     assert spell(cast("FunctionType", selectors.select_new)) == "selectors.select_new"
+
+
+def test_methods_and_properties_are_listed_and_nothing_that_is_generated() -> None:
+    """What the text of a module has, each once; not what it imports."""
+    names = [each.__qualname__ for each in list_defined(leading)]
+    assert {"Leading.__init__", "Leading.end", "Leading._tells_all", "_show"} <= set(names)
+    assert len(names) == len(set(names))
+    assert not any(name.startswith(("Evidence", "Counter", "heappush")) for name in names)
+
+
+def test_method_is_changed_in_place_until_it_is_taken_out() -> None:
+    """All objects of the class have it, also where it fails; what runs is named like a copy."""
+    methods = tuple(list_defined(lags))
+    reaches = next(each for each in methods if each.__qualname__ == "Past.reaches")
+    past, linked = lags.Past(5, 0, 10), InPlace(methods)
+    mutant = find_mutant(reaches, "arithmetic: now_ms - self._limit -> now_ms + self._limit")
+    assert not past.reaches(14)
+    with linked.planted(mutant):
+        assert past.reaches(14)
+    with pytest.raises(ZeroDivisionError), linked.planted(mutant):
+        raise ZeroDivisionError
+    assert not past.reaches(14)
+    assert "<kafka_4485.lags.Past.reaches>" in linked.find_called(lambda: past.reaches(14))
+    assert reaches.__code__.co_filename == lags.__file__
+
+
+def test_default_is_changed_in_place_as_well() -> None:
+    """A default belongs to the function, not to its code."""
+    function = next(e for e in list_defined(lags) if e.__qualname__ == "Past.end_a_limit_ago")
+    kept = function.__kwdefaults__
+    with InPlace([function]).planted(list_mutants([function])[0]):
+        assert function.__kwdefaults__ == kept is not function.__kwdefaults__
+    assert function.__kwdefaults__ is kept

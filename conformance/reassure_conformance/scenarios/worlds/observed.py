@@ -21,6 +21,7 @@ from reassure_mutation.protocols.kafka_4485.histories import JOINED, judge_lines
 from reassure_spec.observations import (
     KINDS,
     VERSION,
+    BadObservation,
     Observation,
     decode_observation,
 )
@@ -69,7 +70,10 @@ class ObservedWorld:
                 self._say("writer", {"writer": writer, "run": str(place[1]), "tells": ALL})
         number = self._following.get(place, 0)
         head = {"version": VERSION, "kind": kind, "writer": writer, "run": 1, "sequence": number}
-        said = decode_observation(json.dumps({**head, **about, **given}))
+        try:
+            said = decode_observation(json.dumps({**head, **about, **given}))
+        except BadObservation as error:
+            raise ScenarioError(error.reason) from error
         self._following[place] = number + 1
         self._lines.append(said._replace(sequence=JOINED) if stored else said)
         return ""

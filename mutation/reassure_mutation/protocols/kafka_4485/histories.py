@@ -61,7 +61,7 @@ def _is_line(line: Observation) -> bool:
 def judge_history(lines: Lines, readings: Readings, is_over: bool) -> Accepted[Any] | Rejected:
     """Return what the judge says of a history: what is left open is what it leads to.
 
-    Raises ValueError where it is none, and TimeoutError where there is no answer.
+    Raises BadObservation or ValueError where it is none, TimeoutError where there is no answer.
     """
     if not all(map(_is_line, lines)):
         raise ValueError("no lines of observations")
