@@ -223,7 +223,7 @@ OBSERVED = """\
 # What it shows.
 # clauses: hw.at-most-leader-end
 # profile: kafka-4485
-world observed
+world testimony
 ----
 ok
 

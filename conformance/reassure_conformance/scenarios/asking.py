@@ -23,7 +23,6 @@ from reassure_mutation.accepting_table import (
     make_accepting_table,
     save_accepting,
 )
-from reassure_mutation.protocols.kafka_4485.histories import Histories
 
 _SEARCH: Final = "shortest"
 """The command that asks thousands of questions and shows one answer."""
@@ -40,7 +39,7 @@ def record_questions(rules: Accepting) -> dict[Question, str]:
             run_scenario(replace(scenario, script=replace(scenario.script, blocks=blocks)))
         for question in asked:
             found.setdefault(question, f"{scenario.area}/{scenario.name}")
-    for name, question in _list_told(rules) if isinstance(rules, Histories) else ():
+    for name, question in _list_told(rules) if type(rules) is not Accepting else ():
         found.setdefault(question, f"tales/{name}")
     return found
 

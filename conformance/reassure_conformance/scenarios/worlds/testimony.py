@@ -1,6 +1,6 @@
-"""World `observed`: what brokers say of their replicas, and what the judge says of that.
+"""World `testimony`: what brokers say of their replicas, and what the judge says of that.
 
-    world observed
+    world testimony
     lead broker=1 log_end_offset=0 high_watermark=0 replicas=[1,2] isr=[1,2] isr_version=0
     fetch broker=1 follower=2 offset=0
     verdict
@@ -17,7 +17,6 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from reassure_conformance.scenarios.worlds import dispatch
-from reassure_mutation.protocols.kafka_4485.histories import JOINED, judge_lines, tell_verdict
 from reassure_spec.observations import (
     KINDS,
     VERSION,
@@ -25,9 +24,11 @@ from reassure_spec.observations import (
     Observation,
     decode_observation,
 )
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import Readings
 from reassure_spec.words import Arguments, ScenarioError, check_arguments
 
+(_TOLD,) = import_parts("reassure_mutation", "histories").values()
 ALL: Final = ",".join(KINDS)
 
 
@@ -42,10 +43,10 @@ def _read(name: str, text: str) -> Any:
         raise ScenarioError(f"{name}={text}: {error}") from error
 
 
-class ObservedWorld:
+class TestimonyWorld:
     """The lines so far."""
 
-    name: ClassVar[str] = "observed"
+    name: ClassVar[str] = "testimony"
 
     def __init__(self, profile: str, readings: Readings, arguments: Arguments) -> None:
         check_arguments(arguments)
@@ -75,7 +76,7 @@ class ObservedWorld:
         except BadObservation as error:
             raise ScenarioError(error.reason) from error
         self._following[place] = number + 1
-        self._lines.append(said._replace(sequence=JOINED) if stored else said)
+        self._lines.append(said._replace(sequence=_TOLD.JOINED) if stored else said)
         return ""
 
     def _lose(self, arguments: Arguments) -> str:
@@ -86,7 +87,7 @@ class ObservedWorld:
 
     def _judge(self, arguments: Arguments) -> str:
         check_arguments(arguments, (), ("goes-on",))
-        tally = judge_lines(self._lines, self._readings, is_over="goes-on" not in arguments)
-        broken, left = tell_verdict(tally)
+        tally = _TOLD.judge_lines(self._lines, self._readings, is_over="goes-on" not in arguments)
+        broken, left = _TOLD.tell_verdict(tally)
         kept = ", ".join(f"{clause} {n}" for clause, n in sorted(tally.exercised.items()))
         return "\n".join((*broken, *left, f"kept {kept or 'nothing'}"))
