@@ -37,7 +37,7 @@ function what to do next. It is killed where the judge refuses one of its writes
 to rest and something is owed. A *mutant of the judge* decides by it what to accept. It is killed by
 a question that it answers otherwise: one that a test case of the spec puts, one that a right
 controller puts on its way through the worlds, or one that a mutant of the controller puts where it
-is killed.
+is killed. Of KAFKA-4485 a question is a history of observations, and test cases are tales as well.
 
 What survives has its reason. *The same in every state* and *the same answer* were found by asking,
 which is no proof: a mutant of the judge that survives is put over a thousand questions besides,

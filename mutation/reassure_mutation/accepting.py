@@ -14,13 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass, replace
 from inspect import CO_GENERATOR
 from types import FrameType, FunctionType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from reassure_judge.moments import Kept
 from reassure_model.machine import Judgement
 from reassure_model.outcome import Accepted, Rejected
-from reassure_mutation.kills import Mutant
-from reassure_mutation.linked import ROOMS, Linked, list_reached, spell
+from reassure_mutation.linked import ROOMS, InPlace, Linked, Mutant, spell
 
 UNASKED: Final = "no question comes to it"
 SAME: Final = "every question gets the same answer"
@@ -100,23 +99,27 @@ def _keep(value: Any) -> Any:
 class Accepting:
     """The rules by which a protocol's writes are judged, and mutants of them."""
 
-    def __init__(self, judgement: Judgement[Any, Any], *, owing: bool = False) -> None:
+    strange: ClassVar[int] = 1_500
+    """How many questions that nobody puts are drawn for the survivors in one function."""
+
+    def __init__(self, *begin: FunctionType, linked: Linked | InPlace | None = None) -> None:
+        """Take what is asked, by default to be asked of a copy."""
+        self.begin: Final = tuple(dict.fromkeys(begin))
+        """What is asked of a write, and of every state."""
+        self.linked: Final = linked or Linked(*self.begin)
+        self.functions: Final = self.linked.functions
+
+    @classmethod
+    def of(cls, judgement: Judgement[Any, Any], *, owing: bool = False) -> "Accepting":
         """Take what accepts and what finds something broken; with `owing` what is owed as well.
 
         Of a controller that is driven the latter has mutants of its own.
         """
         finds = (each.find for each in judgement.invariants)
         owes = (judgement.fail_over, judgement.owed) if owing else ()
-        begin = dict.fromkeys(
-            each
-            for each in (judgement.accept, *finds, *owes)
-            if isinstance(each, FunctionType) and each.__name__ != "<lambda>"
-        )
-        self.begin: Final = tuple(begin)
-        """What is asked of a write, and of every state."""
-        self.linked: Final = Linked(*begin)
-        self.functions: Final = list_reached(*begin)
-        self._copies: Final = {each: self.linked.get(each) for each in self.functions}
+        begin = (judgement.accept, *finds, *owes)
+        named = (each for each in begin if isinstance(each, FunctionType))
+        return cls(*(each for each in named if each.__name__ != "<lambda>"))
 
     @contextmanager
     def recorded(self, found: dict[Question, None]) -> Iterator[None]:
@@ -145,18 +148,8 @@ class Accepting:
 
     def find_called(self, question: Question) -> frozenset[str]:
         """Return the files of the copies that answering a question runs."""
-        called: set[str] = set()
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                called.add(frame.f_code.co_filename)
-
-        sys.setprofile(note)
-        try:
-            _ask(self._copies[question.function], question.arguments)
-        finally:
-            sys.setprofile(None)
-        return frozenset(called)
+        copy = self.linked.get(question.function)
+        return self.linked.find_called(lambda: _ask(copy, question.arguments))
 
     def prepare(self, asked: Sequence[Known]) -> tuple[list[Any], dict[str, list[int]]]:
         """Return the right answers, and by the file of a copy the numbers of what runs it."""
@@ -177,11 +170,10 @@ class Accepting:
         found: dict[str, Kill | str] = {}
         for mutant in mutants:
             name, said = mutant.name, UNASKED
-            changed = self.linked.compile(mutant.function, mutant.mutation.tree)
-            with self.linked.planted(mutant.function, changed):
+            with self.linked.planted(mutant):
                 for number in where.get(f"<{spell(mutant.function)}>", ()):
                     known = asked[number]
-                    copy = self._copies[known.question.function]
+                    copy = self.linked.get(known.question.function)
                     how = compare(right[number], _ask(copy, known.question.arguments))
                     if how and (known.worded or how not in (WORDS, COUNTS)):
                         found[name] = Kill(known.by, known.where, how)
@@ -215,8 +207,11 @@ def disturb(value: Any, draw: random.Random) -> Any:
         return value + draw.choice((-1, 1))
     if isinstance(value, frozenset):
         return value ^ {draw.choice((1, 2, 3, 4))}
-    if isinstance(value, tuple):
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return _disturb_tuple(value, draw)
+    if hasattr(value, "_replace"):
+        name = draw.choice(value._fields)
+        return value._replace(**{name: disturb(getattr(value, name), draw)})
     if is_dataclass(value) and not isinstance(value, type) and fields(value):
         name = draw.choice([each.name for each in fields(value)])
         return replace(value, **{name: disturb(getattr(value, name), draw)})

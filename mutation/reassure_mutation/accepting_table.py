@@ -11,6 +11,7 @@ import hashlib
 import inspect
 import json
 import multiprocessing
+import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
@@ -34,11 +35,12 @@ from reassure_mutation.accepting import (
     Question,
     make_strange,
 )
-from reassure_mutation.kills import Mutant, Situation
-from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import iterate_mutations, strip
+from reassure_mutation.kills import Situation
+from reassure_mutation.linked import Mutant, list_mutants, parse, spell
+from reassure_mutation.operators import strip
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference, save
 from reassure_mutation.worlds import Found, explore
+from reassure_spec.protocols import import_parts
 from reassure_spec.readings import READINGS, get_profile
 
 FILE: Final = "accepting.json"
@@ -47,8 +49,6 @@ RIGHT: Final = "right controller"
 WRONG: Final = "mutant of the controller"
 KILLERS: Final = (RECORDED, RIGHT, WRONG)
 """What pins an answer, in the order in which it is asked."""
-STRANGE: Final = 1_500
-"""How many questions that nobody puts are drawn for the survivors in one function."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,7 @@ def find_units() -> tuple[Unit, ...]:
             judgement = make_reference(each, profile).rules.judgement
             parts.append((judgement, Path(each.__file__ or "").parent, ((each, profile),)))
         for judgement, folder, worlds in parts:
-            rules = Accepting(judgement, owing=not worlds)
+            rules = Accepting.of(judgement, owing=not worlds)
             unit = Unit(rules, folder / FILE, (profile,), worlds)
             known = found.setdefault(unit.rules.begin, unit)
             if known is not unit:
@@ -111,6 +111,10 @@ def find_units() -> tuple[Unit, ...]:
                 worlds = () if get_profile(profile) in read else worlds
                 profiles, worlds = (*known.profiles, profile), (*known.worlds, *worlds)
                 found[unit.rules.begin] = replace(known, profiles=profiles, worlds=worlds)
+    for name, module in import_parts("reassure_mutation", "histories").items():
+        worlds = tuple((each, name) for each in find_worlds(name))
+        unit = Unit(module.make_rules(), Path(module.__file__ or "").parent / FILE, (name,), worlds)
+        found[unit.rules.begin] = unit
     return tuple(sorted(found.values(), key=lambda unit: -len(unit.profiles)))
 
 
@@ -118,18 +122,14 @@ def list_own(unit: Unit) -> tuple[Mutant, ...]:
     """Return the mutants of the functions that are in no earlier unit, whose table has them."""
     units = find_units()
     earlier = {each for before in units[: units.index(unit)] for each in before.rules.functions}
-    return tuple(
-        Mutant(function, mutation)
-        for function in unit.rules.functions
-        if function not in earlier
-        for mutation in iterate_mutations(parse(function))
-    )
+    return list_mutants(each for each in unit.rules.functions if each not in earlier)
 
 
 def make_digest(unit: Unit) -> str:
     """Return what tells whether a table is of the rules as they stand."""
     said = [f"{spell(each)} {ast.dump(strip(parse(each)))}" for each in unit.rules.functions]
-    said += [inspect.getsource(each) for each in (accepting, operators)]
+    own = sys.modules[type(unit.rules).__module__]
+    said += [inspect.getsource(each) for each in dict.fromkeys((accepting, operators, own))]
     said += [repr(get_profile(profile)) for profile in unit.profiles]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()
 
@@ -233,7 +233,9 @@ def _list_strange(
         for name in rules.find_called(each.question) & pools.keys():
             pools[name].append(each.question)
     found = dict.fromkeys(
-        question for pool in pools.values() for question in make_strange(pool, values, STRANGE)
+        question
+        for pool in pools.values()
+        for question in make_strange(pool, values, rules.strange)
     )
     yield from (Known(each, OPEN, "") for each in found)
 
@@ -269,13 +271,14 @@ def _list_met(module: ModuleType, profile: str, rules: Accepting) -> Iterator[Kn
     for world in module.WORLDS:
         found: dict[Question, None] = {}
         with rules.recorded(found):
-            states = list(explore(world, reference, module.list_moves, calm=True))
+            look: Any = getattr(module, "explore", explore)
+            moves = getattr(module, "list_moves", None)
+            states = list(look(world, reference, moves, calm=True))
         right = dict.fromkeys((*found, *_list_invariants(rules, found)))
         wrong: dict[Question, None] = {}
         for name, situations in _find_moments(states, left).items():
             mutant = mutants[name]
-            planted = reference.linked.planted(mutant.function, reference.compile(mutant))
-            with planted, rules.recorded(wrong):
+            with reference.linked.planted(mutant), rules.recorded(wrong):
                 for each in situations:
                     reference.find_kill(each)
             del left[name]

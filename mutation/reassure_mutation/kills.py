@@ -5,18 +5,23 @@ where the true rules reject one of its writes, or where it comes to rest and som
 different write is not enough: the rules allow more than one way.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from types import FrameType, FunctionType
+from types import FunctionType
 from typing import Any, Final, cast
 
 from reassure_judge.moments import SUCCEEDS
 from reassure_judge.rules import Rules
 from reassure_model.outcome import Accepted, Rejected
 from reassure_model.partition import Environment
-from reassure_mutation.linked import Linked, list_reached, parse, spell
-from reassure_mutation.operators import Mutation, iterate_mutations
+from reassure_mutation.linked import (
+    Linked,
+    Mutant,
+    find_called,
+    list_mutants,
+    list_reached,
+    spell,
+)
 
 MOST_WRITES: Final = 25
 """How many writes a mutant makes in a row before it is taken never to rest."""
@@ -40,24 +45,6 @@ class Situation:
     around: Environment
     writes: int | None = None
     """How many writes it made before something else happened; None: it came to rest undisturbed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A reference controller with one mistake."""
-
-    function: FunctionType
-    mutation: Mutation
-
-    @property
-    def name(self) -> str:
-        """Its stable name: function, operator and text."""
-        return f"{spell(self.function)}: {self.mutation.name}"
-
-    @property
-    def sentence(self) -> str:
-        """What is different, for people."""
-        return f"in {spell(self.function)} {self.mutation.sentence}"
 
 
 def normalise(state: Any) -> Any:
@@ -101,15 +88,7 @@ class Reference:
 
     def list_mutants(self) -> tuple[Mutant, ...]:
         """Return every mutant, in a stable order."""
-        return tuple(
-            Mutant(function, mutation)
-            for function in self.functions
-            for mutation in iterate_mutations(parse(function))
-        )
-
-    def compile(self, mutant: Mutant) -> FunctionType:
-        """Return the changed function."""
-        return self.linked.compile(mutant.function, mutant.mutation.tree)
+        return list_mutants(self.functions)
 
     def expand(self, states: tuple[Any, ...], around: Environment) -> tuple[Any, ...]:
         """Return states with all that a controller may come to think without a write."""
@@ -212,15 +191,9 @@ class Reference:
 
         A mutant of any other function does the same at this moment.
         """
-        called: set[str] = set()
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                called.add(frame.f_code.co_filename)
-
         around, readings = situation.around, self.rules.readings
-        sys.setprofile(note)
-        try:
+
+        def decide() -> None:
             for state in situation.states:
                 if situation.kind == SUCCEEDS:
                     self.mutated.fail_over(state.partition, readings)
@@ -228,9 +201,8 @@ class Reference:
                 due = self.mutated.owed(state.partition, around, readings)
                 if due is not None and self.judgement.mind:
                     self.mutated.accept(state.partition, due.write, around, readings)
-        finally:
-            sys.setprofile(None)
-        return frozenset(called)
+
+        return find_called(decide)
 
 
 def find_kills(
@@ -249,7 +221,7 @@ def find_kills(
     for mutant in mutants:
         numbers = where.get(f"<{spell(mutant.function)}>", ())
         survives = UNREACHED
-        with reference.linked.planted(mutant.function, reference.compile(mutant)):
+        with reference.linked.planted(mutant):
             for number in numbers:
                 said = reference.find_kill(situations[number])
                 if said not in SURVIVES:

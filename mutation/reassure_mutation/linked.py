@@ -9,13 +9,14 @@ Records are shared, so that what a copy answers can be compared with what the or
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
-from types import CodeType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_mutation.operators import strip
+from reassure_mutation.operators import Mutation, iterate_mutations, strip
 
 ROOMS: Final = ("reassure_model.", "reassure_judge.")
 """Where the functions of a reference controller stand."""
@@ -23,8 +24,16 @@ ROOMS: Final = ("reassure_model.", "reassure_judge.")
 
 @cache
 def _parse(module: str) -> Mapping[str, ast.FunctionDef]:
+    """Return the functions of a module by their qualified names, methods included."""
     tree = ast.parse(inspect.getsource(sys.modules[module]))
-    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = (node for node in tree.body if isinstance(node, ast.ClassDef))
+    bodies = [("", tree.body), *((f"{each.name}.", each.body) for each in classes)]
+    return {
+        f"{prefix}{node.name}": node
+        for prefix, body in bodies
+        for node in body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _list_names(code: CodeType) -> set[str]:
@@ -62,12 +71,71 @@ def spell(function: FunctionType) -> str:
     'selectors.select_new'
     """
     module = function.__module__.split(".", 1)[1].removeprefix("protocols.")
-    return f"{module}.{function.__name__}"
+    return f"{module}.{function.__qualname__}"
 
 
 def parse(function: FunctionType) -> ast.FunctionDef:
-    """Return the syntax tree of a function of a module."""
-    return _parse(function.__module__)[function.__name__]
+    """Return the syntax tree of a function of a module, or of a method of its classes."""
+    return _parse(function.__module__)[function.__qualname__]
+
+
+def list_defined(module: ModuleType) -> Iterator[FunctionType]:
+    """Yield the functions of a module and the methods of its classes, as its text has them."""
+    owners = [
+        vars(module),
+        *(vars(each) for each in vars(module).values() if isinstance(each, type)),
+    ]
+    found = dict.fromkeys(
+        function
+        for owner in owners
+        for each in owner.values()
+        if isinstance(function := getattr(each, "fget", each), FunctionType)
+        and function.__module__ == module.__name__
+    )
+    yield from (each for each in found if each.__qualname__ in _parse(module.__name__))
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """A function with one mistake."""
+
+    function: FunctionType
+    mutation: Mutation
+
+    @property
+    def name(self) -> str:
+        """Its stable name: function, operator and text."""
+        return f"{spell(self.function)}: {self.mutation.name}"
+
+    @property
+    def sentence(self) -> str:
+        """What is different, for people."""
+        return f"in {spell(self.function)} {self.mutation.sentence}"
+
+
+def list_mutants(functions: Iterable[FunctionType]) -> tuple[Mutant, ...]:
+    """Return every mutant of some functions, in a stable order."""
+    return tuple(
+        Mutant(function, mutation)
+        for function in functions
+        for mutation in iterate_mutations(parse(function))
+    )
+
+
+def find_called(run: Callable[[], object]) -> frozenset[str]:
+    """Return the files of the functions that run: a copy's is its name in angle brackets."""
+    called: set[str] = set()
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        if event == "call":
+            called.add(frame.f_code.co_filename)
+
+    sys.setprofile(note)
+    try:
+        run()
+    finally:
+        sys.setprofile(None)
+    return frozenset(called)
 
 
 class Linked:
@@ -124,11 +192,57 @@ class Linked:
         names, name = self._places[function][0]
         return lambda *arguments: names[name](*arguments)
 
+    def find_called(self, run: Callable[[], object]) -> frozenset[str]:
+        """Return the files of the copies that run."""
+        return find_called(run)
+
     @contextmanager
-    def planted(self, function: FunctionType, changed: FunctionType) -> Iterator[None]:
+    def planted(self, mutant: Mutant) -> Iterator[None]:
         """Let the copies call a changed function, in place of the copy of one, until the end."""
-        self._bind(function, changed)
+        function = mutant.function
+        self._bind(function, self.compile(function, mutant.mutation.tree))
         try:
             yield
         finally:
             self._bind(function, self._copies[function])
+
+
+class InPlace:
+    """Functions, methods among them, that are changed where they stand.
+
+    For what nobody else asks meanwhile: what is right has to be known by then.
+    """
+
+    def __init__(self, functions: Iterable[FunctionType]) -> None:
+        self.functions: Final = tuple(functions)
+
+    def get(self, function: FunctionType) -> Callable[..., Any]:
+        """Return the function itself."""
+        return function
+
+    def find_called(self, run: Callable[[], object]) -> frozenset[str]:
+        """Return the functions that run, as the files of copies are called."""
+        codes = {each: each.__code__ for each in self.functions}
+        for function, code in codes.items():
+            function.__code__ = code.replace(co_filename=f"<{spell(function)}>")
+        try:
+            return find_called(run)
+        finally:
+            for function, code in codes.items():
+                function.__code__ = code
+
+    @contextmanager
+    def planted(self, mutant: Mutant) -> Iterator[None]:
+        """Let a function be a changed one until the end."""
+        function, names = mutant.function, dict(mutant.function.__globals__)
+        tree = ast.Module([mutant.mutation.tree], type_ignores=[])
+        exec(compile(tree, f"<{spell(function)}>", "exec"), names)
+        changed: FunctionType = names[function.__name__]
+        kept = function.__code__, function.__defaults__, function.__kwdefaults__
+        function.__code__ = changed.__code__
+        function.__defaults__ = changed.__defaults__
+        function.__kwdefaults__ = changed.__kwdefaults__
+        try:
+            yield
+        finally:
+            function.__code__, function.__defaults__, function.__kwdefaults__ = kept

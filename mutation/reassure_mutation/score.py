@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from reassure_mutation.kills import Mutant, Reference, find_kills
+from reassure_mutation.kills import Reference, find_kills
+from reassure_mutation.linked import Mutant
 from reassure_mutation.table import Killable, find_worlds, load_table, make_reference
 from reassure_mutation.worlds import Meeting
 from reassure_spec.readings import Readings, get_profile

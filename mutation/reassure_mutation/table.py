@@ -21,8 +21,8 @@ from typing import Any, Final
 from reassure_judge.protocols import get_rules, make_rules
 from reassure_judge.rules import ObservationRules
 from reassure_mutation import kills, operators, worlds
-from reassure_mutation.kills import Mutant, Reference, Situation, find_kills
-from reassure_mutation.linked import parse, spell
+from reassure_mutation.kills import Reference, Situation, find_kills
+from reassure_mutation.linked import Mutant, parse, spell
 from reassure_mutation.operators import strip
 from reassure_mutation.worlds import Found, Meeting, World, explore, find_meetings
 from reassure_spec.profiles import has_protocol

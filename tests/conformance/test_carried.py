@@ -25,8 +25,8 @@ from reassure_conformance.report.document import HOLDS, VIOLATED
 from reassure_judge.protocols import make_rules
 from reassure_model.protocols import kip_236
 from reassure_model.protocols.kip_236.machine import JUDGEMENT
-from reassure_mutation.kills import NEVER_RESTS, SURVIVES, Mutant, Reference, Situation
-from reassure_mutation.linked import spell
+from reassure_mutation.kills import NEVER_RESTS, SURVIVES, Reference, Situation
+from reassure_mutation.linked import Mutant, spell
 from reassure_mutation.score import select
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.server import Server
@@ -194,7 +194,7 @@ def test_prediction_comes_true(
     monkeypatch.setattr(controllers, "MINIMISE_S", 0.0)
     reference, mutant = prediction.reference, prediction.drawn[number]
     settings = Settings(SEED + 1 + number, examples=0)
-    with reference.linked.planted(mutant.function, reference.compile(mutant)):
+    with reference.linked.planted(mutant):
         expected = prediction.list_clauses(mutant)
         outcome = run_with(reference.mutated, settings, tmp_path, zookeeper_server)
     found = list_found(outcome, expected)

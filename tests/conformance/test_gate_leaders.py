@@ -1,16 +1,32 @@
-"""What a run against brokers says of mutants of a leader's rules."""
+"""What a run against brokers says of mutants of the rules that they go by."""
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
-from reassure_conformance.gate.replication.tale import format_tale, make_tale
+from reassure_conformance.gate.replication.tale import format_tale, make_tale, shipped_tales
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.qualified import read_report
 from reassure_mutation.protocols.kafka_4485 import worlds
+from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
+from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
+from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, Moments, find_refused
 from reassure_mutation.table import load_table
+from reassure_spec.observations import Evaluate, Fetch, IsrRead, Serve
+
+TOLD: Final = frozenset(
+    {
+        "in-sync-set-changed-meanwhile",
+        "one-batch-at-a-time",
+        "written-and-not-answered",
+        "leaders-die-with-records-of-their-own",
+    }
+)
+"""Shipped tales in which all that brokers have mutants of happens."""
 
 
 def run(tmp_path: Path, tales: tuple[tuple[str, ...], ...], **more: object) -> BrokersResult:
@@ -47,6 +63,24 @@ def test_tales_of_the_table_kill_what_they_are_for(tmp_path: Path) -> None:
     assert [each.name for each in result.score.survivors] == []
     killed = result.score.counts()["mutants"]
     assert f"{killed} of {killed} mutants killed" in headline(result)
+
+
+def test_moments_of_real_brokers_are_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each kind of moment is read from the shipped tales, and right words hold there."""
+    found: list[Moment] = []
+    take = Moments.take_fresh
+    monkeypatch.setattr(Moments, "take_fresh", lambda self: found.extend(take(self)) or found)
+    tales = [each for each in shipped_tales() if each.name in TOLD]
+    texts = (format_tale(replace(each, why=())) for each in tales)
+    result = run(tmp_path, tuple(tuple(text.splitlines()) for text in texts))
+    assert result.failure is None and len(tales) == len(TOLD)
+    followers = [each for each in found if isinstance(each, FollowerMoment)]
+    assert {each.sent is None for each in followers} == {True, False}
+    assert any(each.sent and each.sent.log_end_offset < len(each.led) for each in followers)
+    leaders = [each for each in found if isinstance(each, LeaderMoment)]
+    assert {type(each.event) for each in leaders} >= {Evaluate, Fetch, IsrRead, Serve}
+    assert any(each.known.stored for each in leaders)
+    assert {find_refused(each, each.right) for each in found} == {""}
 
 
 def test_clause_that_no_killed_mutant_stands_for_is_missing(tmp_path: Path) -> None:

@@ -39,8 +39,8 @@ from reassure_mutation.accepting_table import (
     load_judged,
     make_digest,
 )
-from reassure_mutation.kills import ALLOWED, Mutant
-from reassure_mutation.linked import spell
+from reassure_mutation.kills import ALLOWED
+from reassure_mutation.linked import Mutant, spell
 from reassure_mutation.table import find_worlds, load_table
 from reassure_spec.clauses import load_clauses
 from reassure_spec.readings import get_profile

@@ -13,13 +13,11 @@ from reassure_mutation.kills import (
     ALLOWED,
     SAME,
     UNREACHED,
-    Mutant,
     Reference,
     Situation,
     find_kills,
 )
-from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import iterate_mutations
+from reassure_mutation.linked import Mutant
 from reassure_mutation.table import find_worlds, make_reference
 from reassure_mutation.worlds import explore
 
@@ -43,16 +41,13 @@ def reference() -> Reference:
 
 def find_mutant(reference: Reference, name: str) -> Mutant:
     """Return the mutant that has this name."""
-    (function,) = (f for f in reference.functions if name.startswith(f"{spell(f)}: "))
-    mutants = (Mutant(function, each) for each in iterate_mutations(parse(function)))
-    return next(each for each in mutants if each.name == name)
+    return next(each for each in reference.list_mutants() if each.name == name)
 
 
 @contextmanager
 def planted(reference: Reference, name: str) -> Iterator[None]:
     """Plant the mutant that has this name."""
-    mutant = find_mutant(reference, name)
-    with reference.linked.planted(mutant.function, reference.compile(mutant)):
+    with reference.linked.planted(find_mutant(reference, name)):
         yield
 
 

@@ -7,10 +7,10 @@ import pytest
 
 from reassure_mutation.kills import SURVIVES, find_kills
 from reassure_mutation.protocols.kafka_4485 import worlds
-from reassure_mutation.protocols.kafka_4485.leader_words import (
-    LeaderMoment,
-    Leaders,
+from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
+from reassure_mutation.protocols.kafka_4485.replica_moments import (
     Moments,
+    ReplicaRules,
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
@@ -31,13 +31,14 @@ PLANTED: Final = {
 @cache
 def list_moments() -> tuple[LeaderMoment, ...]:
     """Return the moments of a world in which little happens."""
-    return tuple({each.situation: None for each in explore(WORLD, Leaders(), None, calm=True)})
+    found = {each.situation: None for each in explore(WORLD, ReplicaRules(), None, calm=True)}
+    return tuple(each for each in found if isinstance(each, LeaderMoment))
 
 
 @pytest.mark.parametrize(("name", "clause"), PLANTED.items())
 def test_wrong_leader_rule_is_killed(name: str, clause: str) -> None:
     """By the clause that is about it, at some moment; at the first, where all is alike, by none."""
-    leaders = Leaders()
+    leaders = ReplicaRules()
     mutants = [each for each in leaders.list_mutants() if each.name == name]
     assert len(mutants) == 1
     ((found, number),) = find_kills(leaders, mutants, list_moments()).values()
@@ -58,12 +59,12 @@ def test_moments_are_read_from_what_was_observed() -> None:
     lines = [each._replace(sequence=at) for at, each in enumerate(moment.before)]
     asked = lines[0]._replace(sequence=-1, what=moment.event)
     moments = Moments()
-    moments.read([*lines, asked, asked], WORLD.readings)
+    moments.read([[*lines, asked, asked]], WORLD.readings)
     found = moments.take_fresh()
     assert found.count(moment) == 1
     assert moments.take_fresh() == ()
     other = Moments()
-    other.read([*lines, asked], READINGS)
+    other.read([[*lines, asked]], READINGS)
     assert moment not in other.take_fresh()
 
 
@@ -73,7 +74,7 @@ def test_late_request_is_fenced_where_it_was_asked() -> None:
     late = Fetch(2, 0, first.leader_epoch - 1, time_ms=worlds.BEGINS_MS)
     moments = Moments()
     asked: Observation = first._replace(sequence=-1, what=late)
-    moments.read([first, asked], WORLD.readings)
+    moments.read([[first, asked]], WORLD.readings)
     (moment,) = moments.take_fresh()
     assert moment.right == ()
     assert find_refused(moment, (late,)) == "fetch.epoch-fenced"

@@ -1,14 +1,11 @@
 """The tables of what can be killed are of the rules as they stand."""
 
-from functools import cache
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Final
 
 import pytest
 
 from reassure_mutation.kills import SURVIVES
-from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import iterate_mutations
 from reassure_mutation.table import (
     Table,
     find_worlds,
@@ -24,16 +21,6 @@ each_table = pytest.mark.parametrize(
     ("module", "profile"), MADE, ids=[f"{p} {m.__name__.split('.')[-2]}" for m, p in MADE]
 )
 AGAIN: Final = "make it anew: python -m reassure_mutation"
-
-
-@cache
-def list_mutants(functions: tuple[FunctionType, ...]) -> list[str]:
-    """Return the names of all mutants of these functions."""
-    return sorted(
-        f"{spell(each)}: {mutation.name}"
-        for each in functions
-        for mutation in iterate_mutations(parse(each))
-    )
 
 
 def load(module: ModuleType, profile: str) -> Table:
@@ -53,7 +40,7 @@ def test_table_is_of_the_rules_as_they_stand(module: ModuleType, profile: str) -
 def test_table_says_of_every_mutant_what_becomes_of_it(module: ModuleType, profile: str) -> None:
     """Every mutant there is, and no other, is killed by a clause or survives for a reason."""
     table = load(module, profile)
-    names = list_mutants(make_reference(module, profile).functions)
+    names = sorted(each.name for each in make_reference(module, profile).list_mutants())
     assert names == sorted([*table.killable, *table.survivors]), f"{AGAIN} {profile}"
     assert set(table.survivors.values()) <= set(SURVIVES)
     assert all(each.clause and each.steps for each in table.killable.values())

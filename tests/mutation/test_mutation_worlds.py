@@ -6,9 +6,7 @@ import pytest
 
 from reassure_judge.moments import ACTS, RESTS, SUCCEEDS
 from reassure_model.partition import Environment, Partition
-from reassure_mutation.kills import Mutant, Reference, find_kills
-from reassure_mutation.linked import parse, spell
-from reassure_mutation.operators import iterate_mutations
+from reassure_mutation.kills import Reference, find_kills
 from reassure_mutation.protocols.kip_236 import worlds
 from reassure_mutation.table import find_worlds, make_reference
 from reassure_mutation.worlds import Found, World, explore
@@ -71,9 +69,7 @@ def test_shortest_test_case_of_a_mutant(
     )
     right = make_reference(module, profile)
     found = list(explore(begin, right, module.list_moves, calm=True))
-    (function,) = (each for each in right.functions if name.startswith(f"{spell(each)}: "))
-    mutants = [Mutant(function, each) for each in iterate_mutations(parse(function))]
-    (mutant,) = (each for each in mutants if each.name == name)
+    (mutant,) = (each for each in right.list_mutants() if each.name == name)
     clause, number = find_kills(right, [mutant], [f.situation for f in found])[name]
     assert number is not None
     assert (clause, *found[number].list_steps()) == said

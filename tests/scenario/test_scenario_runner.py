@@ -217,3 +217,46 @@ def test_values_are_spelt_as_they_are_read() -> None:
     value = (said, frozenset({1}), frozenset(), ReplicaState.OFFLINE, True, "x")
     names = {each.__name__: each for each in (LeaderAndIsr, Partition, ReplicaState)}
     assert read_value(ast.parse(spell_value(value), mode="eval").body, names) == value
+
+
+OBSERVED = """\
+# What it shows.
+# clauses: hw.at-most-leader-end
+# profile: kafka-4485
+world testimony
+----
+ok
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("lead broker=1 isr=[1", "isr=\\[1: Expecting"),
+        ("evaluate broker=1 pseudo_isr=[1]", "expected a field 'high_watermark'"),
+        ("lost", "argument 'writer' is missing"),
+        ("verdict twice", "no argument 'twice'"),
+    ],
+)
+def test_what_no_broker_could_say_is_refused(command: str, says: str) -> None:
+    """With the field, and the place of the command."""
+    scenario = parse_scenario(f"{OBSERVED}{command}\n----\nok\n", "area/name.txt")
+    with pytest.raises(ScenarioError, match=f"name.txt:8: .*{says}"):
+        run_scenario(scenario)
+
+
+def test_history_is_judged_as_often_as_it_is_asked_for() -> None:
+    """A line that is missing leaves open what would be broken, and lines go on after a verdict."""
+    lines = """\
+writer writer=broker-1 tells=evaluate,replica
+evaluate broker=1 pseudo_isr=[1] high_watermark=0
+verdict
+lost writer=broker-1
+replica broker=1 log_end_offset=1 high_watermark=2
+stored leader=2 isr=[2] isr_version=4
+verdict goes-on
+"""
+    found = run_scenario(parse_scenario(OBSERVED + lines, "area/name.txt"))
+    assert len(found[3]) == 1 and found[3][0].startswith("kept epoch.replica.never-back 1")
+    assert found[-1][0].startswith("line 3 breaks hw.at-most-leader-end: 2 of a log that ends at 1")

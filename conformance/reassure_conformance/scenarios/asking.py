@@ -1,4 +1,4 @@
-"""What scenarios ask of the rules: questions that have an answer in a file.
+"""What scenarios, and shipped tales, ask of the rules: questions that have an answer in a file.
 
     python -m reassure_conformance.scenarios.asking PROTOCOL...
 
@@ -7,9 +7,14 @@ makes the tables of the mutants of the accepting rules of these protocols anew
 """
 
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario, run_scenario
 from reassure_mutation.accepting import Accepting, Question
 from reassure_mutation.accepting_table import (
@@ -34,7 +39,21 @@ def record_questions(rules: Accepting) -> dict[Question, str]:
             run_scenario(replace(scenario, script=replace(scenario.script, blocks=blocks)))
         for question in asked:
             found.setdefault(question, f"{scenario.area}/{scenario.name}")
+    for name, question in _list_told(rules) if type(rules) is not Accepting else ():
+        found.setdefault(question, f"tales/{name}")
     return found
+
+
+def _list_told(rules: Accepting) -> Iterator[tuple[str, Question]]:
+    """Yield the histories of the bundled brokers that are told the shipped tales."""
+    with TemporaryDirectory() as folder:
+        runner = BrokersRunner(Settings(seed=1, profile=REPLICATION), Path(folder))
+        with runner.open():
+            for tale in runner.list_shipped():
+                asked: dict[Question, None] = {}
+                with rules.recorded(asked):
+                    runner.tell(tale)
+                yield from ((tale.name, question) for question in asked)
 
 
 def main(protocols: list[str]) -> int:

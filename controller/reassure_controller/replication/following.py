@@ -110,9 +110,13 @@ class Following(Role):
 
     # Answers
 
+    def awaits(self, answer: Fetched | EpochEndTold) -> bool:
+        """Whether an answer is to the latest request."""
+        return answer.correlation == self._waits_for
+
     def take(self, answer: Fetched | EpochEndTold, now_ms: int) -> None:
         """Take the leader's answer, if it is to the latest request."""
-        if answer.correlation != self._waits_for:
+        if not self.awaits(answer):
             return
         self._waits_for = None
         self.is_refused = answer.error != NONE

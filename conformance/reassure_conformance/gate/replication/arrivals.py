@@ -3,12 +3,16 @@
 from dataclasses import dataclass
 
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
-from reassure_controller.replication.messages import Consume, Fetch
+from reassure_controller.replication import errors
+from reassure_controller.replication.following import Following
+from reassure_controller.replication.messages import Consume, Fetch, Fetched
 from reassure_controller.replication.replica import Replica, Role
 from reassure_controller.replication.stepping import Anything, StepCluster
 from reassure_controller.storage.directory import LogDirectory
+from reassure_controller.storage.records import scan
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.observations import Observation, Serve, What
+from reassure_spec.observations import Replica as ReplicaLine
 from reassure_spec.znodes import PartitionKey
 
 
@@ -45,17 +49,29 @@ class Arrived:
 
     @property
     def asked(self) -> Observation | None:
-        """What a leader may refuse without a word, as a line of sequence -1; None for the rest."""
+        """What a leader may refuse without a word, and what it sends; None for the rest.
+
+        It is a line of sequence -1. Of what is sent it says where that ends, and the leader's mark.
+        """
         what: What
+        epoch = 0
         match self.message:
             case Consume():
                 what = Serve(0)
-            case Fetch(replica=follower, offset=offset, leader_epoch=epoch):
+            case Fetch(replica=follower, offset=offset, leader_epoch=sent):
                 now_ms = self.cluster.machines[self.broker].clock.now_ms()
-                what = FetchLine(follower, offset, epoch, time_ms=now_ms)
+                what = FetchLine(follower, offset, sent, time_ms=now_ms)
+            case Fetched(error=errors.NONE) if (
+                (replica := self.replica) is not None
+                and isinstance(role := replica.role, Following)
+                and role.awaits(self.message)
+            ):
+                ends = (batch.last_offset + 1 for batch in scan(self.message.records))
+                end = max(ends, default=replica.log.end_offset)
+                epoch, what = role.leader_epoch, ReplicaLine(end, self.message.high_watermark)
             case _:
                 return None
-        return Observation("", 0, -1, "", *self._key, self.broker, 0, 0, what)
+        return Observation("", 0, -1, "", *self._key, self.broker, 0, epoch, what)
 
     @property
     def _key(self) -> PartitionKey:

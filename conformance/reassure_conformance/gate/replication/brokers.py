@@ -74,6 +74,8 @@ NOT_PROMISED: Final = frozenset({"isr.pseudo.close-follower"})
 binds nobody, not even where all advice binds."""
 
 
+UNANSWERED: Final = frozenset({"lose-write", "lose-answer", "expire"})
+"""The verbs of steps by which a broker may not know what came of a write."""
 EARLY: Final[Mapping[str, str]] = MappingProxyType(
     {"lag_initial": "now", "lag_initial_leader_end": "zero"}
 )
@@ -104,7 +106,7 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
-        self._moments = _WORLDS.leader_words.Moments()
+        self._moments = _WORLDS.replica_moments.Moments()
         self._scorer = Scorer(REPLICATION, self._readings)
         implementation = {
             "name": ", with ".join(("reassure-brokers", *settings.faults)),
@@ -194,8 +196,9 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             name = f"unsettled-{result.unsettled}"
             text = format_tale(BrokersCase(name, told.setting, told.steps, why=(told.unrest,)))
             write_text(self.directory / f"{name}{SUFFIX}", text)
-        for said in told.observed:
-            self._moments.read(said, self._choose_readings(told.setting))
+        is_answered = UNANSWERED.isdisjoint(step.verb for step in told.steps)
+        readings = self._choose_readings(told.setting)
+        self._moments.read(told.observed, readings, is_answered=is_answered)
         broken = self._find_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))

@@ -353,10 +353,8 @@ def count_common(log: Log, other: Log) -> int:
     >>> count_common((0, 0, 1), (0, 2))
     1
     """
-    shared = 0
-    while shared < min(len(log), len(other)) and log[shared] == other[shared]:
-        shared += 1
-    return shared
+    pairs = enumerate(zip(log, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(log), len(other)))
 
 
 STEPS: Final[Mapping[type[Action], Callable[[Replication, int, Readings], Outcome]]] = {

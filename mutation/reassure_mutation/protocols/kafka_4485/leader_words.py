@@ -2,19 +2,17 @@
 
 A leader writes nothing that shows what it knows, but it says what it concludes: lag, pseudo-ISR,
 high watermark, in-sync set, what consumers are shown and producers are answered. So a moment is
-what it knew, and what came: a fetch request, a look at who keeps up, a consumer. A mutant says
-something else there, and is killed where the judge refuses that, or the look that a right leader
-takes next. All is read from the observations of one leader, in its own order.
+what it knew, and what came: a fetch request, a look at who keeps up, a consumer, a read of what is
+stored. A mutant says something else there, and is killed where the judge refuses that, or the look
+that a right leader takes next. All is read from the observations of one leader, in its own order.
 """
 
-import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from types import FrameType, FunctionType
+from functools import cached_property
 from typing import Any, Final
 
-from reassure_judge.protocols.kafka_4485 import LagRules
-from reassure_model.outcome import Accepted
+from reassure_model.outcome import Accepted, Rejected
 from reassure_model.protocols.kafka_4485 import (
     Follower,
     Leader,
@@ -24,12 +22,7 @@ from reassure_model.protocols.kafka_4485 import (
     start_leader,
 )
 from reassure_model.protocols.kafka_4485 import replication as logs
-from reassure_mutation.kills import ALLOWED, SAME, Mutant
-from reassure_mutation.linked import Linked, parse
-from reassure_mutation.operators import iterate_mutations
 from reassure_spec.observations import (
-    KINDS,
-    NOBODY,
     Answer,
     Evaluate,
     Fetch,
@@ -41,7 +34,6 @@ from reassure_spec.observations import (
     Replica,
     Serve,
     What,
-    Writer,
 )
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
@@ -51,11 +43,24 @@ BEGIN: Final[tuple[Any, ...]] = (
     fetch,
     evaluate,
     is_answered,
-    *(logs.STEPS[kind] for kind in (logs.Serve, logs.Advance, logs.Join, logs.Leave)),
+    *(
+        logs.STEPS[kind]
+        for kind in (
+            logs.Serve,
+            logs.Advance,
+            logs.Join,
+            logs.Leave,
+            logs.Refresh,
+            logs.Follow,
+            logs.Answer,
+        )
+    ),
 )
-"""The functions of the model by which a leader decides what to say."""
+"""The functions of the model by which leaders and followers decide what to say."""
 Get = Callable[[Any], Callable[..., Any]]
 """From a function of the model to the one that is asked in its place."""
+History = tuple[Sequence[Observation], Sequence[Observation]]
+"""What was observed before somebody says something, and from then on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +82,10 @@ class Known:
     """The last fetch of each follower, and what was noted of it before: None as the term began."""
     waiting: tuple[int, ...] = ()
     """Where the records end of producers that wait."""
+    stored: IsrRead | None = None
+    """What somebody else has stored meanwhile, None where nobody has."""
+    is_unsure: bool = False
+    """Whether a write was not answered, and nothing has been read since."""
 
     def list_notes(self, get: Get) -> tuple[Follower, ...]:
         """Return what the leader has noted, the last fetch of each by the function that is asked.
@@ -102,6 +111,10 @@ class Known:
         """The replicas in the order in which the model numbers them."""
         return tuple(sorted(self.replicas))
 
+    def name(self, numbers: Iterable[int]) -> ReplicaList:
+        """Return the replicas that the model numbers so."""
+        return tuple(self.ids[number] for number in sorted(numbers))
+
     def as_logs(self, notes: Sequence[Follower], pseudo: Iterable[int]) -> logs.Replication:
         """Return the partition as the leader knows it, with `ids` numbered from 0."""
         noted = dict(zip(self.replicas[1:], notes, strict=True))
@@ -111,11 +124,22 @@ class Known:
             frozenset(at for at, r in enumerate(ids) if r in some) for some in (self.isr, pseudo)
         )
         term = logs.Term(self.lead.log_end_offset, self.version, isr, close, offsets)
+        stored = self.stored or IsrRead(self.isr, self.version)
         leader = logs.Replica((self.epoch,) * self.end, self.mark, self.epoch)
         replicas = tuple(leader if r == me else logs.Replica() for r in ids)
         return logs.Replication(
-            replicas, ids.index(me), self.epoch, isr, self.version, term, shown=None
+            replicas,
+            ids.index(me),
+            self.epoch,
+            frozenset(at for at, r in enumerate(ids) if r in stored.isr),
+            stored.isr_version,
+            term,
+            shown=None,
         )
+
+    def meet(self, stored: IsrRead) -> "Known":
+        """Return the same where somebody else has stored this meanwhile."""
+        return replace(self, stored=stored)
 
     def take(self, what: What) -> "Known":
         """Return what the leader knows once it has said this."""
@@ -124,15 +148,15 @@ class Known:
                 return replace(self, end=what.log_end_offset)
             case Fetch() if what.follower in self.replicas[1:]:
                 at = self.replicas.index(what.follower) - 1
-                before = self.noted[at] and self.list_notes(_get_true)[at]
+                before = self.noted[at] and self.list_notes(get_true)[at]
                 noted = (*self.noted[:at], (before, what), *self.noted[at + 1 :])
                 return replace(self, noted=noted)
             case Evaluate():
                 return replace(self, mark=what.high_watermark, pseudo=what.pseudo_isr)
-            case IsrWrite() if what.isr_version is not None:
-                return replace(self, isr=what.isr, version=what.isr_version)
-            case IsrRead():
-                return replace(self, isr=what.isr, version=what.isr_version)
+            case IsrWrite() if what.isr_version is None:
+                return replace(self, is_unsure=True)
+            case IsrWrite() | IsrRead() if what.isr_version is not None:
+                return replace(self, isr=what.isr, version=what.isr_version, is_unsure=False)
             case Produce():
                 return replace(self, waiting=(*self.waiting, what.offset))
             case Answer() if what.offset in self.waiting:
@@ -152,12 +176,13 @@ def begin(line: Observation, said: Lead, readings: Readings) -> Known | None:
     return Known(readings, replicas, line.leader_epoch, said, end, mark, isr, isr, version, noted)
 
 
-def _get_true(function: Any) -> Callable[..., Any]:
+def get_true(function: Any) -> Callable[..., Any]:
+    """Return the function itself."""
     called: Callable[..., Any] = function
     return called
 
 
-def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
+def say(known: Known, event: What, get: Get = get_true) -> tuple[What, ...]:
     """Return what a leader says when this happens; of the event only what came is looked at.
 
     Raises whatever a changed function raises.
@@ -174,6 +199,10 @@ def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
             state = known.as_logs(known.list_notes(get), known.pseudo)
             shown = get(logs.STEPS[logs.Advance])(state, state.leader, known.readings).state.shown
             return () if shown is None else (Serve(shown),)
+        case IsrRead():
+            state = replace(known, stored=event).as_logs(known.list_notes(get), known.pseudo)
+            term = get(logs.STEPS[logs.Refresh])(state, state.leader, known.readings).state.term
+            return (IsrRead(known.name(term.isr), term.version),)
         case Evaluate():
             return tuple(_look(known, event, get))
         case _:
@@ -182,7 +211,7 @@ def say(known: Known, event: What, get: Get = _get_true) -> tuple[What, ...]:
 
 def _is_noted(known: Known, event: Fetch, get: Get) -> bool:
     """Whether a leader notes a request; it may be from another leader epoch."""
-    state = known.as_logs(known.list_notes(_get_true), known.pseudo)
+    state = known.as_logs(known.list_notes(get_true), known.pseudo)
     at = known.ids.index(event.follower)
     epoch = known.epoch if event.follower_epoch is None else event.follower_epoch
     sender = logs.Replica(request=logs.Request(epoch, event.offset))
@@ -205,20 +234,22 @@ def _look(known: Known, event: Evaluate, get: Get) -> Iterator[What]:
     yield from (Answer(each) for each in known.waiting if get(is_answered)(marked, each))
     heard = {r for r, noted in zip(replicas[1:], known.noted, strict=True) if noted is not None}
     for at, replica in enumerate(known.ids if defined is None else ()):
-        outcome, before = None, state.version
-        if at in state.term.pseudo_isr - state.isr and replica in heard:
+        outcome, before = None, state.term.version
+        if at in state.term.pseudo_isr - state.term.isr and replica in heard:
             outcome = join(state, at, readings)
-        elif at in state.isr - state.term.pseudo_isr:
+        elif at in state.term.isr - state.term.pseudo_isr:
             outcome = leave(state, at, readings)
         if isinstance(outcome, Accepted):
             state = outcome.state
-            yield IsrWrite(tuple(known.ids[r] for r in sorted(state.isr)), before, state.version)
+            yield IsrWrite(known.name(state.isr), before, state.version)
+        elif isinstance(outcome, Rejected) and outcome.clause == "isr.write.conditional":
+            yield IsrWrite(known.name(state.term.isr ^ {at}), before, None)
 
 
 # Moments ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class LeaderMoment:
     """A leader that something happens to."""
 
@@ -226,147 +257,32 @@ class LeaderMoment:
     event: What
     before: tuple[Observation, ...] = field(compare=False)
     """All that it has said in its term."""
-    right: tuple[What, ...] = field(compare=False)
-    """What a right leader says."""
 
-    @classmethod
-    def make(cls, known: Known, event: What, before: Iterable[Observation]) -> "LeaderMoment":
-        """Return the moment at which this happens."""
-        return cls(known, event, tuple(before), say(known, event))
+    @property
+    def readings(self) -> Readings:
+        """What it goes by."""
+        return self.known.readings
 
+    @cached_property
+    def right(self) -> tuple[What, ...]:
+        """What a right leader says."""
+        return self.say(get_true)
 
-class Moments:
-    """The moments of leaders, each once, from what was observed."""
+    def say(self, get: Get) -> tuple[What, ...]:
+        """Return what it says by these functions. Raises whatever a changed one raises."""
+        return say(self.known, self.event, get)
 
-    def __init__(self) -> None:
-        self._found: dict[LeaderMoment, LeaderMoment] = {}
-        self._fresh: list[LeaderMoment] = []
+    def tell(self, said: tuple[What, ...]) -> Iterator[History]:
+        """Yield what was observed before, and these words with what follows on them."""
+        head, words = self.before[0], (*said, *self._go_on(said))
+        yield self.before, tuple(head._replace(what=what) for what in words)
 
-    def read(self, lines: Iterable[Observation], readings: Readings) -> None:
-        """Take note of what one broker observed, in its order.
-
-        Between its lines may stand what it was asked, with a sequence below 0, as it would be told.
-        """
-        terms: dict[tuple[str, str, int], tuple[Known, list[Observation]]] = {}
-        for line in lines:
-            place, what = (line.chroot, line.topic, line.partition), line.what
-            if isinstance(what, Lead):
-                known = begin(line, what, readings)
-                terms.pop(place, None)
-                if known is not None:
-                    terms[place] = known, [line]
-            elif isinstance(what, Writer):
-                terms.clear()
-            elif place in terms:
-                known, before = terms[place]
-                if line.sequence < 0:
-                    if not isinstance(what, Fetch) or what.follower_epoch != known.epoch:
-                        self.note(known, what, before)
-                elif line.leader_epoch != before[0].leader_epoch or _is_unsure(what):
-                    del terms[place]
-                else:
-                    self.note(known, what, before)
-                    before.append(line)
-                    terms[place] = known.take(what), before
-
-    def note(self, known: Known, event: What, before: Iterable[Observation]) -> None:
-        """Take note of a moment, if a leader has something to say then."""
-        is_known = not isinstance(event, Fetch) or event.follower in known.replicas[1:]
-        if isinstance(event, Fetch | Evaluate | Serve) and is_known:
-            moment = LeaderMoment.make(known, event, before)
-            if self._found.setdefault(moment, moment) is moment:
-                self._fresh.append(moment)
-
-    def take_fresh(self) -> tuple[LeaderMoment, ...]:
-        """Return those that are new since this was asked last."""
-        fresh = tuple(self._fresh)
-        self._fresh.clear()
-        return fresh
-
-
-def _is_unsure(what: What) -> bool:
-    """Whether a leader does not know from here on what is stored."""
-    return isinstance(what, IsrWrite) and what.isr_version is None
-
-
-# Mutants ------------------------------------------------------------------------------------------
-
-
-class Leaders:
-    """The rules of a leader, and mutants of them: asked as a `kills.Reference` is."""
-
-    def __init__(self) -> None:
-        self.linked: Final = Linked(*BEGIN)
-        self.functions: Final = self.linked.functions
-        self._judged: dict[tuple[LeaderMoment, tuple[What, ...]], str] = {}
-
-    def list_mutants(self) -> tuple[Mutant, ...]:
-        """Return every mutant, in a stable order."""
-        return tuple(
-            Mutant(function, mutation)
-            for function in self.functions
-            for mutation in iterate_mutations(parse(function))
-        )
-
-    def compile(self, mutant: Mutant) -> FunctionType:
-        """Return the changed function."""
-        return self.linked.compile(mutant.function, mutant.mutation.tree)
-
-    def find_called(self, moment: LeaderMoment) -> frozenset[str]:
-        """Return the names of the functions that decide what a right leader says."""
-        called: set[str] = set()
-
-        def note(frame: FrameType, event: str, _: object) -> None:
-            if event == "call":
-                called.add(frame.f_code.co_filename)
-
-        sys.setprofile(note)
-        try:
-            self._say(moment, self.linked.get)
-        finally:
-            sys.setprofile(None)
-        return frozenset(called)
-
-    def find_kill(self, moment: LeaderMoment) -> str:
-        """Return the clause by which the planted mutant is killed at a moment, else why not."""
-        said = self._say(moment, self.linked.get)
-        if said == moment.right:
-            return SAME
-        key = moment, said
-        if key not in self._judged:
-            self._judged[key] = find_refused(moment, said) or ALLOWED
-        return self._judged[key]
-
-    def _say(self, moment: LeaderMoment, get: Get) -> tuple[What, ...]:
-        """Return what a leader says; one that fails says nothing, as its process would."""
-        try:
-            return say(moment.known, moment.event, get)
-        except Exception:  # whatever a changed function raises
+    def _go_on(self, said: tuple[What, ...]) -> tuple[What, ...]:
+        """Return what a right leader says next: it looks after a fetch, and in time."""
+        known, now_ms = self.known, getattr(self.event, "time_ms", None)
+        if now_ms is None:
             return ()
-
-
-def find_refused(moment: LeaderMoment, said: tuple[What, ...]) -> str:
-    """Return the clause by which words are refused, or what a right leader says next, else ""."""
-    head, told = moment.before[0], len(moment.before)
-    writer = head._replace(topic="", partition=-1, broker=NOBODY, what=Writer(tuple(KINDS)))
-    judge = LagRules.make_judge(moment.known.readings)
-    try:
-        words = (*said, *_go_on(moment, said))
-        lines = (writer, *moment.before, *(head._replace(what=what) for what in words))
-        for number, line in enumerate(lines):
-            judge.feed(line._replace(run=0, sequence=number), "", number)
-    except (AttributeError, TypeError, ValueError):  # nobody could say so
-        return ""
-    found = judge.finish().violations
-    return next((each.clause for each in found if each.line > told and each.binds()), "")
-
-
-def _go_on(moment: LeaderMoment, said: tuple[What, ...]) -> tuple[What, ...]:
-    """Return what a right leader says after these words: it looks after a fetch, and in time."""
-    known, now_ms = moment.known, getattr(moment.event, "time_ms", None)
-    if now_ms is None:
-        return ()
-    for what in said:
-        known = known.take(what)
-    gap_ms = (known.lead.lag_ms_max or 0) // 2 if isinstance(moment.event, Evaluate) else 0
-    return say(known, Evaluate((), 0, None, now_ms + gap_ms))
+        for what in said:
+            known = known.take(what)
+        gap_ms = (known.lead.lag_ms_max or 0) // 2 if isinstance(self.event, Evaluate) else 0
+        return say(known, Evaluate((), 0, None, now_ms + gap_ms))

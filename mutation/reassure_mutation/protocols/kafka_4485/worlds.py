@@ -1,7 +1,7 @@
 """The worlds of KAFKA-4485: a leader and two followers, as the tales of the gate bring them about.
 
-Everything arrives at once and in order: what is looked for is what a leader says, not what a
-network does. Broker 1 leads; where it crashes, who comes first of the in-sync set does.
+Everything arrives at once and in order: what is looked for is what brokers say, not what a network
+does. Broker 1 leads; where it crashes, who comes first of the in-sync set does.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -13,16 +13,20 @@ from typing import Any, Final, NamedTuple
 
 from reassure_judge.observed import judge as observed_judge
 from reassure_judge.protocols.kafka_4485 import contents, lags, leading, partition, terms
-from reassure_mutation.protocols.kafka_4485 import leader_words
-from reassure_mutation.protocols.kafka_4485.leader_words import (
-    Known,
-    LeaderMoment,
-    Leaders,
-    begin,
+from reassure_model.protocols.kafka_4485 import replication as logs
+from reassure_mutation.protocols.kafka_4485 import (
+    follower_words,
+    leader_words,
+    replica_moments,
 )
+from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
+from reassure_mutation.protocols.kafka_4485.leader_words import Known, LeaderMoment, begin
+from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, ReplicaRules
 from reassure_spec.observations import (
     Evaluate,
     Fetch,
+    Follow,
+    IsrRead,
     IsrWrite,
     Lead,
     Observation,
@@ -50,14 +54,26 @@ SHIPPED: Final[Mapping[str, str]] = MappingProxyType(
 )
 """The readings of the bundled brokers where nobody says otherwise: with all amendments, since as
 written an election can lose what was shown (finding watermark-12)."""
+ASKED: Final = IsrRead((), 0)
+"""In place of what a write has stored: the next one is to have no answer."""
 READINGS: Final = override_readings(get_profile(PROFILE), SHIPPED)
-MADE_FROM: Final = (leader_words, lags, leading, partition, terms, contents, observed_judge)
+MADE_FROM: Final = (
+    leader_words,
+    follower_words,
+    replica_moments,
+    lags,
+    leading,
+    partition,
+    terms,
+    contents,
+    observed_judge,
+)
 """What decides besides the rules what can be killed."""
 
 
-def make_reference(_profile: str) -> Leaders:
-    """Return the rules of a leader."""
-    return Leaders()
+def make_reference(_profile: str) -> ReplicaRules:
+    """Return the rules of leaders and followers."""
+    return ReplicaRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +114,12 @@ WORLDS: Final = (
         {"produce": 1, "fetch": 2, "wait": 2, "crash": 1},
         override_readings(READINGS, {"lag.initial": "now", "lag.initial-leader-end": "zero"}),
     ),
+    LeaderWorld(
+        "writes that fail",
+        "world brokers on=1,2 t-0=1,2",
+        {"produce": 1, "fetch": 1, "wait": 4, "hide": 1, "lose": 1},
+        followers=(2,),
+    ),
 )
 
 
@@ -105,7 +127,7 @@ WORLDS: Final = (
 class FoundMoment:
     """A moment, and the tale that leads there."""
 
-    situation: LeaderMoment
+    situation: Moment
     steps: tuple[str, ...]
     interrupts: bool = False
 
@@ -117,8 +139,7 @@ class FoundMoment:
 class _Copy(NamedTuple):
     """What a follower has."""
 
-    end: int = 0
-    mark: int = 0
+    held: logs.Replica = logs.Replica()
     asks: bool = False
     """Whether it has to ask first where its log parts from the leader's."""
 
@@ -130,18 +151,22 @@ class _Play:
     world: LeaderWorld
     known: Known
     lines: tuple[Observation, ...]
+    log: logs.Log
+    """The leader's."""
     copies: Mapping[int, _Copy]
     left: Mapping[str, int]
     steps: tuple[str, ...]
     now_ms: int = BEGINS_MS
-    found: list[LeaderMoment] = field(default_factory=list)
+    unanswered: IsrRead | None = None
+    """What a write has stored of which the leader has no answer yet."""
+    found: list[Moment] = field(default_factory=list)
     """The moments of the last step."""
 
     @property
     def key(self) -> tuple[Any, ...]:
         """What tells it from others: not how it came about."""
         copies, left = tuple(self.copies.items()), tuple(self.left.values())
-        return self.known, copies, self.now_ms, left
+        return self.known, self.log, copies, self.now_ms, left, self.unanswered
 
     def list_moves(self) -> Iterator[tuple[str, Callable[["_Play"], None], tuple[str, ...]]]:
         """Yield what can be done: what it is counted as, what it does, and its steps."""
@@ -152,14 +177,19 @@ class _Play:
             step = f"{one} fetches and is answered"
             yield "fetch", partial(_Play.fetch, follower=one), (step,) * (1 + copy.asks)
         yield "wait", _Play.wait, (f"wait {LIMIT_MS // 2} ms",)
-        if "crash" in self.left:
+        if "crash" in self.left and self.known.stored is None:
             yield "", _Play.consume, (f"consume from {leader}", settled)
         if any(one in self.known.isr for one in self.copies):
             comes = (f"{leader} starts", "the controller works", settled)
             crash = (f"{leader} crashes", "the controller works", settled)
             yield "crash", partial(_Play.crash, left=None), crash
             power = (f"{leader} loses power, and 1 batches", settled, *comes)
-            yield "crash", partial(_Play.crash, left=max(0, self.known.end - 1)), power
+            yield "crash", partial(_Play.crash, left=max(0, len(self.log) - 1)), power
+            yield "crash", partial(_Play.crash, left=len(self.log)), (*crash, *comes)
+            for one in self.copies:
+                hide = (f"{one} crashes", "the controller works")
+                yield "hide", partial(_Play.hide, gone=one), hide
+        yield "lose", _Play.lose, (f"the next write of {leader} is not answered",)
         for one, other in permutations(self.copies, 2):
             steps = (f"{other} crashes", "the controller works", f"{one} fetches", settled)
             yield "outrun", partial(_Play.outrun, follower=one, gone=other), steps
@@ -180,31 +210,65 @@ class _Play:
 
     def happen(self, event: What) -> tuple[What, ...]:
         """Let something happen to the leader; return what it says."""
-        moment = LeaderMoment.make(self.known, event, self.lines)
+        moment = LeaderMoment(self.known, event, self.lines)
         self.found.append(moment)
         for what in moment.right:
+            if isinstance(what, IsrWrite) and self.unanswered == ASKED:
+                self.unanswered = IsrRead(what.isr, what.expected_version + 1)
+                self.say(IsrWrite(what.isr, what.expected_version, None))
+                return ()
             self.say(what)
         return moment.right
 
     def look(self) -> None:
         """Let the leader look who keeps up, again after each write."""
-        while any(isinstance(x, IsrWrite) for x in self.happen(Evaluate((), 0, None, self.now_ms))):
+        if self.known.is_unsure and self.unanswered is not None:
+            self.happen(self.unanswered)
+            self.unanswered = None
+        look = Evaluate((), 0, None, self.now_ms)
+        while any(isinstance(x, IsrWrite) and x.isr_version is not None for x in self.happen(look)):
             pass
+
+    def hear(self, follower: int, mark: int | None = None) -> None:
+        """Let a follower begin to follow, or hear that the leader has this mark."""
+        known, held = self.known, self.copies[follower].held
+        told = known.readings, follower, known.replicas[0], known.epoch, held, self.log
+        sent = None if mark is None else Replica(known.end, mark)
+        moment = FollowerMoment(*told, known.lead.log_end_offset, sent)
+        self.found.append(moment)
+        said = moment.right[0]
+        assert isinstance(said, Follow | Replica)
+        log = (*held.log, *self.log[len(held.log) :])[: said.log_end_offset]
+        after = logs.Replica(log, said.high_watermark, known.epoch)
+        self.copies = {**self.copies, follower: _Copy(after)}
+
+    def begin(
+        self, lead: Lead, leader: int, epoch: int, copies: Mapping[int, logs.Replica]
+    ) -> None:
+        """Let a broker lead; of the others follows at once who has nothing, the rest ask first."""
+        self.known, self.lines = _begin(self.world, lead, leader, epoch, self.now_ms)
+        self.copies = {one: _Copy(held, asks=bool(held.log)) for one, held in copies.items()}
+        for one, copy in self.copies.items():
+            if not copy.asks:
+                self.hear(one)
+        self.look()
 
     def produce(self) -> None:
         """Write a record."""
         end = self.known.end + 1
+        self.log += (self.known.epoch,)
         self.say(Replica(end, self.known.mark, self.now_ms))
         self.say(Produce(end))
         self.look()
 
     def fetch(self, follower: int) -> None:
         """Let a follower fetch, and take what it is answered."""
-        copy, end = self.copies[follower], self.known.end
-        self.happen(Fetch(follower, copy.end, self.known.epoch, end, self.now_ms))
+        if self.copies[follower].asks:
+            self.hear(follower)
+        offset, end = len(self.copies[follower].held.log), self.known.end
+        self.happen(Fetch(follower, offset, self.known.epoch, end, self.now_ms))
         self.look()
-        mark = max(copy.mark, min(self.known.mark, end))
-        self.copies = {**self.copies, follower: _Copy(end, mark)}
+        self.hear(follower, self.known.mark)
 
     def wait(self) -> None:
         """Let as much time pass as the leader lets between two looks."""
@@ -215,32 +279,38 @@ class _Play:
         """Let a consumer come."""
         self.happen(Serve(0))
 
+    def lose(self) -> None:
+        """Let the leader have no answer to its next write, which is stored."""
+        self.unanswered = ASKED
+
+    def hide(self, gone: int) -> None:
+        """Let a follower die, and the leader not hear what the controller has made of that."""
+        isr = tuple(one for one in self.known.isr if one != gone)
+        self.known = self.known.meet(IsrRead(isr, self.known.version + 1))
+        self.copies = {one: copy for one, copy in self.copies.items() if one != gone}
+        self.left = {name: n * (name == "wait") for name, n in self.left.items()}
+
     def outrun(self, follower: int, gone: int) -> None:
         """Let a follower die, and a request of another arrive after the leader has heard of it."""
-        old, copy = self.known, self.copies[follower]
-        self.copies = {follower: copy._replace(asks=copy.end > 0)}
+        old, held = self.known, self.copies[follower].held
         isr = tuple(one for one in old.isr if one != gone)
         lead = Lead(old.end, old.mark, tuple(sorted(old.replicas)), isr, old.version + 1)
-        leader, epoch = old.replicas[0], old.epoch
-        self.known, self.lines = _begin(self.world, lead, leader, epoch + 1, self.now_ms)
-        self.look()
-        self.happen(Fetch(follower, copy.end, epoch, time_ms=self.now_ms))
+        self.begin(lead, old.replicas[0], old.epoch + 1, {follower: held})
+        self.happen(Fetch(follower, len(held.log), old.epoch, time_ms=self.now_ms))
 
     def crash(self, left: int | None) -> None:
         """Let the leader die, and who is in sync lead; it may come back with so much of its log."""
         old, gone = self.known, self.known.replicas[0]
         new = next(one for one in sorted(self.copies) if one in old.isr)
-        copy, isr = self.copies[new], tuple(one for one in old.isr if one != gone)
-        others = {gone: _Copy(left or 0)} if left is not None else {}
-        others |= {one: each for one, each in self.copies.items() if one != new}
-        self.copies = {
-            one: _Copy(end := min(each.end, copy.end), min(each.mark, end), end > 0)
-            for one, each in others.items()
-        }
-        replicas = tuple(sorted(old.replicas))
-        lead = Lead(copy.end, copy.mark, replicas, isr, old.version + 1)
-        self.known, self.lines = _begin(self.world, lead, new, old.epoch + 1, self.now_ms)
-        self.look()
+        isr = tuple(one for one in old.isr if one != gone)
+        copies = {one: each.held for one, each in self.copies.items()}
+        leads = copies.pop(new)
+        if left is not None:
+            kept = self.log[:left]
+            copies[gone] = logs.Replica(kept, 0, kept[-1] if kept else 0)
+        end, mark, self.log = len(leads.log), leads.high_watermark, leads.log
+        lead = Lead(end, mark, tuple(sorted(old.replicas)), isr, old.version + 1)
+        self.begin(lead, new, old.epoch + 1, copies)
 
 
 def _begin(
@@ -255,14 +325,13 @@ def _begin(
 
 
 def explore(
-    world: LeaderWorld, _reference: Leaders, _moves: object, *, calm: bool
+    world: LeaderWorld, _reference: ReplicaRules, _moves: object, *, calm: bool
 ) -> Iterator[FoundMoment]:
-    """Yield every moment that a right leader comes to in a world, the nearest first."""
-    copies = dict.fromkeys(world.followers, _Copy())
+    """Yield every moment that right brokers come to in a world, the nearest first."""
     heading, replicas = (world.heading,), (1, *world.followers)
     lead = Lead(0, 0, replicas, replicas, 0)
-    play = _Play(world, *_begin(world, lead, 1, 0, BEGINS_MS), copies, world.limits, heading)
-    play.look()
+    play = _Play(world, *_begin(world, lead, 1, 0, BEGINS_MS), (), {}, world.limits, heading)
+    play.begin(lead, 1, 0, dict.fromkeys(world.followers, logs.Replica()))
     yield from (FoundMoment(moment, play.steps) for moment in play.found)
     queue, seen = [play], {play.key}
     for play in queue:  # it grows
