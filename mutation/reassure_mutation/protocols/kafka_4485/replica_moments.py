@@ -172,7 +172,7 @@ def iterate_followed(
                 mark = what.high_watermark
 
 
-class ReplicaRules:
+class WordRules:
     """The rules of leaders and followers, and mutants of them: asked as a `kills.Reference` is."""
 
     def __init__(self) -> None:
