@@ -12,7 +12,7 @@ from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
 from reassure_mutation.protocols.kafka_4485.replica_moments import (
     Moment,
     Moments,
-    ReplicaRules,
+    WordRules,
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
@@ -34,7 +34,7 @@ def list_moments() -> tuple[Moment, ...]:
     found = {
         each.situation: None
         for world in WORLDS
-        for each in explore(world, ReplicaRules(), None, calm=True)
+        for each in explore(world, WordRules(), None, calm=True)
     }
     return tuple(
         each
@@ -46,7 +46,7 @@ def list_moments() -> tuple[Moment, ...]:
 @pytest.mark.parametrize(("name", "clause"), PLANTED.items())
 def test_wrong_rule_is_killed(name: str, clause: str) -> None:
     """By the clause that is about it."""
-    rules = ReplicaRules()
+    rules = WordRules()
     name = name.replace("_write_isr: ", "_write_isr: statement: ")
     mutants = [each for each in rules.list_mutants() if each.name.startswith(name)]
     assert len(mutants) == 1
@@ -145,7 +145,7 @@ def test_who_reads_anew_what_is_not_stored_is_not_refused() -> None:
         for each in list_moments()
         if isinstance(each, LeaderMoment) and isinstance(each.event, IsrRead)
     ]
-    rules = ReplicaRules()
+    rules = WordRules()
     mutants = [each for each in rules.list_mutants() if "._refresh: field" in each.name]
     assert mutants and reads
     assert {said for said, _ in find_kills(rules, mutants, reads).values()} == {ALLOWED}

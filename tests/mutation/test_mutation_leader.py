@@ -10,7 +10,7 @@ from reassure_mutation.protocols.kafka_4485 import worlds
 from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
 from reassure_mutation.protocols.kafka_4485.replica_moments import (
     Moments,
-    ReplicaRules,
+    WordRules,
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
@@ -31,14 +31,14 @@ PLANTED: Final = {
 @cache
 def list_moments() -> tuple[LeaderMoment, ...]:
     """Return the moments of a world in which little happens."""
-    found = {each.situation: None for each in explore(WORLD, ReplicaRules(), None, calm=True)}
+    found = {each.situation: None for each in explore(WORLD, WordRules(), None, calm=True)}
     return tuple(each for each in found if isinstance(each, LeaderMoment))
 
 
 @pytest.mark.parametrize(("name", "clause"), PLANTED.items())
 def test_wrong_leader_rule_is_killed(name: str, clause: str) -> None:
     """By the clause that is about it, at some moment; at the first, where all is alike, by none."""
-    leaders = ReplicaRules()
+    leaders = WordRules()
     mutants = [each for each in leaders.list_mutants() if each.name == name]
     assert len(mutants) == 1
     ((found, number),) = find_kills(leaders, mutants, list_moments()).values()

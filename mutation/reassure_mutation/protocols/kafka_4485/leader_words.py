@@ -137,10 +137,6 @@ class Known:
             shown=None,
         )
 
-    def meet(self, stored: IsrRead) -> "Known":
-        """Return the same where somebody else has stored this meanwhile."""
-        return replace(self, stored=stored)
-
     def take(self, what: What) -> "Known":
         """Return what the leader knows once it has said this."""
         match what:

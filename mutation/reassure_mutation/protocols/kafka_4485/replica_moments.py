@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from reassure_judge.protocols.kafka_4485 import LagRules
@@ -54,7 +55,7 @@ class Moments:
     """The moments of brokers, each once, from what was observed."""
 
     def __init__(self) -> None:
-        self._found: dict[Moment, Moment] = {}
+        self._found: set[Moment] = set()
         self._fresh: list[Moment] = []
 
     def read(
@@ -104,7 +105,7 @@ class Moments:
             else:
                 now = known
                 if is_answered and isinstance(what, Evaluate) and _is_refused(lines[number + 1 :]):
-                    now = now.meet(IsrRead(now.isr, now.version + 1))
+                    now = replace(now, stored=IsrRead(now.isr, now.version + 1))
                 self._note_leader(now, what, before)
                 before.append(line)
                 known = known.take(what)
@@ -117,7 +118,8 @@ class Moments:
             self._note(LeaderMoment(known, event, tuple(before)))
 
     def _note(self, moment: Moment) -> None:
-        if self._found.setdefault(moment, moment) is moment:
+        if moment not in self._found:
+            self._found.add(moment)
             self._fresh.append(moment)
 
     def take_fresh(self) -> tuple[Moment, ...]:
@@ -170,7 +172,7 @@ def iterate_followed(
                 mark = what.high_watermark
 
 
-class ReplicaRules:
+class WordRules:
     """The rules of leaders and followers, and mutants of them: asked as a `kills.Reference` is."""
 
     def __init__(self) -> None:

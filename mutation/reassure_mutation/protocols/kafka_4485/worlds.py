@@ -14,14 +14,10 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.observed import judge as observed_judge
 from reassure_judge.protocols.kafka_4485 import contents, lags, leading, partition, terms
 from reassure_model.protocols.kafka_4485 import replication as logs
-from reassure_mutation.protocols.kafka_4485 import (
-    follower_words,
-    leader_words,
-    replica_moments,
-)
+from reassure_mutation.protocols.kafka_4485 import follower_words, leader_words, replica_moments
 from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
 from reassure_mutation.protocols.kafka_4485.leader_words import Known, LeaderMoment, begin
-from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, ReplicaRules
+from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, WordRules
 from reassure_spec.observations import (
     Evaluate,
     Fetch,
@@ -71,9 +67,9 @@ MADE_FROM: Final = (
 """What decides besides the rules what can be killed."""
 
 
-def make_reference(_profile: str) -> ReplicaRules:
+def make_reference(_profile: str) -> WordRules:
     """Return the rules of leaders and followers."""
-    return ReplicaRules()
+    return WordRules()
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +282,7 @@ class _Play:
     def hide(self, gone: int) -> None:
         """Let a follower die, and the leader not hear what the controller has made of that."""
         isr = tuple(one for one in self.known.isr if one != gone)
-        self.known = self.known.meet(IsrRead(isr, self.known.version + 1))
+        self.known = replace(self.known, stored=IsrRead(isr, self.known.version + 1))
         self.copies = {one: copy for one, copy in self.copies.items() if one != gone}
         self.left = {name: n * (name == "wait") for name, n in self.left.items()}
 
@@ -325,7 +321,7 @@ def _begin(
 
 
 def explore(
-    world: LeaderWorld, _reference: ReplicaRules, _moves: object, *, calm: bool
+    world: LeaderWorld, _reference: WordRules, _moves: object, *, calm: bool
 ) -> Iterator[FoundMoment]:
     """Yield every moment that right brokers come to in a world, the nearest first."""
     heading, replicas = (world.heading,), (1, *world.followers)
