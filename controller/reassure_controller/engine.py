@@ -200,7 +200,8 @@ class PlanEngine:
 
     def _say_states(self) -> None:
         for moved in self._context.states.take_news(self._context.epoch):
-            log.debug("%s", moved)
+            with about(topic=moved.topic, partition=moved.partition, point="states"):
+                log.debug("states: %s", moved.moves)
             if isinstance(self._transport, HearsStates):
                 self._transport.hear(moved)
 
