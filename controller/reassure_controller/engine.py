@@ -217,8 +217,7 @@ class PlanEngine:
 
     def _tell(self, step: Step) -> None:
         self._move(step)
-        news = describe(step)
-        if news:
+        if news := describe(step):
             log.info("%s", news)
 
     def _mark(self, step: Mark) -> None:
@@ -247,8 +246,7 @@ class PlanEngine:
                 yield Conflict(step, f"leader {step.leader} has died")
 
     def _recheck_old_znode(self, step: RecheckOldZnode) -> None:
-        found = gather([self._client.exists_async(REASSIGN_PARTITIONS)])[0]
-        old = self._context.old
+        found, old = gather([self._client.exists_async(REASSIGN_PARTITIONS)])[0], self._context.old
         known = None if old is None else (old.created, old.version)
         if known != (None if found is None else (found.czxid, found.version)):
             raise Conflict(step, "the old znode was changed")
@@ -280,9 +278,8 @@ class PlanEngine:
     def _find_stop_epoch(self, effect: SendStopReplica) -> int:
         """Return the leader epoch that an order to stop is for."""
         known = self._context.partitions.get(effect.key)
-        if known is None or known.state is None or self._context.is_ending(effect.topic):
-            return EPOCH_DURING_DELETE
-        return known.state.leader_epoch
+        ends = known is None or self._context.is_ending(effect.topic)
+        return EPOCH_DURING_DELETE if ends or not known.state else known.state.leader_epoch
 
     def _live(self, to: ReplicaList) -> list[LiveBroker]:
         return [self._context.brokers[one] for one in to if one in self._context.brokers]
