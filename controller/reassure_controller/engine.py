@@ -194,7 +194,7 @@ class PlanEngine:
         self._say_states()
 
     def _move(self, step: Step) -> None:
-        if isinstance(step, PartitionEffect):
+        if isinstance(step, PartitionEffect | RememberMove):
             self._context.states.settle(self._context, step.key)
             self._say_states()
 

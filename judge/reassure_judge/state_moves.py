@@ -101,6 +101,7 @@ class StateJudge:
             if partition.assigned is None or key[0] in deleting:
                 continue
             wanted = {*partition.assigned, *list_kept(partition)}
+            in_sync = set(self.stored.list_in_sync(key))
             moves = partition.reassignment is not None
             for replica, state in sorted(states.items()):
                 who = f"replica {replica} is said to be {state.name}"
@@ -113,13 +114,10 @@ class StateJudge:
                     yield decide(key, clause_id, state is _GONE or reason)
                 elif first and replica in view.live and at in self._started:
                     online = state is ReplicaState.ONLINE
-                    if (
-                        moves
-                        and at in self._raised
-                        and replica not in self.stored.list_in_sync(key)
-                    ):
+                    if moves and at in self._raised and replica not in in_sync:
                         reason = f"{who}, and was never in sync"
                         yield decide(key, "move.replica.states", not online or reason)
-                    elif not moves:
+                    elif not moves and in_sync.issuperset(partition.assigned):
+                        # A move that nothing records any more may go on in memory.
                         reason = f"{who}, and its target is in sync"
                         yield decide(key, "move.replica.online", online or reason)
