@@ -278,8 +278,9 @@ class PlanEngine:
     def _find_stop_epoch(self, effect: SendStopReplica) -> int:
         """Return the leader epoch that an order to stop is for."""
         known = self._context.partitions.get(effect.key)
-        ends = known is None or self._context.is_ending(effect.topic)
-        return EPOCH_DURING_DELETE if ends or not known.state else known.state.leader_epoch
+        if not (known and known.state) or self._context.is_ending(effect.topic):
+            return EPOCH_DURING_DELETE
+        return known.state.leader_epoch
 
     def _live(self, to: ReplicaList) -> list[LiveBroker]:
         return [self._context.brokers[one] for one in to if one in self._context.brokers]

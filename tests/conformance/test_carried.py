@@ -108,14 +108,19 @@ def test_one_that_fails_writes_nothing(make_harness: Callable[..., Harness]) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_whole_run_holds(profile: str, tmp_path: Path) -> None:
-    """A default run holds, and puts the same clauses to the test as that of the bundled one."""
+    """A default run holds, and puts the same clauses to the test as that of the bundled one.
+
+    Advice may be met by a rare draw alone.
+    """
     settings = Settings(SEED, profile=profile)
     folders = [tmp_path / name for name in ("carried", "bundled")]
     for folder in folders:
         folder.mkdir()
     runs = run_with(JUDGEMENT, settings, folders[0]), run(settings, folders[1])
     assert [each.verdict() for each in runs] == [HOLDS, HOLDS]
-    carried, bundled = ({c.id for c in each.clauses if c.exercised} for each in runs)
+    carried, bundled = (
+        {c.id for c in each.clauses if c.exercised and c.level == "MUST"} for each in runs
+    )
     assert carried == bundled
 
 
