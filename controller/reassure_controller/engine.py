@@ -224,25 +224,22 @@ class PlanEngine:
         if isinstance(step, Warn):
             log.warning("%s: %s", step.path, step.reason)
         elif isinstance(step, Recheck):
-            self._recheck(step)
+            for broken in self.find_broken([step]):
+                raise broken
         elif isinstance(step, RecheckOldZnode):
             self._recheck_old_znode(step)
         apply_step(self._context, step)
 
-    def _recheck(self, step: Recheck) -> None:
-        for broken in self.find_broken([step]):
-            raise broken
-
     def find_broken(self, steps: list[Recheck]) -> Iterator[Conflict]:
         """Yield what is not as planned any more."""
         leaders = [step.leader for step in steps if step.leader is not None]
-        paths = [*(state_path(*step.key) for step in steps), *map(broker_path, leaders)]
-        found = fetch(self._client, paths)
-        alive = {one for one, content in zip(leaders, found[len(steps) :], strict=True) if content}
+        states = (state_path(*step.key) for step in steps)
+        found = fetch(self._client, [*states, *map(broker_path, leaders)])
+        alive = {None} | {one for one, at in zip(leaders, found[len(steps) :], strict=True) if at}
         for step, state in zip(steps, found[: len(steps)], strict=True):
             if state is None or state[1].version != step.version:
                 yield Conflict(step, "the state was changed")
-            elif step.leader is not None and step.leader not in alive:
+            elif step.leader not in alive:
                 yield Conflict(step, f"leader {step.leader} has died")
 
     def _recheck_old_znode(self, step: RecheckOldZnode) -> None:
