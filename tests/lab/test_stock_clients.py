@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -76,7 +77,12 @@ def try_all(tries: dict[str, Callable[[], Any]], name_error: Callable[[Exception
 
 def try_kafka_python(at: str) -> Any:
     """Try what kafka-python can do."""
-    admin = KafkaAdminClient(bootstrap_servers=at)
+    with closing(KafkaAdminClient(bootstrap_servers=at)) as admin:
+        return try_with(admin, at)
+
+
+def try_with(admin: Any, at: str) -> Any:
+    """Try it, with an open client for administrators."""
 
     def produce(**settings: Any) -> None:
         producer = KafkaProducer(bootstrap_servers=at, **settings)
