@@ -1,6 +1,7 @@
 """A process that writes a log is killed at random moments; what it had flushed is there."""
 
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -63,6 +64,6 @@ def run_and_kill(path: Path, seconds: float) -> list[int]:
         first = process.stdout.readline()
         time.sleep(seconds)
         process.send_signal(signal.SIGKILL)
-        lines = [first, *process.stdout.read().splitlines()]
+        said = first + process.stdout.read()
     assert first.startswith("safe"), "the log did not open after a kill"
-    return [int(line.split()[1]) for line in lines if line.startswith("safe ")]
+    return [int(number) for number in re.findall(r"^safe (\d+)\b.*\n", said, re.MULTILINE)]

@@ -151,7 +151,8 @@ class Producing:
             self._again += self.draws.sample(failed, len(failed) // 10)
         elif failed and self._client is not None:
             # The library gives its id up then, gets no other one, and answers nothing any more.
-            self._client.close(timeout=0)
+            with suppress(Exception):  # nor does it always manage to end
+                self._client.close(timeout=0)
             self._client, self._open = None, 0
 
 
