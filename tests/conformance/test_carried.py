@@ -108,11 +108,12 @@ def test_one_that_fails_writes_nothing(make_harness: Callable[..., Harness]) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_whole_run_holds(profile: str, tmp_path: Path) -> None:
-    """A default run holds, and puts the same clauses to the test as that of the bundled one.
+    """A run holds, and puts the same clauses to the test as that of the bundled one.
 
-    Advice may be met by a rare draw alone.
+    Advice may be met by a rare draw alone. Of a default run's 300 examples a third is drawn, as what
+    more of them find is for the gate's own runs to tell.
     """
-    settings = Settings(SEED, profile=profile)
+    settings = Settings(SEED, profile=profile, examples=100)
     folders = [tmp_path / name for name in ("carried", "bundled")]
     for folder in folders:
         folder.mkdir()
