@@ -110,7 +110,7 @@ def test_one_that_fails_writes_nothing(make_harness: Callable[..., Harness]) -> 
 def test_whole_run_holds(profile: str, tmp_path: Path) -> None:
     """A run holds, and puts the same clauses to the test as that of the bundled one.
 
-    Advice may be met by a rare draw alone. Of a default run's 300 examples a third is drawn, as what
+    Advice may be met by a rare draw alone. Of a default run's 300 examples a third is drawn: what
     more of them find is for the gate's own runs to tell.
     """
     settings = Settings(SEED, profile=profile, examples=100)
