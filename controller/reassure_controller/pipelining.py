@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from reassure_controller.context import apply_step
 from reassure_controller.effects import (
-    CreatePartitionState,
-    CreateReassignment,
     DeleteReassignment,
     EnterPhase,
     PartitionEffect,
@@ -26,9 +24,7 @@ from reassure_controller.effects import (
     SendLeaderAndIsr,
     SendStopReplica,
     Step,
-    UpdateReassignment,
     WriteAssigned,
-    WriteState,
     list_keys,
 )
 from reassure_controller.engine import Conflict, PlanEngine, Uncertain
@@ -40,15 +36,6 @@ MAX_IN_FLIGHT: Final = 100
 """How many writes at most wait for their answers."""
 
 _OfPartition = PartitionEffect | EnterPhase | RememberMove | Recheck
-_PartitionWrite = (
-    CreateReassignment
-    | UpdateReassignment
-    | DeleteReassignment
-    | WriteAssigned
-    | WriteState
-    | CreatePartitionState
-)
-
 log = logging.getLogger("reassure_controller")
 
 
@@ -90,17 +77,26 @@ class _Turns:
         return turn, _rank(step)
 
 
+_MEMORY, _READ, _WRITE, _MESSAGE = range(4)
+
+
 def _rank(step: Step) -> int:
     """Within a turn memory goes first, then what asks ZooKeeper, then messages."""
     match step:
         case EnterPhase() | RememberMove():
-            return 0
+            return _MEMORY
         case Recheck():
-            return 1
+            return _READ
         case SendLeaderAndIsr() | SendStopReplica():
-            return 3
+            return _MESSAGE
         case _:
-            return 2
+            return _WRITE
+
+
+def _go_together(one: Any, other: Any) -> bool:
+    """Whether two steps ask ZooKeeper in the same way, each for a partition."""
+    of_partitions = isinstance(one, _OfPartition) and isinstance(other, _OfPartition)
+    return of_partitions and _rank(one) == _rank(other) in (_READ, _WRITE)
 
 
 class PipelinedEngine(PlanEngine):
@@ -135,16 +131,12 @@ class PipelinedEngine(PlanEngine):
         """Take the steps off the plan that can be on their way together, at least one."""
         group: list[Any] = [self._plan.popleft()]
         keys = {getattr(group[0], "key", None)}
-        for kind in (_PartitionWrite, Recheck):
-            while (
-                isinstance(group[0], kind)
-                and self._plan
-                and isinstance(self._plan[0], kind)
-                and self._plan[0].key not in keys
-                and len(group) < MAX_IN_FLIGHT
-            ):
-                keys.add(self._plan[0].key)
-                group.append(self._plan.popleft())
+        while self._plan and len(group) < MAX_IN_FLIGHT and _go_together(group[0], self._plan[0]):
+            step: Any = self._plan[0]
+            if step.key in keys:
+                break
+            keys.add(step.key)
+            group.append(self._plan.popleft())
         return group
 
     def _run_group(self, group: list[Any]) -> list[Conflict | Uncertain]:
