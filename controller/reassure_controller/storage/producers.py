@@ -72,7 +72,5 @@ class ProducerStates:
         known.seen_ms = now_ms
         known.batches.append((batch.base_sequence, offsets))
         self._producers[batch.producer_id] = known
-        for number, one in tuple(self._producers.items()):
-            if one.seen_ms >= now_ms - EXPIRY_MS:
-                break
-            del self._producers[number]
+        while self._producers[oldest := next(iter(self._producers))].seen_ms < now_ms - EXPIRY_MS:
+            del self._producers[oldest]
