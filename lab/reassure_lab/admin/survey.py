@@ -16,6 +16,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from reassure_controller.session import Indefinite, connect, gather, stop
 from reassure_lab.admin import LEGACY, PLACES, REQUESTS
 from reassure_lab.admin.errors import BadContent, ClusterNotFound, Unsettled
+from reassure_lab.node.topics import take_racks
 from reassure_spec.profiles import list_readers
 from reassure_spec.znodes import (
     BROKER_IDS,
@@ -34,7 +35,6 @@ from reassure_spec.znodes import (
     broker_path,
     decode_controller,
     decode_controller_protocols,
-    decode_rack,
     decode_reassign_partitions,
     decode_reassignment,
     decode_request,
@@ -197,14 +197,7 @@ def read_state(client: KazooClient, topics: Iterable[str] | None = ()) -> Cluste
 def _read_racks(client: KazooClient, names: Iterable[str]) -> dict[int, str | None]:
     ids = sorted(number for name in names if (number := parse_number(name)) is not None)
     found = read([client.get_async(broker_path(broker)) for broker in ids])
-    racks: dict[int, str | None] = {}
-    for broker, content in zip(ids, found, strict=True):
-        try:
-            if content is not None:
-                racks[broker] = decode_rack(broker_path(broker), content[0])
-        except BadZnode as bad:  # no controller uses it either
-            log.warning("%s; the broker is not used", bad)
-    return racks
+    return take_racks(zip(ids, found, strict=True))
 
 
 def _read_controller(client: KazooClient, state: ClusterReading) -> None:

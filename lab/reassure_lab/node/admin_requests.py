@@ -8,6 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final
 
 from kazoo.client import KazooClient
@@ -123,7 +124,7 @@ class AdminRequests:
             if error is not None:
                 results.append(CreatableTopicResult(topic.name, error.error, str(error)))
                 continue
-            done = request.validate_only or self._wait(lambda: self._is_led(topic.name), end_s)  # noqa: B023
+            done = request.validate_only or self._wait(partial(self._is_led, topic.name), end_s)
             code = ErrorCode.none if done else ErrorCode.request_timed_out
             results.append(CreatableTopicResult(topic.name, code))
         return CreateTopicsResponse(tuple(results))
@@ -157,7 +158,7 @@ class AdminRequests:
             except TopicRefused as refused:
                 errors[name] = refused.error
         for name in request.topic_names:
-            if name not in errors and not self._wait(lambda: self._is_gone(name), end_s):  # noqa: B023
+            if name not in errors and not self._wait(partial(self._is_gone, name), end_s):
                 errors[name] = ErrorCode.request_timed_out
         return DeleteTopicsResponse(
             tuple(

@@ -1,8 +1,9 @@
 """Creates and deletes topics as Kafka's tools do: by what they write for the controller to find."""
 
+import logging
 import random
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import NodeExistsError, NoNodeError
@@ -30,6 +31,8 @@ from reassure_spec.znodes import (
     topic_config_path,
     topic_path,
 )
+
+log = logging.getLogger(__name__)
 
 SETTINGS: Final = (MIN_ISR, TOPIC_MESSAGE_BYTES, UNCLEAN)
 """The settings of a topic that brokers and controllers go by."""
@@ -86,18 +89,27 @@ def create_topic(
 
 
 def _read_racks(client: KazooClient) -> dict[int, str | None]:
-    """Return the racks of live brokers; one that says nothing that can be read is none."""
+    """Return the racks of live brokers, of none where some do not say theirs."""
     names = gather([client.get_children_async(BROKER_IDS)])[0] or ()
     numbers = sorted(number for name in names if (number := parse_number(name)) is not None)
     found = gather([client.get_async(broker_path(number)) for number in numbers])
+    racks = take_racks(zip(numbers, found, strict=True))
+    return racks if None not in racks.values() else dict.fromkeys(racks)
+
+
+def take_racks(found: Iterable[tuple[int, Any]]) -> dict[int, str | None]:
+    """Return the racks of brokers by their registrations as read; one that makes no sense is none.
+
+    No controller uses such a broker either.
+    """
     racks: dict[int, str | None] = {}
-    for number, content in zip(numbers, found, strict=True):
+    for broker, content in found:
         try:
             if content is not None:
-                racks[number] = decode_rack(broker_path(number), content[0])
-        except BadZnode:
-            continue
-    return racks if None not in racks.values() else dict.fromkeys(racks)
+                racks[broker] = decode_rack(broker_path(broker), content[0])
+        except BadZnode as bad:
+            log.warning("%s; the broker is not used", bad)
+    return racks
 
 
 def _draw(
