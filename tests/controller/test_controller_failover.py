@@ -18,6 +18,8 @@ from reassure_spec.readings import Readings
 from reassure_spec.znodes import CONTROLLER, ReassignmentZnode
 from reassure_zookeeper.interruptions import cut_connection, expire_session
 
+from .conftest import wait_for
+
 Act = Callable[[Any], object]
 
 STORY: tuple[Act, ...] = (
@@ -212,6 +214,7 @@ def test_what_happened_during_a_cut_is_seen(cluster: Any) -> None:
     cluster.create_topic("t", {0: (1, 2), 1: (1,)})
     cluster.request({("t", 0): (1, 3)}, then=controller)
     cut_connection(client)
+    wait_for(lambda: not client.connected)
     cluster.join("t", 0, 3)
     cluster.create_topic("u", {0: (4, 3)})
     cluster.request({("t", 1): (2,)})
