@@ -138,6 +138,12 @@ def find_called(run: Callable[[], object]) -> frozenset[str]:
     return frozenset(called)
 
 
+def _compile(function: FunctionType, tree: ast.FunctionDef) -> CodeType:
+    """Return the code of a text that stands in place of a function's; its file is the name."""
+    module = ast.Module([ast.fix_missing_locations(tree)], type_ignores=[])
+    return compile(module, f"<{spell(function)}>", "exec")
+
+
 class Linked:
     """A linked copy of the functions that are reached from some."""
 
@@ -177,8 +183,7 @@ class Linked:
         """Return a function of this text, in place of that one, that calls the copies."""
         names = self._names[function.__module__]
         before = names[function.__name__]
-        code = compile(ast.Module([tree], type_ignores=[]), f"<{spell(function)}>", "exec")
-        exec(code, names)
+        exec(_compile(function, tree), names)
         made: FunctionType = names[function.__name__]
         names[function.__name__] = before
         return made
@@ -235,8 +240,7 @@ class InPlace:
     def planted(self, mutant: Mutant) -> Iterator[None]:
         """Let a function be a changed one until the end."""
         function, names = mutant.function, dict(mutant.function.__globals__)
-        tree = ast.Module([mutant.mutation.tree], type_ignores=[])
-        exec(compile(tree, f"<{spell(function)}>", "exec"), names)
+        exec(_compile(function, mutant.mutation.tree), names)
         changed: FunctionType = names[function.__name__]
         kept = function.__code__, function.__defaults__, function.__kwdefaults__
         function.__code__ = changed.__code__

@@ -5,8 +5,9 @@ so that nothing is changed in place and the original stays what it is.
 """
 
 import ast
+import copy
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -23,6 +24,7 @@ class Mutation:
     sentence: str
     """What is different, for people."""
     tree: ast.FunctionDef
+    """What is not changed is shared with the others; new nodes have no place in the text."""
 
 
 _OPPOSITES: Final[Mapping[type[ast.cmpop], type[ast.cmpop]]] = {
@@ -205,21 +207,27 @@ OPERATORS: Final[Mapping[str, Callable[[ast.AST], Iterator[Edit]]]] = {
 """The operators by name; each says in its own text what it does."""
 
 
-def _rebuild(value: Any, places: Mapping[int, ast.AST]) -> Any:
-    """Return a copy with other nodes in some places."""
+def _rebuild(value: Any, places: Mapping[int, ast.AST], above: Set[int]) -> Any:
+    """Return a node with others in some places; what none of them stands below is shared."""
     if id(value) in places:
-        return _rebuild(places[id(value)], {})
+        return places[id(value)]
     if isinstance(value, list):
-        return [_rebuild(each, places) for each in value]
-    if not isinstance(value, ast.AST):
+        return [_rebuild(each, places, above) for each in value]
+    if id(value) not in above:
         return value
-    fields = {name: _rebuild(each, places) for name, each in ast.iter_fields(value)}
+    fields = {name: _rebuild(each, places, above) for name, each in ast.iter_fields(value)}
     return ast.copy_location(type(value)(**fields), value)
+
+
+def _list_above(node: ast.AST, parents: Mapping[int, ast.AST]) -> Iterator[int]:
+    while (parent := parents.get(id(node))) is not None:
+        yield id(parent)
+        node = parent
 
 
 def strip(function: ast.FunctionDef) -> ast.FunctionDef:
     """Return what of a function is carried out: no decorators, annotations, texts and checks."""
-    bare: ast.FunctionDef = _rebuild(function, {})
+    bare = copy.deepcopy(function)
     bare.decorator_list, bare.returns = [], None
     for node in ast.walk(bare):
         if isinstance(node, ast.arg):
@@ -230,8 +238,7 @@ def strip(function: ast.FunctionDef) -> ast.FunctionDef:
 
 def _shorten(node: ast.AST) -> str:
     """Return the text of a node; of a statement with a body only its head."""
-    text = ast.unparse(ast.fix_missing_locations(_rebuild(node, {})))
-    return " ".join(text.split("\n")[0].split())
+    return " ".join(ast.unparse(node).split("\n")[0].split())
 
 
 def _find_left_out(before: ast.AST, after: ast.AST) -> ast.AST | None:
@@ -267,6 +274,7 @@ def iterate_mutations(function: ast.FunctionDef) -> Iterator[Mutation]:
     bare = strip(function)
     seen = {ast.dump(bare)}
     names: Counter[str] = Counter()
+    parents = {id(each): node for node in ast.walk(bare) for each in ast.iter_child_nodes(node)}
     asserted = {
         id(each)
         for node in ast.walk(bare)
@@ -279,7 +287,8 @@ def iterate_mutations(function: ast.FunctionDef) -> Iterator[Mutation]:
         for operator, find in OPERATORS.items():
             for edit in find(node):
                 places = {id(before): after for before, after in edit}
-                tree: ast.FunctionDef = ast.fix_missing_locations(_rebuild(bare, places))
+                above = {each for before, _ in edit for each in _list_above(before, parents)}
+                tree: ast.FunctionDef = _rebuild(bare, places, above)
                 content = ast.dump(tree)
                 if content in seen:
                     continue

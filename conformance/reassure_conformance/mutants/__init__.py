@@ -100,7 +100,7 @@ def _describe_unknown(name: str) -> str:
 def check_faults(names: Iterable[str]) -> frozenset[str]:
     """Return the names as a set. Raises UnknownFault for one that the catalogue does not have."""
     chosen = frozenset(names)
-    unknown = sorted(chosen - load_mutants().keys())
+    unknown = sorted(chosen - load_mutants().keys()) if chosen else ()
     if unknown:
         raise UnknownFault("; ".join(map(_describe_unknown, unknown)))
     return chosen
@@ -112,9 +112,8 @@ def planted(names: Iterable[str]) -> Iterator[None]:
 
     Raises UnknownFault, StalePatch, PatchesOverlap, and AlreadyPlanted inside of another one.
     """
-    mutants = load_mutants()
-    patches = tuple(each for name in sorted(check_faults(names)) for each in mutants[name].patches)
-    with exchanged(patches):
+    chosen = sorted(check_faults(names))
+    with exchanged(tuple(each for name in chosen for each in load_mutants()[name].patches)):
         yield
 
 

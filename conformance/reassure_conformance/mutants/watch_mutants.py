@@ -26,11 +26,12 @@ def _list_modules() -> Iterator[tuple[str, str]]:
 
 def _find_unwatched(call: ast.Call) -> str | None:
     """Return what asks the same without a watch, None where none is asked for."""
-    name, named = ast.unparse(call.func), {each.arg for each in call.keywords}
+    name = ast.unparse(call.func)
     if name.endswith(_ALL):
         return "()"
-    given = ", ".join(map(ast.unparse, call.args))
-    return f"{name}({given})" if name.endswith("_async") and "watch" in named else None
+    if not name.endswith("_async") or all(each.arg != "watch" for each in call.keywords):
+        return None
+    return f"{name}({', '.join(map(ast.unparse, call.args))})"
 
 
 def list_places() -> Iterator[tuple[str, str, Patch]]:
@@ -46,11 +47,10 @@ def list_places() -> Iterator[tuple[str, str, Patch]]:
 def _list_calls(
     module: str, text: str, function: ast.FunctionDef
 ) -> Iterator[tuple[str, str, Patch]]:
-    whole = ast.get_source_segment(text, function) or ""
     for call in (each for each in ast.walk(function) if isinstance(each, ast.Call)):
         new = _find_unwatched(call)
         if new is not None:
-            old = ast.get_source_segment(text, call) or ""
+            whole, old = (ast.get_source_segment(text, each) or "" for each in (function, call))
             name = f"{function.name}.{ast.unparse(call.func).rpartition('.')[2]}"
             yield name, f"what {name} asks for", Patch(module, whole, whole.replace(old, new))
 
