@@ -1,0 +1,74 @@
+"""How many mutants of the rules a run kills: by profile, by how much is run, by what is declared.
+
+Each row is a run of its own with the bundled implementation: its test cases alone, a default run,
+and default runs of an adapter that can do less. Behind a figure stands the verdict where it is not
+*holds*.
+
+    python benchmarks/scores.py [SEED] [PROFILE...]
+"""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from reassure_conformance.adapter import Description
+from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION, Settings
+from reassure_conformance.gate.running import run
+from reassure_mutation.table import find_worlds
+from reassure_spec.readings import PROFILES
+
+LESS = ("isr", "isr brokers kill")
+"""What an adapter declares that can do less."""
+
+
+class Lesser(Bundled):
+    """The bundled controller, of which little is declared."""
+
+    def __init__(self, *, declared: str, **options: Any) -> None:
+        super().__init__(**options)
+        self._declared = frozenset(declared.split())
+
+    def describe(self) -> Description:
+        """Return what it can, and no more than is declared."""
+        said = super().describe()
+        return replace(said, capabilities=said.capabilities & self._declared)
+
+
+def list_runs(seed: int, profile: str) -> Iterator[tuple[str, Settings]]:
+    """Yield what is run under a profile, and how the table calls it."""
+    whole = Settings(seed, profile=profile, examples=300)
+    yield "test cases alone", replace(whole, examples=0, steps_min=0)
+    yield "default run", whole
+    if profile != REPLICATION:
+        for declared in LESS:
+            less = BUNDLED.replace(Bundled.__module__, "scores").replace("Bundled", "Lesser")
+            yield declared, replace(whole, connectable=f"{less}?declared={declared}")
+
+
+def score(settings: Settings) -> str:
+    """Return what a run killed of what can be killed, and the verdict where it does not hold."""
+    with tempfile.TemporaryDirectory() as scratch:
+        result = run(settings, Path(scratch)).as_document()
+    counts, verdict = result.counts, result.verdict
+    said = f"{counts['mutants_killed']} of {counts['mutants']}"
+    return said if verdict == "holds" else f"{said}, {verdict}"
+
+
+def main() -> None:
+    """Print a table for a page, a row for each profile."""
+    seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
+    profiles = sys.argv[2:] or [each for each in PROFILES if find_worlds(each)]
+    print("| profile | test cases alone | default run |", " | ".join(LESS), "|")
+    print("|---" * (3 + len(LESS)) + "|")
+    for profile in profiles:
+        found = [score(settings) for _, settings in list_runs(seed, profile)]
+        cells = [*found, *["-"] * (2 + len(LESS) - len(found))]
+        print(f"| `{profile}` |", " | ".join(cells), "|", flush=True)
+
+
+if __name__ == "__main__":
+    main()
