@@ -120,6 +120,7 @@ def test_killed_between_commits_nothing_is_lost_or_twice(
     )
     assert done.returncode == -9
     assert len(list(place.iterdir())) == commits
+    assert not (place / "archives").exists(), "an archive there has its rows elsewhere"
     audit(place, *folders)
     assert read_tables(place) == read_tables(tmp_path / "whole")
 
