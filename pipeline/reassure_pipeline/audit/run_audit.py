@@ -269,9 +269,9 @@ def judge_logs(
             say(line)
         told, more = _add_up(results, tasks[number].paths, named=bool(chosen))
         unfit += more
-        judged[number] = told
-        for each in told if take is not None else ():
-            take(*each)  # type: ignore[misc]
+        for outcome, report in told if take is not None else ():
+            take(outcome, report)  # type: ignore[misc]
+        judged[number] = [(each._replace(found=(), moves=()), report) for each, report in told]
     order = {path: number for number, path in enumerate(paths)}
     unfit.sort(key=lambda each: order[each.path])
     return _put_together([each for n in sorted(judged) for each in judged[n]], unfit)

@@ -1,7 +1,7 @@
 """What audits came to, appended to tables in Delta Lake's format, whichever engine judged.
 
-Delta Lake, as a table that is a folder of Parquet files and a log of commits needs no server,
-pandas, DuckDB and Spark read it, and a commit can say what it is of. What is appended of an archive
+Delta Lake, as a table that is a folder of Parquet files and a log of commits needs no server, many
+programs read it, and a commit can say what it is of. What is appended of an archive
 carries a digest of what was judged, and so does the commit: what is there already is not appended
 again, whenever and wherever an audit was ended. The table `archives` is appended to last: an
 archive that has a row there has all its rows elsewhere.
