@@ -23,8 +23,8 @@ from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.archives.archive import find_archives, read_archive
 from reassure_pipeline.archives.beginnings import load_base
 from reassure_pipeline.audit.jobs import rare_collections
-from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Routing
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog_writer import write_log
 
@@ -63,7 +63,7 @@ def route(path: Path) -> None:
 
 def judge(path: Path, jobs: int) -> None:
     """Judge all there is."""
-    audit_local([path], PROFILE, get_profile(PROFILE), jobs=jobs)
+    audit_named([path], PROFILE, get_profile(PROFILE), jobs=jobs)
 
 
 def main() -> int:

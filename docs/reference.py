@@ -26,7 +26,7 @@ from reassure_controller.tally import LabelCounts, TermTimes
 from reassure_lab.__main__ import make_parser
 from reassure_lab.metrics import measures
 from reassure_lab.throttles import RATES, REPLICA_LISTS
-from reassure_pipeline.spark.columns import TABLES
+from reassure_pipeline.tables.columns import TABLES
 from reassure_proofs.engine.register import get_theorems
 from reassure_spec import errors
 from reassure_spec.schemas import SCHEMAS, load_schema
@@ -183,7 +183,7 @@ def render_result() -> str:
 
 
 def render_tables() -> str:
-    """Return the tables that an audit on Spark leaves, column by column."""
+    """Return the tables of audits, column by column."""
     parts = [
         line
         for name, table in TABLES.items()
@@ -201,8 +201,8 @@ def render_tables() -> str:
     ]
     return make_page(
         "Tables of an audit",
-        "`reassure audit --spark --parquet DIR` writes these as Parquet, each into a folder of its",
-        "name. [Audit](../audit.md#tables) shows how they are queried.",
+        "`reassure audit --tables DIR` appends to these but the first, which Spark's data source",
+        "reads. [Audit](../audit.md#tables) shows how they are queried.",
         "",
         *parts[:-1],
     )

@@ -5,10 +5,9 @@
     spark.readStream.format("zookeeper-txnlog").load("/var/lib/zookeeper")
 
 A path is a data directory, its `version-2`, or one log file; several may be named. A task reads one
-file. There is a row for each operation, those of a multi under one zxid (`spark.columns`); where a
+file. There is a row for each operation, those of a multi under one zxid (`tables.columns`); where a
 part of the file is damaged one row says so in `damage`, and what can be read behind it is. The torn
-last record of a server that was killed is told in the same way. Option `pieces` names parts of
-files instead: a list in JSON of path, first byte, and the byte behind the last one or null.
+last record of a server that was killed is told in the same way.
 
 As a stream it follows a server that writes: a row comes once its record is whole, and where reading
 has come to in each file is Spark's own checkpoint. There damage ends the query.
@@ -28,7 +27,7 @@ from pyspark.sql.datasource import (
     InputPartition,
 )
 
-from reassure_pipeline.spark.columns import TABLES
+from reassure_pipeline.tables.columns import TABLES
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
 from reassure_zookeeper.log_survey import Damage, survey_log
 from reassure_zookeeper.transactions import (
@@ -51,14 +50,7 @@ if TYPE_CHECKING:
 
 NAME: Final = "zookeeper-txnlog"
 SCHEMA: Final = TABLES["transactions"].ddl
-_TYPES: Final = {
-    "string": pyarrow.string(),
-    "bigint": pyarrow.int64(),
-    "int": pyarrow.int32(),
-    "binary": pyarrow.binary(),
-    "boolean": pyarrow.bool_(),
-}
-_ARROW: Final = pyarrow.schema([(c.name, _TYPES[c.kind]) for c in TABLES["transactions"].columns])
+_ARROW: Final = TABLES["transactions"].make_schema()
 _KINDS: Final = {
     CREATE: "create",
     DELETE: "delete",
@@ -97,9 +89,6 @@ class TransactionLogSource(DataSource):
 
     def reader(self, schema: Any) -> "TransactionLogReader":
         """Return what reads all there is."""
-        pieces = self.options.get("pieces")
-        if pieces is not None:
-            return TransactionLogReader([FilePart(*piece) for piece in json.loads(pieces)])
         files = _list_files(_get_paths(self.options))
         return TransactionLogReader([FilePart(str(file)) for file in files])
 

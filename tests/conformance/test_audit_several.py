@@ -15,6 +15,7 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Create, Transaction, committed
+from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
 LOGS = Path(__file__).parents[1] / "judge" / "kafka_logs"
@@ -130,19 +131,46 @@ def test_each_archive_has_a_verdict(tmp_path: Path) -> None:
     assert all(f"{path}: {expected[path.name]}" in said for path in sound)
 
 
-def test_two_versions_in_one_call(tmp_path: Path) -> None:
-    """Logs of another protocol than the first named are left out, and the first are judged."""
-    for name in ("runA", "old_01022"):
+def test_each_archive_is_judged_by_its_own_profile(tmp_path: Path) -> None:
+    """Logs of several Kafkas are all judged in one call, each as if it were alone."""
+    profiles = {"old_01022": "kafka-42", "runA": "kafka-zk", "runH": "kafka-zk"}
+    alone = {}
+    for name in profiles:
         (tmp_path / name).mkdir()
         log = gzip.decompress((LOGS / f"{name}.log.gz").read_bytes())
         (tmp_path / name / "log.1").write_bytes(log)
-    first, second = tmp_path / "old_01022", tmp_path / "runA"
-    code, document = _audit(first, second)
-    assert (code, document["profile"]) == (2, "kafka-42")
-    assert _list_verdicts(document) == {"old_01022": "holds", "runA": "NoRules"}
-    assert "it is of profile kafka-zk" in document["not_judged"][0]["reason"]
-    _, document = _audit(second, first)
-    assert _list_verdicts(document) == {"runA": "holds", "old_01022": "NoRules"}
+        _, document = _audit(tmp_path / name)
+        (alone[name],) = document["archives"]
+    code, document = _audit(*(tmp_path / name for name in profiles))
+    assert (code, document["verdict"], document["profile"]) == (1, "violated", None)
+    assert document["recognised"] is None
+    assert document["archives"] == list(alone.values())
+    assert [each["profile"] for each in document["archives"]] == list(profiles.values())
+    clauses = {each["id"] for each in document["clauses"]}
+    assert clauses > {each["clause"] for each in document["violations"]} > set()
+    said: list[str] = []
+    cli.run_command(["audit", *(str(tmp_path / name) for name in profiles)], said.append)
+    assert all(f"{name}: profile {profile}: " in said[0] for name, profile in profiles.items())
+
+
+def test_clusters_below_one_zookeeper_are_judged_by_their_own_profiles(tmp_path: Path) -> None:
+    """Two generations of Kafka under one ZooKeeper: neither is held to the rules of the other."""
+    old = SampleCluster(chroot="/old")
+    plant_all(old)
+    kafkas = gzip.decompress((LOGS / "runA.log.gz").read_bytes())
+    (tmp_path / "kafka").mkdir()
+    (tmp_path / "kafka" / "log.1").write_bytes(kafkas)
+    last = max(t.zxid for t in read_logs([tmp_path / "kafka" / "log.1"]))
+    moved = [replace(each, zxid=each.zxid + last) for each in old.transactions]
+    both = [*read_logs([tmp_path / "kafka" / "log.1"]), *moved]
+    _, alone = _audit(_make(tmp_path / "old", old.transactions))
+    code, document = _audit(_make(tmp_path / "both", both))
+    told = {each["profile"]: each for each in document["archives"]}
+    assert (code, set(told)) == (1, {"kafka-zk", "kip-236"})
+    assert told["kip-236"]["clusters"] == ["/old"]
+    assert told["kafka-zk"]["violations"] == 0
+    found = [(each["clause"], each["zxid"] - last) for each in document["violations"]]
+    assert found == [(each["clause"], each["zxid"]) for each in alone["violations"]]
 
 
 def test_all_bad_is_an_error(tmp_path: Path) -> None:

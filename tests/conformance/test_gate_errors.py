@@ -63,7 +63,6 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{archive}", "--since", "yesterday"], 64, "BadParameter", "a time like 2026"),
         (["audit", "{archive}", "--budget", "90 s"], 64, "BadParameter", "a number like 500k"),
         (["audit", "{archive}", "--budget", "0"], 64, "BadParameter", "not a time like 90s"),
-        (["audit", "{archive}", "--spark", "--budget", "5k"], 64, "UsageError", "give it a time"),
         (["audit", "{archive}", "--members", "two"], 64, "BadParameter", "'auto', 'one', 'apart'"),
         (["audit", "{archive}", "--resume", "{archive}/log.1"], 64, "BadParameter", "is a file"),
         (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),
@@ -173,7 +172,7 @@ def test_class_of_an_error_is_its_exit_code(
     def fail(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr("reassure_pipeline.audit.local.audit_local", fail)
+    monkeypatch.setattr("reassure_pipeline.audit.run_audit.judge_logs", fail)
     document = say("audit", archive)
     name = "Abort" if code == 130 else type(error).__name__
     assert (document["exit_code"], document["error"]["class"]) == (code, name)

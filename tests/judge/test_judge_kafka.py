@@ -31,8 +31,7 @@ from reassure_model.outcome import Rejected
 from reassure_model.partition import Environment, LeaderAndIsr
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_model.writes import ChangeIsr, WriteState
-from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.spark.spark_audit import audit_spark
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec.readings import READINGS, Readings, get_profile, override_readings
 from reassure_spec.rooms import find_judged_only
 from reassure_zookeeper.transactions import SetData, Transaction
@@ -556,8 +555,9 @@ def test_spark_says_the_same(name: str, tmp_path: Path) -> None:
     """Both engines answer the same report of a log of Kafka, byte for byte."""
     read_log(name, tmp_path)
     profile, readings = PROFILE[name], get_readings(PROFILE[name])
-    local = audit_local([tmp_path], profile, readings)
-    assert audit_spark([tmp_path], profile, readings).as_json_dict() == local.as_json_dict()
+    local = audit_named([tmp_path], profile, readings)
+    spark = audit_named([tmp_path], profile, readings, master="local[2]")
+    assert spark.as_json_dict() == local.as_json_dict()
 
 
 def test_leaders_that_write_by_themselves_are_sound_as_well(tmp_path: Path) -> None:

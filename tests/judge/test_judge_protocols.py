@@ -14,7 +14,7 @@ from reassure_spec.readings import PROFILES, get_profile
 ASK: Final = """
 import sys
 from reassure_judge.protocols import get_rules
-import reassure_pipeline.audit.local
+import reassure_pipeline.audit.run_audit
 get_rules(sys.argv[1])
 print(*sorted(name for name in sys.modules if name.startswith("reassure_judge.")))
 """

@@ -19,7 +19,7 @@ from pipeline_steps import SIZE
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import write_archive
 from reassure_pipeline.audit.audit_report import AuditReport
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Transaction
@@ -55,7 +55,7 @@ def audit() -> Callable[..., AuditReport]:
     """Audit paths with the local engine and the default profile."""
 
     def run(*paths: Path, **options: Any) -> AuditReport:
-        return audit_local(paths, PROFILE, get_profile(PROFILE), **options)
+        return audit_named(paths, PROFILE, get_profile(PROFILE), **options)
 
     return run
 

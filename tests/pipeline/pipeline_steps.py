@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,10 @@ from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Faulty, Size, SyntheticHistory
 from reassure_pipeline.audit.audit_report import AuditReport
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.watch.alerts import VIOLATION, Alert
 from reassure_pipeline.watch.loop import Ending
+from reassure_spec.readings import Readings
 from reassure_zookeeper.transactions import Transaction
 
 Server = Callable[..., Path]
@@ -48,6 +50,27 @@ def synthesise(
     """Return a cluster at work, and the faults that were planted in it."""
     made = SyntheticHistory(Size(transactions, topics, faults, seed))
     return [each for some in made.steps() for each in some], made.planted
+
+
+def audit_spark(
+    paths: Sequence[Path],
+    profile: str,
+    readings: Readings,
+    master: str = "local[2]",
+    **options: Any,
+) -> AuditReport:
+    """Judge logs on Spark."""
+    return audit_named(paths, profile, readings, master=master, jobs=None, **options)
+
+
+def read_tables(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of all tables of an audit, in an order that is the same however they came."""
+    from deltalake import DeltaTable
+
+    tables = {
+        place.name: DeltaTable(place).to_pyarrow_table().to_pylist() for place in folder.iterdir()
+    }
+    return {name: sorted(rows, key=repr) for name, rows in tables.items()}
 
 
 class Told:

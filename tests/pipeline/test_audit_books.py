@@ -5,15 +5,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from pipeline_steps import Server, Snapshot, show
+from pipeline_steps import Server, Snapshot, audit_spark, show
 from walks import HealingWalk, LegacyWalk, Walk
 
 from reassure_conformance.cli import run_command
 from reassure_model.environment import Die, Failover, Return
 from reassure_model.protocols.kip_46 import Submit, Tick
 from reassure_model.protocols.kip_236_legacy import Ask, DeleteLegacy, WriteLegacy
-from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.spark.spark_audit import audit_spark
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec import znodes
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import LegacyEntry
@@ -81,7 +80,7 @@ def plant(walk: Walk[Any], profile: str) -> tuple[int, str]:
 def test_sound_archive_holds(server: Server, profile: str) -> None:
     """What a walk of the model left holds, at rest as well, and puts much to the test."""
     folder = server("one", WALKS[profile]().transactions)
-    report = audit_local([folder], profile, get_profile(profile), at_rest=True)
+    report = audit_named([folder], profile, get_profile(profile), at_rest=True)
     assert report.verdict == "holds"
     held = [each.id for each in report.clauses if each.verdict == "holds"]
     assert len([name for name in held if name.startswith(OWN[profile])]) >= 8
@@ -93,7 +92,7 @@ def test_planted_mistake_is_named_in_an_archive(server: Server, profile: str) ->
     """A mistake in what the book is about is a violation, with its zxid."""
     walk = WALKS[profile]()
     zxid, clause = plant(walk, profile)
-    report = audit_local([server("one", walk.transactions)], profile, get_profile(profile))
+    report = audit_named([server("one", walk.transactions)], profile, get_profile(profile))
     assert report.verdict == "violated"
     assert [(v.clause, v.zxid) for v in report.violations] == [(clause, zxid)]
 
@@ -105,7 +104,7 @@ def test_archive_may_begin_anywhere(server: Server, snapshot: Snapshot, profile:
     for cut in range(30, len(history) - 1, 7):
         folder = server(f"at-{cut}", history[cut:])
         snapshot(folder, history[:cut], history[cut - 1].zxid)
-        report = audit_local([folder], profile, get_profile(profile), at_rest=True)
+        report = audit_named([folder], profile, get_profile(profile), at_rest=True)
         assert [(v.clause, v.reason) for v in report.violations] == []
 
 
@@ -114,7 +113,7 @@ def test_archive_without_a_beginning_is_unknown(server: Server, profile: str) ->
     """A sound history of which the beginning is missing leaves open what cannot be known."""
     history = WALKS[profile]().transactions
     for cut in range(30, len(history) - 1, 11):
-        report = audit_local([server(f"from-{cut}", history[cut:])], profile, get_profile(profile))
+        report = audit_named([server(f"from-{cut}", history[cut:])], profile, get_profile(profile))
         assert report.verdict == "unknown"
         assert report.violations == ()
 
@@ -129,7 +128,7 @@ def test_spark_says_the_same_of_books(server: Server, profile: str) -> None:
     half = len(walk.transactions) // 2
     folder = server("one", walk.transactions[:half], walk.transactions[half:])
     readings = get_profile(profile)
-    local = audit_local([folder], profile, readings, at_rest=True)
+    local = audit_named([folder], profile, readings, at_rest=True)
     spark = audit_spark([folder], profile, readings, at_rest=True)
     assert show(local) == show(spark)
 

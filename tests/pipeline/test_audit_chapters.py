@@ -20,7 +20,7 @@ from reassure_pipeline.archives.archive import Since, find_archives, read_archiv
 from reassure_pipeline.archives.beginnings import lies_behind
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.jobs import AuditBudget
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import state_path
 from reassure_zookeeper.ensemble import Hole
@@ -361,7 +361,7 @@ def _find_all(profile: str) -> frozenset[Place]:
     """Return the violations of the whole history."""
     with TemporaryDirectory() as folder:
         write_log(folder, _make_history())
-        return _list_found(audit_local([Path(folder)], profile, get_profile(profile)))
+        return _list_found(audit_named([Path(folder)], profile, get_profile(profile)))
 
 
 @given(data=st.data())
@@ -388,7 +388,7 @@ def test_what_is_cut_out_accuses_nobody(
     gone = st.lists(st.sampled_from(files), min_size=1, max_size=2, unique=True)
     for file in data.draw(gone):
         file.unlink()
-    report = audit_local([folder], profile, get_profile(profile))
+    report = audit_named([folder], profile, get_profile(profile))
     whole, found = _find_all(profile), _list_found(report)
     standing = {each[1:] for each in whole if each[1] in BY_CONTENT}
     assert all(each in whole or each[1:] in standing for each in found)

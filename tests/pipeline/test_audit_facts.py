@@ -13,7 +13,7 @@ from pipeline_steps import Server, Snapshot
 
 from reassure_lab.archives.sample import SampleCluster
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.fleet.aggregates import EDGES_MS, MOST_BINS, Durations, First, TimeBins
 from reassure_pipeline.fleet.totals import LISTED
 from reassure_spec import znodes
@@ -24,7 +24,7 @@ from reassure_zookeeper.txnlog import log_files, read_logs
 
 def tell(*paths: Path, profile: str = "kip-236", **options: Any) -> dict[str, Any]:
     """Return the facts that an audit tells."""
-    report = audit_local(paths, profile, get_profile(profile), facts=True, **options)
+    report = audit_named(paths, profile, get_profile(profile), facts=True, **options)
     facts: dict[str, Any] = report.as_json_dict()["facts"]
     return facts
 

@@ -6,15 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pipeline_steps import Audit, Server
+from pipeline_steps import Audit, Server, audit_spark
 
 from reassure_judge.protocols import NoRules, find_protocols
 from reassure_judge.trees import KAFKAS_OWN, TREES
 from reassure_lab.archives.planted import NEW, OLD
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit.audit_report import AuditReport
-from reassure_pipeline.audit.local import audit_local
-from reassure_pipeline.spark.spark_audit import audit_spark
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec.readings import get_profile
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS, REASSIGNMENTS
 from reassure_zookeeper.errors import LogsMissing
@@ -26,7 +25,7 @@ def _foreign(*paths: str) -> list[Transaction]:
     return [committed(Create(path), zxid=zxid) for zxid, path in enumerate(paths, start=1)]
 
 
-@pytest.mark.parametrize("judge", [audit_local, audit_spark])
+@pytest.mark.parametrize("judge", [audit_named, audit_spark])
 @pytest.mark.parametrize("profile", ["kafka-4485", "nobodys"])
 def test_profile_without_rules_is_refused(
     server: Server, profile: str, judge: Callable[..., AuditReport]

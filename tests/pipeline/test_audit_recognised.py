@@ -16,7 +16,7 @@ from reassure_judge.verdicts import BY_CHANGE, Violation
 from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.archives.archive import BEGINNING
 from reassure_pipeline.audit.passes import KnownHistory, is_settled
-from reassure_pipeline.audit.recogniser import recognise_logs
+from reassure_pipeline.audit.recogniser import recognise_clusters
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.transactions import Check, Create, SetData, Transaction, committed, multi
 from reassure_zookeeper.txnlog import read_logs
@@ -138,18 +138,29 @@ def test_content_is_settled_soon_after_a_snapshot(
     assert document["archives"][0]["unsettled"] > 0
 
 
-def test_logs_of_several_protocols_are_of_none(tmp_path: Path) -> None:
-    """Where logs are of two protocols nobody can say by which to judge them all, and why."""
-    said = recognise_logs([unpack(name, tmp_path) for name in ("runH", "old_080")])
-    assert isinstance(said, str)
-    assert "kafka-zk" in said
-    assert "kafka-42" in said
+def test_clusters_of_one_log_are_told_apart(tmp_path: Path) -> None:
+    """Each cluster is of its own protocol, whatever stands beside it; one may be of none."""
+    trees = ("/isr_change_notification", "/admin/reassignment_requests", "")
+    topic = b'{"version":1,"partitions":{"0":[1]}}'
+    chroots = "/old", "/new", "/none"
+    paths = [(f"{c}/brokers/topics/t", topic) for c in chroots]
+    paths += [(chroot + tree, b"") for chroot, tree in zip(chroots, trees, strict=True)]
+    write_log(tmp_path, [committed(Create(*each), zxid=n) for n, each in enumerate(paths, 1)])
+    found = recognise_clusters([tmp_path])
+    told = {each and each.profile: chroots for each, chroots in found}
+    assert told == {"kafka-42": ("/old",), "kip-236": ("/new",), None: ("/none",)}
+
+
+def recognise_one(folder: Path, jobs: int = 1) -> Recognised:
+    """Return what a log with one cluster is of."""
+    ((found, _),) = recognise_clusters([folder], jobs=jobs)
+    assert found is not None
+    return found
 
 
 def test_log_of_requests_is_of_kip_236(server: Server) -> None:
     """Requests and records tell of KIP-236, topics with lists or without."""
-    found = recognise_logs([server("one", write_sample(topics=1, partitions=1))])
-    assert isinstance(found, Recognised)
+    found = recognise_one(server("one", write_sample(topics=1, partitions=1)))
     assert found.profile == "kip-236"
 
 
@@ -206,9 +217,7 @@ TOPIC = Create("/brokers/topics/t", PLAIN)
 def recognise_written(server: Server, *ops: tuple[Any, ...]) -> Recognised:
     """Return what a log with these transactions is of, each of which is read by itself."""
     written = [[multi(*each, zxid=zxid)] for zxid, each in enumerate(ops, 1)]
-    found = recognise_logs([server(f"written-{len(ops)}", *written)])
-    assert isinstance(found, Recognised)
-    return found
+    return recognise_one(server(f"written-{len(ops)}", *written))
 
 
 def test_fence_is_seen_where_all_that_is_written_was_written_before(server: Server) -> None:
@@ -242,11 +251,10 @@ def test_several_processes_find_the_same(server: Server) -> None:
     folder = server("one", walk)
     for each in (requests, old):
         write_log(folder / "version-2", [each])
-    one = recognise_logs([folder])
-    assert isinstance(one, Recognised)
+    one = recognise_one(folder)
     assert one.profile == "kip-236-legacy"
     for jobs in (2, 3, 7):
-        assert recognise_logs([folder], jobs=jobs) == one
+        assert recognise_one(folder, jobs) == one
 
 
 @pytest.mark.parametrize("name", [*EXPECTED, "sample"])

@@ -11,10 +11,10 @@ from pipeline_steps import SIZE, flip, show
 
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_pipeline.archives.archive import Since
-from reassure_pipeline.audit import local as engine
+from reassure_pipeline.audit import archive_audit as engine
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.jobs import AuditBudget
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.checkpoints import audits as resuming
 from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_spec.readings import get_profile
@@ -26,16 +26,16 @@ Counted = Callable[[], int]
 
 
 def _audit(*paths: Path, **options: Any) -> AuditReport:
-    return audit_local(paths, PROFILE, READINGS, facts=True, **options)
+    return audit_named(paths, PROFILE, READINGS, facts=True, **options)
 
 
 @pytest.fixture
 def judged(monkeypatch: pytest.MonkeyPatch) -> Counted:
     """Count the transactions that are judged in this process since it was last asked."""
     count = [0]
-    judge = engine._LocalAudit._judge
+    judge = engine.ArchiveAudit._judge
 
-    def counting(audit: engine._LocalAudit, batch: list[Any]) -> None:
+    def counting(audit: engine.ArchiveAudit, batch: list[Any]) -> None:
         count[0] += len(batch)
         judge(audit, batch)
 
@@ -43,7 +43,7 @@ def judged(monkeypatch: pytest.MonkeyPatch) -> Counted:
         found, count[0] = count[0], 0
         return found
 
-    monkeypatch.setattr(engine._LocalAudit, "_judge", counting)
+    monkeypatch.setattr(engine.ArchiveAudit, "_judge", counting)
     return ask
 
 

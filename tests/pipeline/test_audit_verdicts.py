@@ -9,7 +9,7 @@ from reassure_judge.hidden import UNHEARD
 from reassure_lab.archives.planted import NEW, OLD, Planted, plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
 from reassure_pipeline.audit.audit_report import AuditReport
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_spec import znodes
 from reassure_spec.clauses import LEVELS
 from reassure_spec.readings import get_profile
@@ -136,7 +136,7 @@ def test_grace_decides_what_is_news(server: Server) -> None:
     folder = server("one", cluster.transactions)
     clause = "isr.change.live-only"
     unsure, sure = (
-        audit_local([folder], "kip-236", get_profile("kip-236"), grace_ms=grace_ms)
+        audit_named([folder], "kip-236", get_profile("kip-236"), grace_ms=grace_ms)
         for grace_ms in (1000, 0)
     )
     assert (unsure.verdict, unsure.violations) == ("unknown", ())

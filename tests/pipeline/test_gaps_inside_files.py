@@ -3,20 +3,14 @@
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from pipeline_steps import Audit, Server, plant, watch
 
 from reassure_judge.verdicts import BY_CONTENT
 from reassure_lab.archives.planted import plant_all
 from reassure_lab.archives.sample import SampleCluster, write_sample
-from reassure_pipeline.spark import spark_audit as spark
-from reassure_pipeline.spark.log_parts import PartOfLog
-from reassure_spec.readings import get_profile
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.transactions import Create, Transaction, committed
 from reassure_zookeeper.txnlog import LogFile, log_files
-
-PROFILE = "kip-236"
 
 
 def _leave_out(history: list[Transaction], *zxids: int) -> list[Transaction]:
@@ -110,28 +104,3 @@ def test_batches_end_before_gaps(server: Server) -> None:
     again = LogFile(log, after_zxid=6)
     again.offset = batches[0][2]
     assert next(again.batches())[0].zxid == 9
-
-
-def test_parts_of_a_file_know_their_gaps(server: Server) -> None:
-    """A part of a file that is read by itself says which zxids are left out in it."""
-    (log,) = log_files(server("one", _leave_out(write_sample(topics=1, partitions=2), 7, 8, 20)))
-    part = PartOfLog(log)
-    for _ in part.batches():
-        pass
-    assert part.holes == [Hole(6, 9), Hole(19, 21)]
-
-
-@pytest.mark.slow
-@pytest.mark.spark
-@pytest.mark.parametrize("size", [1 << 10, 1 << 22])
-def test_spark_meets_the_same_gaps(
-    server: Server, audit: Audit, monkeypatch: pytest.MonkeyPatch, size: int
-) -> None:
-    """Spark finds the gaps inside a file, and between its parts, that the local engine finds."""
-    monkeypatch.setattr(spark, "_PART_SIZES", (size, size))
-    history = write_sample(topics=2, partitions=2)
-    folder = server("one", _leave_out(history, *range(20, len(history) - 1, 15)))
-    local = audit(folder).as_json_dict()
-    result = spark.audit_spark([folder], PROFILE, get_profile(PROFILE), "local[2]")
-    assert result.as_json_dict() == local
-    assert len(local["archives"][0]["holes"]) > 5

@@ -14,7 +14,7 @@ def test_a_bare_python_judges_with_what_is_sent(tmp_path: Path) -> None:
     """A Python without any installed package imports the judge from the file, data included."""
     packed = tmp_path / "reassure.zip"
     pack_packages(packed)
-    code = "import sys, reassure_pipeline.spark.spark_audit; "
+    code = "import sys, reassure_pipeline.audit.run_audit; "
     code += "print(sys.modules['reassure_judge.protocols'].__file__)"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code],

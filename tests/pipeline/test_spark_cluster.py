@@ -8,17 +8,19 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pyspark
 import pytest
-from pipeline_steps import show
+from pipeline_steps import audit_spark, show
 
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
-from reassure_pipeline.spark.spark_audit import audit_spark
+from reassure_pipeline.spark.placement import run_on_open
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
@@ -39,9 +41,14 @@ class Worker:
         """Send a signal to all of it."""
         os.killpg(self.process.pid, number)
 
-    def has_written(self) -> bool:
-        """Whether it holds something for the second stage."""
-        return any(self.folder.rglob("shuffle_*.data"))
+    def is_judging(self) -> bool:
+        """Whether a task has begun: it reads the logs then."""
+        with suppress(psutil.Error):
+            family = psutil.Process(self.process.pid).children(recursive=True)
+            return any(
+                Path(file.path).name.startswith("log.") for p in family for file in p.open_files()
+            )
+        return False
 
 
 @dataclass
@@ -116,16 +123,32 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture(autouse=True)
 def bare_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let executors run a Python that has no installed packages, and little memory."""
+    """Let executors run a Python that has nothing but Arrow, and little memory."""
+    packages = tmp_path / "packages"
+    packages.mkdir()
+    for name in (
+        "pyarrow",
+        "pandas",
+        "numpy",
+        "pytz",
+        "dateutil",
+        "six.py",
+        "tzdata",
+        "numpy.libs",
+    ):
+        found = Path(pyspark.__file__).parents[1] / name
+        if found.exists():
+            (packages / name).symlink_to(found)
     python = tmp_path / "bare-python"
-    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    path = f'PYTHONPATH="$PYTHONPATH:{packages}"'
+    python.write_text(f'#!/bin/sh\n{path} exec {sys.executable} -S "$@"\n')
     python.chmod(0o755)
     monkeypatch.setenv("PYSPARK_PYTHON", str(python))
     monkeypatch.setenv("SPARK_EXECUTOR_MEMORY", "512m")
 
 
 class Killer(threading.Thread):
-    """Kills a worker once it holds what others need, and sees that the work is not done by then."""
+    """Kills a worker amid a task, and sees that the work is not done by then."""
 
     def __init__(self, worker: Worker) -> None:
         super().__init__(daemon=True)
@@ -135,8 +158,8 @@ class Killer(threading.Thread):
 
     def run(self) -> None:
         """Freeze the worker amid the work, look whether the work still needs it, and kill it."""
-        while not self._worker.has_written():
-            if self.is_over.wait(0.02):
+        while not self._worker.is_judging():
+            if self.is_over.wait(0.01):
                 return
         self._worker.signal(signal.SIGSTOP)
         self.hit_the_middle = not self.is_over.wait(1.0)
@@ -145,23 +168,22 @@ class Killer(threading.Thread):
 
 @pytest.mark.spark
 @pytest.mark.slow
-def test_a_worker_that_dies_amid_an_audit_changes_nothing(
-    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What the dead worker had done is done again, and the document is the local engine's."""
-    write_archive(tmp_path / "made", Size(20_000, 500, 20, 1))
-    monkeypatch.setattr("reassure_pipeline.spark.spark_audit._PART_SIZES", (200_000, 200_000))
+def test_a_worker_that_dies_amid_an_audit_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    """What the dead worker was doing is done elsewhere, and the document is that of one process."""
+    folders = [tmp_path / f"made-{seed}" for seed in range(1, 5)]
+    for seed, folder in enumerate(folders, 1):
+        write_archive(folder, Size(10_000, 200, 5, seed))
     path_before = list(sys.path)
     killer = Killer(cluster.workers[0])
     killer.start()
     try:
-        spark = audit_spark([tmp_path / "made"], PROFILE, READINGS, cluster.url)
+        spark = audit_spark(folders, PROFILE, READINGS, cluster.url)
     finally:
         killer.is_over.set()
         killer.join()
     assert killer.hit_the_middle
     assert cluster.workers[0].process.wait(LIMIT_S) == -signal.SIGKILL
-    local = audit_local([tmp_path / "made"], PROFILE, READINGS)
+    local = audit_named(folders, PROFILE, READINGS)
     assert len(local.violations) == 20
     assert show(spark) == show(local)
     assert sys.path == path_before
@@ -173,6 +195,6 @@ def test_a_worker_that_lacks_a_package_is_a_clear_error(cluster: Cluster) -> Non
     """What a worker's Python has not got is named, with what to do about it."""
     with (
         pytest.raises(SparkUnavailable, match="the workers' Python has no jinja2: install it"),
-        open_spark(cluster.url) as context,
+        open_spark(cluster.url),
     ):
-        context.parallelize([0], 1).map(lambda _: __import__("jinja2")).collect()
+        run_on_open(__import__, ["jinja2"])

@@ -110,10 +110,7 @@ def test_spark_queries_the_log(server: Server, tmp_path: Path) -> None:
     cluster = SampleCluster(brokers=2)
     cluster.create_topic("events", {0: (1, 2)})
     folder = str(server("one", cluster.transactions))
-    with open_spark("local[1]") as context:
-        from pyspark.sql import SparkSession
-
-        session = SparkSession(context)
+    with open_spark("local[1]") as session:
         session.dataSource.register(TransactionLogSource)
         table = session.read.format(NAME).load(folder)
         (topic,) = table.where("path = '/brokers/topics/events'").collect()

@@ -14,8 +14,8 @@ from pipeline_steps import Told, flip, plant, synthesise, watch
 from reassure_conformance.answers.watching import WatchRequest, watch_document
 from reassure_judge.protocols import make_rules
 from reassure_lab.archives.sample import SampleCluster
-from reassure_pipeline.audit.local import audit_local
 from reassure_pipeline.audit.passes import Options
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.checkpoints.kept_files import KeptElsewhere, own_directory
 from reassure_pipeline.watch.alerts import DAMAGE, HOLE, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.follower import TakenBack
@@ -110,7 +110,7 @@ def test_facts_are_those_of_an_audit(folder: Path, tmp_path: Path) -> None:
         log.rotate()
         options = Options(facts=True)
         _, document = watch(folder.parent, options=options, checkpoint=tmp_path / "kept")
-    report = audit_local([folder.parent], PROFILE, get_profile(PROFILE), facts=True)
+    report = audit_named([folder.parent], PROFILE, get_profile(PROFILE), facts=True)
     facts = document["facts"]
     assert facts == report.as_json_dict()["facts"]
     assert facts["reassignments"]["under_way"] > 0
@@ -140,7 +140,7 @@ def test_a_watch_comes_to_what_an_audit_does(
             log_files(folder)[number].unlink()
         for zxid in (260, 300, 470) if whole else (50, 310, 510):
             snapshot(folder.parent, made[: zxid + 3], zxid)
-    report = audit_local([folder.parent], profile, get_profile(profile)).as_json_dict()
+    report = audit_named([folder.parent], profile, get_profile(profile)).as_json_dict()
     told, document = watch(folder.parent, profile=profile)
     names = {"violations": VIOLATION, "not_followed": "not_followed", "unsettled": UNSETTLED}
     for name, kind in names.items():
@@ -251,7 +251,7 @@ def make_folder(path: Path) -> Path:
 def test_what_was_of_an_earlier_version_is_known_later(folder: Path) -> None:
     """What an audit calls unsettled for what came after was told as a violation before."""
     GrowingLog(folder).append(*plant())
-    report = audit_local([folder.parent], "kafka-zk", get_profile("kafka-zk")).as_json_dict()
+    report = audit_named([folder.parent], "kafka-zk", get_profile("kafka-zk")).as_json_dict()
     told, document = watch(folder.parent, profile="kafka-zk")
     listed = [*report["violations"], *report["unsettled"]]
     assert sorted(alert.body["zxid"] for alert in told.alerts) == sorted(v["zxid"] for v in listed)

@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
-from reassure_pipeline.audit.local import audit_local
+from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.watch.watch_checkpoint import JOURNAL, STATE
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.txnlog import log_files
@@ -174,7 +174,7 @@ def check_the_last_life(
     *lines, end = last.stdout.splitlines()
     document, printed = json.loads(end), printed + lines
     told = [json.loads(line) for line in (kept / JOURNAL).read_text("utf-8").splitlines()]
-    report: Any = audit_local([archive.folder], "kip-236", get_profile("kip-236")).as_json_dict()
+    report: Any = audit_named([archive.folder], "kip-236", get_profile("kip-236")).as_json_dict()
     names = ("clause", "topic", "partition", "zxid", "before", "after", "reason")
     listed = sorted(tuple(each[name] for name in names) for each in told)
     assert listed == sorted(tuple(each[name] for name in names) for each in report["violations"])

@@ -9,16 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
-from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document
+from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document, get_version
 from reassure_conformance.report.present import describe_present
-from reassure_judge.protocols import NoRules, find_protocols
-from reassure_spec.errors import BadData
 
 if TYPE_CHECKING:
     from reassure_conformance.gate.rests import Rests
-    from reassure_judge.recognise import Recognised
-    from reassure_pipeline.audit.audit_report import AuditReport
-    from reassure_pipeline.audit.not_judged import NotJudged
+    from reassure_pipeline.audit.archive_tasks import NotJudged
+    from reassure_pipeline.audit.run_audit import Fleet
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -38,48 +35,59 @@ def audit_document(
     *,
     strict: bool = False,
     recognise: bool = False,
-    members: str = "auto",
-    resume: Path | None = None,
+    tables: Path | None = None,
     **options: Any,
 ) -> Document:
     """Judge the logs, on Spark where a master is given, and return the document.
 
-    Where several paths are given and some lead to nothing that can be judged, the others are
-    judged; the document says which were not, and its verdict is at best unknown.
-    With `strict` a SHOULD binds like a MUST. With `recognise` nobody named a profile: the one that
-    the logs tell of is taken, with the readings that they settle, and `profile` where they tell of
-    none. NoRules is raised where they tell of several, or of Kafka's own protocol and not which.
-    The other options are those of `audit.local.audit_paths`, and so are the errors.
+    Each archive is judged by itself, whatever becomes of the others; the document says which were
+    not, and its verdict is at best unknown then. Where nothing is judged, what the first one ended
+    with is raised. With `strict` a SHOULD binds like a MUST. With `recognise` nobody named a
+    profile: the one that each log tells of is taken, with the readings that it settles, and
+    `profile` where it tells of none. What archives came to is appended to the tables in a folder,
+    where one is given. The other options are those of `run_audit.audit_paths`, and so
+    are the errors.
     """
-    from reassure_pipeline.audit.not_judged import set_apart
+    from reassure_pipeline.audit.run_audit import audit_paths
 
-    options |= {"members": members, "resume": resume}
     places = [find_place(path) for path in paths]
     rests = _find_rests(paths, options)
     if rests is not None and recognise:
         profile, readings, recognise = rests.profile, {**rests.readings, **readings}, False
-    left_out: list[NotJudged] = []
-    while True:
-        try:
-            document = _judge(
-                places, profile, readings, spark, strict=strict, recognise=recognise, **options
-            )
-        except (BadData, NoRules, OSError) as problem:
-            unfit = [] if members == "one" or len(places) == 1 else set_apart(places, problem)
-            gone = {each.path for each in unfit}
-            if not gone or gone.issuperset(places):
-                raise
-            places = [place for place in places if place not in gone]
-            left_out += unfit
-        else:
-            break
+    if tables is not None:
+        from reassure_pipeline.tables.fleet_tables import FleetTables
+
+        how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
+        options["tables"] = FleetTables(tables, get_version(), how)
+    fleet = audit_paths(places, profile, readings, spark, recognise=recognise, **options)
+    if fleet.report is None:
+        fleet.get_report()  # raises
+    document = _describe_fleet(fleet, strict=strict)
     if rests is not None and _reads_logs(document):
         from reassure_conformance.answers.rejudging import judge_again
 
         names = "min_insync_replicas", "grace_ms"
         given = {name: options[name] for name in names if name in options}
         document = judge_again(document, rests, places[0], strict=strict, **given)
-    return _leave_out(document, left_out)
+    return _leave_out(document, fleet.not_judged)
+
+
+def _describe_fleet(fleet: "Fleet", *, strict: bool) -> Document:
+    assert fleet.report is not None
+    report = fleet.report.strictly() if strict else fleet.report
+    body = dict(report.as_json_dict())
+    verdict, counts = str(body.pop("verdict")), body.pop("counts")
+    found = fleet.recognised
+    body["recognised"] = None if found is None else found.as_dict()
+    return Document(
+        "audit",
+        verdict,
+        None,
+        counts,
+        profile=fleet.profile,
+        readings=fleet.readings,
+        body=body,
+    )
 
 
 def _find_rests(paths: Sequence[Path], options: Mapping[str, Any]) -> "Rests | None":
@@ -103,88 +111,11 @@ def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
     """Return the document with what was not judged: that is a part of the whole, and unknown."""
     body = dict(document.body)
     body["not_judged"] = [each.as_dict() for each in left_out]
-    apart = [f"{each.path}: not judged: {each.reason}" for each in left_out]
+    apart = [f"{each.path}: not judged: {each.error}" for each in left_out]
     body["needs"] = [*apart, *body["needs"]]
     counts = {**document.counts, "not_judged": len(left_out)}
     verdict = document.verdict if document.verdict == VIOLATED or not left_out else UNKNOWN
     return replace(document, verdict=verdict, counts=counts, body=body)
-
-
-def _judge(
-    places: Sequence[Path],
-    profile: str,
-    readings: Mapping[str, str],
-    spark: str | None,
-    *,
-    strict: bool,
-    recognise: bool,
-    **options: Any,
-) -> Document:
-    """Return the document on paths that are all judged; see `audit_document`."""
-    from reassure_pipeline.audit.local import audit_paths
-    from reassure_spec.rooms import choose_readings, judge_of
-
-    found = None
-    if recognise:
-        members, resume = options["members"], options["resume"]
-        jobs, progress = options.get("jobs"), options.get("progress")
-        found = _recognise(places, members, resume, jobs=jobs, progress=progress)
-    if found is not None:
-        profile, readings = found.profile, {**found.readings, **readings}
-    chosen = choose_readings(judge_of(profile), profile, readings)
-    report = audit_paths(places, profile, chosen, spark, **options)
-    if recognise and found is None:
-        refuse_foreign(report, profile)
-    body = dict((report.strictly() if strict else report).as_json_dict())
-    verdict, counts = str(body.pop("verdict")), body.pop("counts")
-    body["recognised"] = None if found is None else found.as_dict()
-    return Document(
-        "audit",
-        verdict,
-        None,
-        counts,
-        profile=profile,
-        readings=chosen.as_dict(),
-        body=body,
-    )
-
-
-def refuse_several(found: "Recognised | str | None") -> "Recognised | None":
-    """Return what logs were recognised as. Raises NoRules for the reason why they were not."""
-    if isinstance(found, str):
-        raise NoRules(f"{found}; choose one with --profile, or audit the logs one by one")
-    return found
-
-
-def refuse_foreign(report: "AuditReport", profile: str) -> None:
-    """Raise NoRules where logs of which nobody named the profile are of none that is judged."""
-    foreign = next((words for each in report.archives for words in each.find_foreign()), None)
-    if foreign is not None:
-        raise NoRules(
-            f"{foreign}. The judge has rules for {' and '.join(find_protocols())} only; to judge "
-            f"the logs by {profile} anyway, add --profile {profile}"
-        )
-
-
-def _recognise(
-    places: Sequence[Path], members: str, resume: Path | None, **options: Any
-) -> "Recognised | None":
-    """Return what the logs tell of, None where they tell of no profile.
-
-    Where an audit goes on that is of something, that is not asked again: it takes all logs to say.
-    The options are those of `reassure_pipeline.audit.recogniser.recognise_logs`.
-    """
-    from reassure_pipeline.audit.recogniser import recognise_logs
-    from reassure_pipeline.checkpoints.audits import read_recognised, write_recognised
-
-    paths = [str(path.resolve()) for path in places]
-    known = None if resume is None else read_recognised(resume, paths)
-    if known is not None:
-        return known
-    found = refuse_several(recognise_logs(places, members, **options))
-    if resume is not None and found is not None:
-        write_recognised(resume, paths, found)
-    return found
 
 
 def render_audit(document: Document, form: str, *, verbose: bool = False) -> str:
@@ -240,6 +171,11 @@ def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:
         settled = ", ".join(f"{name}={value}" for name, value in found["readings"].items())
         also = f"; readings from the log: {settled}" if settled else ""
         yield f"Profile {found['profile']}: {found['why']}{also}. Choose another with --profile."
+        yield ""
+    elif report["profile"] is None:
+        for archive in report["archives"]:
+            why = archive["recognised"]["why"] if archive["recognised"] else "by default"
+            yield f"{archive['path']}: profile {archive['profile']}: {why}"
         yield ""
 
 

@@ -13,14 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from reassure_conformance.answers.auditing import find_place, refuse_foreign, refuse_several
+from reassure_conformance.answers.auditing import find_place
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
-from reassure_judge.protocols import make_rules
+from reassure_judge.protocols import NoRules, make_rules
 from reassure_judge.recognise import Recognised
 from reassure_judge.rules import Rules
 from reassure_pipeline.audit.observed import sort_paths
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.audit.recogniser import Recogniser
+from reassure_pipeline.audit.run_audit import refuse_foreign
 from reassure_pipeline.checkpoints.kept_files import own_directory
 from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
@@ -136,7 +137,9 @@ def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recogn
     recogniser = Recogniser(places)
     has_said = False
     while True:
-        found = refuse_several(recogniser.look())
+        found = recogniser.look()
+        if isinstance(found, str):
+            raise NoRules(f"{found}; choose one with --profile, or audit the logs one by one")
         if found is not None:
             outlet.say(f"profile {found.profile}: {found.why}")
             return found
@@ -203,7 +206,8 @@ def _make_body(
     found_there = [each for each in (a.report() for a in engine.archives) if each is not None]
     report = report_watch(profile, found_there, strict=asked.options.strict)
     if not asked.named and found is None:
-        refuse_foreign(report, profile)
+        for each in report.archives:
+            refuse_foreign(each, profile)
     body = dict(report.as_json_dict())
     del body["not_listed"]  # the report has not seen what a watch counts
     needs = [*_list_needs(engine.archives), *body["needs"]]

@@ -78,7 +78,7 @@ class Spending(click.ParamType["AuditBudget"]):
         return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
-_ONCE: Final = ("parquet", "jobs", "members", "since", "budget", "resume", "at_rest")
+_ONCE: Final = ("tables", "jobs", "members", "since", "budget", "resume", "at_rest")
 _FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
 """Options of an audit of what is there, and of one that goes on."""
 
@@ -127,7 +127,8 @@ def _check_there(
 )
 @spark_option("Judge on Spark.")
 @folder_option(
-    "--parquet", "With --spark: write the results of the stages here, as tables for queries."
+    "--tables",
+    "Append what each archive came to, and all findings, to the Delta tables in DIR, each once.",
 )
 @click.option(
     "--jobs",
@@ -189,7 +190,6 @@ def audit(
             raise click.UsageError("--follow prints while it runs: use --format pretty or json")
     else:
         refuse_given(_FOLLOWING, "is for --follow: add it")
-        _check_spark(**options)
     chosen = parse_readings(readings)
     check_rules(profile, chosen, judge_of(profile))
     if follow:
@@ -211,23 +211,3 @@ def audit(
             **options,
         )
     return emit(document, form, lambda: render_audit(document, form, verbose=verbose))
-
-
-def _check_spark(
-    spark: str | None,
-    budget: "AuditBudget | None",
-    parquet: Path | None,
-    resume: Path | None,
-    **_: Any,
-) -> None:
-    """Refuse what does not go with Spark, or not without it. Raises UsageError."""
-    if parquet is not None and spark is None:
-        raise click.UsageError("--parquet needs --spark: add it")
-    if spark is not None and budget is not None and budget.transactions is not None:
-        raise click.UsageError(
-            "--budget counts transactions only without --spark, which judges topics side by side: "
-            "give it a time, like 15min"
-        )
-    for name, given in (("--resume", resume), ("--budget", budget)):
-        if parquet is not None and given is not None:
-            raise click.UsageError(f"--parquet takes what all shares came to: leave out {name}")

@@ -45,7 +45,8 @@ _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
     **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
     **dict.fromkeys(("kafka", "prometheus_client"), "lab"),
-    **dict.fromkeys(("py4j", "pyarrow", "pyspark"), "spark"),
+    **dict.fromkeys(("py4j", "pandas", "pyarrow", "pyspark"), "spark"),
+    "deltalake": "tables",
     "z3": "prove",
 }
 """By package, the extra of ours that brings it."""

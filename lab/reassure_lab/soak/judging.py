@@ -10,8 +10,7 @@ from reassure_judge.protocols import get_observing
 from reassure_lab.soak.guarantees import SoakFindings
 from reassure_lab.soak.seen_events import Event
 from reassure_pipeline.audit.audit_report import AuditReport
-from reassure_pipeline.audit.local import audit_paths
-from reassure_spec.rooms import choose_readings, judge_of
+from reassure_pipeline.audit.run_audit import audit_paths
 from reassure_spec.znodes import TOPICS, decode_state
 from reassure_zookeeper.transactions import Create, Error, SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
@@ -82,8 +81,8 @@ def merge_logs(servers: Sequence[Path], merged: Path) -> None:
 def _audit(
     paths: Sequence[Path], profile: str, readings: Mapping[str, str], min_insync: int
 ) -> AuditReport:
-    chosen = choose_readings(judge_of(profile), profile, readings)
-    return audit_paths(paths, profile, chosen, None, at_rest=True, min_insync_replicas=min_insync)
+    fleet = audit_paths(paths, profile, readings, at_rest=True, min_insync_replicas=min_insync)
+    return fleet.get_report()
 
 
 def _take(findings: SoakFindings, guarantee: str, report: AuditReport) -> None:

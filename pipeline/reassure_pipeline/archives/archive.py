@@ -34,8 +34,8 @@ be, the work begins anew on what a survey says can be read (`contain`): from the
 whole, and what is missing is a hole.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
@@ -126,8 +126,6 @@ class FileFacts:
     judged: int = 0
     """Transactions after the base of the archive, refused ones included."""
     tail: TornTail | None = None
-    unjudged: Mapping[str, int] = field(default_factory=dict)
-    """How often each tree was written of which nothing was handed on to the judge."""
     times_ms: tuple[int, int] | None = None
     """When the first and the last transaction was that is judged, by the server's clock."""
     holes: tuple[Hole, ...] = ()
@@ -181,7 +179,9 @@ def find_archives(
     elif members == APART or len(servers) == 1:
         families = [[server] for server in servers]
     else:
-        families = find_families(servers)
+        families, unreadable = find_families(servers)
+        for _, error in unreadable:
+            raise error
     archives = [
         _make_archive(family[0])
         if len(family) == 1 and not damaged
@@ -342,12 +342,9 @@ def measure_piece(piece: Piece) -> int:
     return max(0, stop - piece.start)
 
 
-def open_piece(
-    piece: Piece, *, path: Path | None = None, records: list[bytes] | None = None
-) -> LogFile:
-    """Return what reads a piece; `path` is where its file is, if not where the piece says."""
-    where = path or piece.path
-    return LogFile(where, records=records, offset=piece.start, stop=piece.stop)
+def open_piece(piece: Piece) -> LogFile:
+    """Return what reads a piece."""
+    return LogFile(piece.path, offset=piece.start, stop=piece.stop)
 
 
 def read_archive(

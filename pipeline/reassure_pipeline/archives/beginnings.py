@@ -134,23 +134,6 @@ def _load_anew(archive: Archive, path: Path, after: int) -> Base | None:
     return _make_base(until, tree)
 
 
-def plan_restarts(
-    archive: Archive, base: Base | None, holes: Iterable[Hole]
-) -> tuple[Restart, ...]:
-    """Return from where judging begins anew, hole after hole, where all of them are known."""
-    after = (archive.since or 0) - 1 if base is None else base.zxid
-    snapshot, met, found = archive.snapshot, list[Hole](), list[Restart]()
-    for hole in sorted(holes):
-        met.append(hole)
-        missing = find_open(met, snapshot)
-        if missing:
-            restart = find_restart(archive, missing, max(after, hole.after))
-            if restart is not None:
-                found.append(restart)
-                snapshot = restart.snapshot
-    return tuple(found)
-
-
 def _read_snapshot(archive: Archive) -> Snapshot | None:
     return None if archive.snapshot is None else read_snapshot(archive.snapshot)
 

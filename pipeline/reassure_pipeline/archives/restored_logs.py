@@ -1,10 +1,10 @@
 """Logs that were decoded before and are kept as Parquet: written back as logs, to be judged again.
 
-The table `transactions` that an audit on Spark leaves, and what the data source `zookeeper-txnlog`
-reads, hold all that the judge needs of a log: every operation with its place, session, path and
-content. Access control lists, timeouts and the server's digests are not in them. Of each folder of
-logs in such a table a folder of logs is made, which lasts as long as the process. There a file ends
-where one did, and where a zxid is missing, so that this shows as in the logs.
+What the data source `zookeeper-txnlog` reads holds all that the judge needs of a log: every
+operation with its place, session, path and content. Access control lists, timeouts and the server's
+digests are not in it. Of each folder of logs in such a table a folder of logs is made, which lasts
+as long as the process. There a file ends where one did, and where a zxid is missing, so that this
+shows as in the logs.
 """
 
 import atexit
@@ -78,7 +78,7 @@ class _Row(NamedTuple):
 
 
 def is_decoding(path: Path) -> bool:
-    """Whether a path is a Parquet file, or a folder without logs that holds some or an audit's."""
+    """Whether a path is a Parquet file, or a folder without logs that holds some."""
     return bool(_find_tables(path)) and not (path.is_dir() and log_files(path))
 
 
@@ -144,7 +144,7 @@ def _read_rows(table: Path) -> Iterator[_Row]:
         if missing:
             raise BadTable(
                 f"{table} has no column {', '.join(missing)}; a table of transactions has it, as "
-                "`reassure audit --spark --parquet DIR` leaves it in DIR/transactions"
+                "Spark's data source zookeeper-txnlog reads it"
             )
         last = -1
         for batch in file.iter_batches(batch_size=_BATCH, columns=list(_Row._fields)):

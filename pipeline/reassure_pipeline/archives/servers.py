@@ -58,17 +58,42 @@ def find_servers(paths: Sequence[Path]) -> list[ArchivedServer]:
     return servers
 
 
-def find_families(servers: Sequence[ArchivedServer]) -> list[list[ArchivedServer]]:
-    """Group the servers that have logged the same, in their order."""
+Unreadable = tuple[ArchivedServer, OSError]
+
+
+def find_families(
+    servers: Sequence[ArchivedServer],
+) -> tuple[list[list[ArchivedServer]], list[Unreadable]]:
+    """Group the servers that have logged the same, in their order; and name those not readable."""
     families: list[list[ArchivedServer]] = []
+    first: dict[ArchivedServer, Transaction | None] = {}
+    unreadable: list[Unreadable] = []
     for server in servers:
+        try:
+            first[server] = next(_list_first_batches(server.files[:1]), [None])[0]
+        except OSError as error:
+            unreadable.append((server, error))
+    for server in [*first]:
         for family in families:
-            if any(_share_history(server, other) for other in family):
+            if any(
+                not _begin_apart(first[server], first[other]) and _share_history(server, other)
+                for other in family
+            ):
                 family.append(server)
                 break
         else:
             families.append([server])
-    return families
+    return families, unreadable
+
+
+def _begin_apart(one: Transaction | None, other: Transaction | None) -> bool:
+    """Whether two servers begin with the same zxid, and with something else under it.
+
+    Of a fleet nearly every two do, and nothing more has to be read to see it.
+    """
+    if one is None or other is None or one.zxid != other.zxid:
+        return False
+    return _identify(one) != _identify(other)
 
 
 def share_history(one: Path, other: Path) -> bool:

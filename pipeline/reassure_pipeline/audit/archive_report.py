@@ -1,10 +1,10 @@
 """What an audit found in one archive."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
+from reassure_judge.recognise import Recognised
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Location, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning, FileFacts, check_joint
@@ -15,7 +15,7 @@ from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.znodes import REASSIGNMENT_REQUESTS
 from reassure_zookeeper.ensemble import Divergence, Hole
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import TornTail, is_next
+from reassure_zookeeper.txnlog import TornTail
 
 GO_ON: Final = "continue with --resume, or use a larger --budget"
 
@@ -67,6 +67,11 @@ class ArchiveReport:
     """Where each chapter begins that was judged, the first one included."""
     exercised: bool = False
     """Whether any clause was put to the test."""
+    profile: str | None = None
+    """By what it was judged, where that is not one for all that are watched."""
+    readings: Mapping[str, str] = field(default_factory=dict)
+    recognised: Recognised | None = None
+    """What the logs told of that; None where somebody named it, or they told of none."""
 
     def find_verdict(self, *, strict: bool) -> str:
         """Return the verdict on this history, as `AuditReport.verdict` is that on all."""
@@ -129,6 +134,9 @@ class ArchiveReport:
         return {
             "path": self.archive.name,
             "verdict": self.find_verdict(strict=strict),
+            "profile": self.profile,
+            "readings": dict(self.readings),
+            "recognised": None if self.recognised is None else self.recognised.as_dict(),
             "members": list(self.archive.members),
             "begins": self.archive.begins,
             "snapshot": None if snapshot is None else str(snapshot),
@@ -274,17 +282,6 @@ def find_gaps_amid(
     return tuple(hole for hole in find_gaps(archive, files, before) if hole.before >= 0)
 
 
-def find_known_gaps(archive: Archive) -> tuple[Hole, ...]:
-    """Return those that are known before it is read: a survey says where its pieces end."""
-    pieces = (*archive.earlier, *archive.pieces)
-    joints = {
-        Hole(one.last, other.first)
-        for one, other in pairwise(pieces)
-        if one.last >= 0 and not is_next(one.last, other.first)
-    }
-    return tuple(sorted(hole for hole in {*joints, *archive.holes} if hole.before >= 0))
-
-
 class Extent(NamedTuple):
     """How much of an archive was judged."""
 
@@ -362,8 +359,5 @@ def report_files(
     filled = [facts for facts in files if facts.first_zxid >= 0]
     first, last = (filled[0].first_zxid, filled[-1].last_zxid) if filled else (-1, -1)
     extent = Extent(sum(facts.judged for facts in files), first, last)
-    known = replace(known, unjudged=known.unjudged.copy())
-    for facts in files:
-        known.unjudged.update(facts.unjudged)
     holes, tail = find_gaps(archive, files, before), archive.tail or files[-1].tail
     return report_archive(archive, extent, known, judged, beginnings, holes, tail, judged_to)

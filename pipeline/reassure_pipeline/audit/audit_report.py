@@ -5,7 +5,7 @@ in it tells of time or place of work.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -22,14 +22,16 @@ from reassure_judge.verdicts import (
     Violation,
     binds,
     count_broken,
+    merge_verdicts,
     summarise,
 )
-from reassure_pipeline.audit.archive_report import GO_ON, VACUOUS, ArchiveReport
+from reassure_pipeline.audit.archive_report import VACUOUS, ArchiveReport
 from reassure_pipeline.audit.listed_findings import cut
 from reassure_pipeline.audit.observed import PAGE, ObservedReport
 from reassure_pipeline.fleet.totals import Sums
 from reassure_spec.clauses import ADVICE
 
+_SILENT: Final = ClauseVerdict("", "", NOT_EXERCISED, 0)
 _WORST_FIRST: Final = (VIOLATED, NOT_FOLLOWED, UNKNOWN, HOLDS, NOT_EXERCISED)
 
 
@@ -38,6 +40,7 @@ class AuditReport:
     """What an audit came to."""
 
     profile: str
+    """By which they were judged; the first of several."""
     archives: tuple[ArchiveReport, ...]
     clauses: tuple[ClauseVerdict, ...]
     strict: bool = False
@@ -46,8 +49,6 @@ class AuditReport:
     """What files of observations came to, where there were any."""
     unjudged: tuple[tuple[str, str], ...] = ()
     """Clauses that take observations and were not judged, each with the reason."""
-    judged: tuple[int, int] | None = None
-    """How many shares of the topics were judged, of how many, where the budget was spent before."""
 
     def observing(
         self, observed: ObservedReport | None, tally: Tally, unjudged: Iterable[tuple[str, str]]
@@ -56,6 +57,7 @@ class AuditReport:
         found = () if observed is None else observed.violations
         broken = count_broken(found)
         told = summarise(self.profile, tally.exercised, broken, undecided=tally.undecided)
+        by_id = {clause.id: clause for clause in told}
         clauses = tuple(
             replace(
                 clause,
@@ -63,7 +65,8 @@ class AuditReport:
                 exercised=clause.exercised + other.exercised,
                 undecided=clause.undecided + other.undecided,
             )
-            for clause, other in zip(self.clauses, told, strict=True)
+            for clause in self.clauses
+            for other in (by_id.get(clause.id, _SILENT),)
         )
         return replace(self, clauses=clauses, observed=observed, unjudged=tuple(unjudged))
 
@@ -86,7 +89,7 @@ class AuditReport:
         """
         if any(map(self._counts, self._count_found("settled"))):
             return VIOLATED
-        is_whole = self.judged is None and all(each.judged_to is None for each in self.archives)
+        is_whole = all(each.judged_to is None for each in self.archives)
         if is_whole and not any(each.exercised or each.undecided for each in self.clauses):
             return VACUOUS
         doubts = any(map(self._counts, self._count_found("open")))
@@ -100,9 +103,6 @@ class AuditReport:
     def needs(self) -> tuple[str, ...]:
         """What is missing for a verdict on all that was asked for, in words."""
         found = [need for archive in self.archives for need in archive.find_needs()]
-        if self.judged is not None:
-            shares = "{} of {} shares of the topics".format(*self.judged)
-            found.insert(0, f"{shares} were judged when the budget was spent: {GO_ON}")
         if self.observed is not None:
             found += self.observed.find_needs()
         elif get_rules(self.profile).reads == OBSERVATIONS:
@@ -228,6 +228,20 @@ def report_audit(profile: str, tally: Tally, archives: Iterable[ArchiveReport]) 
         verdict = UNKNOWN if unknown else clause.verdict
         clauses.append(replace(clause, verdict=verdict, exercised=clause.exercised + count))
     return AuditReport(profile, listed, tuple(clauses))
+
+
+def join_reports(reports: Sequence[AuditReport], archives: Sequence[ArchiveReport]) -> AuditReport:
+    """Put together reports by several profiles; `archives` are all that are in them, in order."""
+    first, *others = reports
+    if not others:
+        return first
+    by_id: dict[str, list[ClauseVerdict]] = {}
+    for report in reports:
+        for clause in report.clauses:
+            by_id.setdefault(clause.id, []).append(clause)
+    listed = tuple(archives)
+    _list_first(listed)
+    return replace(first, archives=listed, clauses=tuple(map(merge_verdicts, by_id.values())))
 
 
 def _list_first(archives: Iterable[ArchiveReport]) -> None:

@@ -1,28 +1,84 @@
-"""The processes of an audit: how many are worth it, how they begin and end, how far they may go."""
+"""Where the tasks of an audit are done: in this process and others, and how far they may go.
+
+A `Placement` is all in which one audit differs from another: what the tasks are, and what is made
+of what they come to, is the same wherever they are done (`audit.run_audit`). That of Spark is
+`spark.placement.OnSpark`.
+"""
 
 import gc
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from multiprocessing import active_children, get_context
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 
-from reassure_pipeline.archives.restored_logs import list_logs
-
+T = TypeVar("T")
+R = TypeVar("R")
 Progress = Callable[[str, int, int], None]
 """Called with what is going on, how much is done and how much there is."""
-_NEVER: Final = (1 << 63) - 1
+Work = Callable[[T, Progress | None], R]
 _ALLOCATIONS: Final = 200_000
 _BYTES_PER_JOB: Final = 8_000_000
 """Below this starting a process takes longer than it saves."""
 
 
-def choose_jobs(paths: Sequence[Path]) -> int:
-    """Return how many processes are worth starting for these logs, at most one for each core."""
-    size = sum(file.stat().st_size for path in paths for file in list_logs(path))
+class Placement(Protocol):
+    """Where tasks are done."""
+
+    workers: int
+    """How many are done at a time."""
+    progress: Progress | None
+    """Who is told how far it is."""
+    is_elsewhere: bool
+    """Whether a path means something else there, unless it is absolute."""
+
+    def run(self, work: Work[T, R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Yield number and result of each task, as they come; raises what the work raises."""
+
+
+class Processes:
+    """Processes of this machine: this one, and as many more as make `workers`."""
+
+    is_elsewhere = False
+
+    def __init__(self, workers: int, progress: Progress | None = None) -> None:
+        self.workers = workers
+        self.progress = progress
+
+    def run(self, work: Work[T, R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Do the first task here, and then, from the last on, those that nobody has begun."""
+        others = min(self.workers, len(tasks)) - 1
+        if others < 1:
+            yield from ((n, work(task, self.progress)) for n, task in enumerate(tasks))
+            return
+        with start_processes(others, _take, work, tasks) as pool:
+            waiting = {pool.submit(_do, number): number for number in range(1, len(tasks))}
+            yield 0, work(tasks[0], self.progress)
+            for future, number in reversed([*waiting.items()]):
+                if future.cancel():
+                    del waiting[future]
+                    yield number, work(tasks[number], self.progress)
+            for future in as_completed(waiting):
+                yield waiting[future], future.result()
+
+
+_given: list[Any] = []
+"""The work of this process, and its tasks."""
+
+
+def _take(work: Work[T, R], tasks: Sequence[T]) -> None:
+    _given[:] = work, tasks
+
+
+def _do(number: int) -> Any:
+    work, tasks = _given
+    return work(tasks[number], None)
+
+
+def choose_jobs(size: int) -> int:
+    """Return how many processes are worth starting for so many bytes, at most one for each core."""
     return max(1, min(len(os.sched_getaffinity(0)), size // _BYTES_PER_JOB))
 
 
@@ -55,35 +111,21 @@ class AuditBudget(NamedTuple):
 NO_BUDGET: Final = AuditBudget()
 
 
-class SharedLimits:
-    """How far the shares of an audit may go; made before the processes that share it are.
+class Limits(NamedTuple):
+    """How far the judging of an archive may go."""
 
-    All of them end behind the same transaction, so that what they came to adds up. Each asks before
-    it judges a batch; the first one for which time is up fixes where all end: where the one that is
-    ahead will be by then.
-    """
+    transactions: int | None = None
+    """How many may be judged that were not before; None for all."""
+    until: float | None = None
+    """The time (`time.time`) at which it ends; None for never."""
 
-    def __init__(self, budget: AuditBudget, begun: Sequence[int]) -> None:
-        """Begin where each share has judged so many transactions already."""
-        self._deadline = None if budget.seconds is None else time.monotonic() + budget.seconds
-        ahead = max(begun)
-        end = _NEVER if budget.transactions is None else ahead + budget.transactions
-        context = get_context("fork")
-        self._end = context.Value("q", end)
-        self._places = context.Array("q", list(begun), lock=False)
-
-    def grant(self, share: int, done: int, wanted: int) -> int:
-        """Return how many transactions a share may judge next, of those that it wants to."""
-        end = self._end
-        with end.get_lock():
-            if end.value == _NEVER and self._is_late():
-                end.value = max(*self._places, done)
-            granted: int = max(0, min(wanted, end.value - done))
-            self._places[share] = done + granted
-            return granted
-
-    def _is_late(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
+    def grant(self, fresh: int, wanted: int) -> int:
+        """Return how many transactions may be judged next where so many were, of those wanted."""
+        if self.until is not None and time.time() >= self.until:
+            return 0
+        return (
+            wanted if self.transactions is None else max(0, min(wanted, self.transactions - fresh))
+        )
 
 
 @contextmanager

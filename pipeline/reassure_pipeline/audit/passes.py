@@ -69,9 +69,13 @@ class Share(NamedTuple):
 
     number: int
     of: int
+    chroots: tuple[str, ...] | None = None
+    """Those of the clusters that are judged; None for all."""
 
     def has(self, chroot: str, topic: str) -> bool:
         """Whether a topic is among them; clusters as a whole ("") are in the first share."""
+        if self.chroots is not None and chroot not in self.chroots:
+            return False
         if not topic:
             return self.number == 0
         return choose_share(chroot, topic, self.of) == self.number
@@ -236,11 +240,6 @@ class Routing:
             return decode
         return partial(decode_unless, elsewhere=self.router.elsewhere)
 
-    def skip(self, zxid: int, time_ms: int) -> None:
-        """Note a later transaction that nobody here has to do with."""
-        if zxid > self._zxid:
-            self._zxid, self._time_ms = zxid, time_ms
-
     def _watch(self, transaction: Transaction, observations: list[SeenWrite]) -> None:
         known = self.known
         self._zxid, self._time_ms = transaction.zxid, transaction.time_ms
@@ -261,6 +260,8 @@ class Routing:
         """Bring up to date what is known of the archive as a whole, and return it."""
         known = self.known
         known.clusters = self.router.shown()
+        if self._share.chroots is not None:
+            known.clusters &= frozenset(self._share.chroots)
         met = [self.router.get_cluster(chroot) for chroot in known.clusters]
         known.silent = frozenset(c.chroot for c in met if not c.speaks_requests())
         earlier = self.rules.earlier
@@ -423,11 +424,6 @@ class Passes:
         """Return what makes of a record what is to be judged: no more than this share needs."""
         # Where judging is to begin anew nobody can say yet what will not matter then.
         return decode if self.coming else self.routing.make_decoder()
-
-    def reach(self, zxid: int) -> None:
-        """Begin the chapters that a transaction lies in or behind."""
-        while self.coming and zxid > self.coming[0].base.zxid:
-            self._begin_anew()
 
     def _begin_anew(self) -> None:
         snapshot, base = self.coming.pop(0)

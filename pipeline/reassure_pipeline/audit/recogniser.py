@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from reassure_judge.protocols import get_observing
-from reassure_judge.recognise import Gatherer, Recognised, recognise
+from reassure_judge.recognise import Gatherer, Recognised, find_sign, recognise
 from reassure_pipeline.archives.archive import (
     RECOGNISED,
     Archive,
@@ -21,8 +20,7 @@ from reassure_pipeline.archives.archive import (
     open_piece,
 )
 from reassure_pipeline.archives.beginnings import load_base
-from reassure_pipeline.audit.jobs import Progress, choose_jobs, start_processes
-from reassure_pipeline.audit.observed import sort_paths
+from reassure_pipeline.audit.jobs import Progress, start_processes
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_zookeeper.codec import decode_unless
 from reassure_zookeeper.ensemble import Piece
@@ -32,27 +30,31 @@ Work = Sequence[tuple[int, Piece]]
 """Pieces to be read, each with the number of its archive."""
 
 
-def recognise_logs(
+def recognise_clusters(
     paths: Sequence[Path],
     members: str = RECOGNISED,
     *,
-    jobs: int | None = 1,
+    jobs: int = 1,
     progress: Progress | None = None,
-) -> Recognised | str | None:
-    """Return what the logs among these paths are of (`reassure_judge.recognise.recognise`).
+) -> list[tuple[Recognised | None, tuple[str, ...]]]:
+    """Return what the clusters in these logs are of, each with its chroots; None is for the others.
 
-    `members` says which are of one ensemble (`archive.MEMBERSHIPS`). They are read by this process
-    and `jobs` - 1 more, where that is None by as many as are worth it (`choose_jobs`).
-
-    Observations alone are of the one profile that needs nothing else. Raises what reading logs
-    raises, as far as that is met: what is passed over is not looked at whole.
+    They are read by this process and `jobs` - 1 more. Raises what reading logs raises, as far as
+    that is met: what is passed over is not looked at whole.
     """
-    found = sort_paths(paths)
-    if found.files and not found.logs:
-        (profile, *_) = get_observing().profiles
-        return Recognised(profile, "there are observations, and no transaction logs", {})
-    work = partial(_gather, jobs=jobs or choose_jobs(found.logs), progress=progress)
-    return recognise(contain(found.logs, work, members))
+    groups: dict[str | None, dict[str, list[tuple[str, Gatherer]]]] = {}
+    work = partial(_gather, jobs=jobs, progress=progress)
+    for name, gatherer in contain(paths, work, members):
+        for chroot, signs in gatherer.find_clusters():
+            told = find_sign(signs)
+            group = groups.setdefault(None if told is None else told[0], {})
+            group.setdefault(chroot, []).append((name, Gatherer({chroot: signs})))
+    found: list[tuple[Recognised | None, tuple[str, ...]]] = []
+    for clusters in groups.values():
+        recognised = recognise(each for several in clusters.values() for each in several)
+        assert not isinstance(recognised, str), "each group is of one profile"
+        found.append((recognised, tuple(sorted(clusters))))
+    return found
 
 
 def _gather(

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 from zlib import crc32
 
-from reassure_judge.recognise import Recognised
 from reassure_pipeline.archives.archive import Archive, open_piece
 from reassure_pipeline.archives.beginnings import list_behind
 from reassure_pipeline.audit.passes import Share
-from reassure_pipeline.checkpoints.kept_files import Identity, NotKept, keep, own_directory, take_up
+from reassure_pipeline.checkpoints.kept_files import Identity, NotKept, keep, take_up
 from reassure_zookeeper.ensemble import Hole, Piece
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.txnlog import open_log
@@ -30,8 +29,7 @@ _REST_S: Final = 10.0
 _COST: Final = 20
 """How many times longer to judge than putting it aside took last."""
 _LOOKED_AT: Final = 64 * 1024
-PLAN: Final = "plan.json"
-_RECOGNISED: Final = "recognised"
+_PLAN: Final = "plan.json"
 
 Say = Callable[[str], None]
 
@@ -124,41 +122,32 @@ class KeptPlan(NamedTuple):
     """Whether the logs have to be surveyed, as they are damaged."""
 
 
-def read_plan(directory: Path, name: str = PLAN) -> KeptPlan | None:
-    """Return how the audit was done that is kept in a directory, None where there is none."""
+def name_kept(paths: Sequence[Path], kind: str, *more: object) -> str:
+    """Return the name of the file in which something is kept of what these paths lead to."""
+    told = json.dumps([*(str(path.resolve()) for path in paths), *more])
+    return f"{sha256(told.encode()).hexdigest()[:16]}.{kind}"
+
+
+def read_plan(directory: Path, paths: Sequence[Path]) -> KeptPlan | None:
+    """Return how the audit of these paths was done that is kept there, None where there is none."""
     try:
-        found = json.loads((directory / name).read_text("utf-8"))
+        found = json.loads((directory / name_kept(paths, _PLAN)).read_text("utf-8"))
         return KeptPlan(int(found["shares"]), bool(found["damaged"]))
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
 
-def write_plan(directory: Path, plan: KeptPlan, name: str = PLAN) -> None:
-    """Note how an audit is done that is kept in a directory."""
-    (directory / name).write_text(json.dumps(plan._asdict()) + "\n", "utf-8")
-
-
-def read_recognised(directory: Path, paths: Sequence[str]) -> Recognised | None:
-    """Return what the logs were recognised as before, None where that is not known.
-
-    Raises KeptElsewhere.
-    """
-    with own_directory(directory):
-        try:
-            found = take_up(directory / _RECOGNISED, {"paths": list(paths)})
-        except NotKept:
-            return None
-    return None if found is None else found[0]
-
-
-def write_recognised(directory: Path, paths: Sequence[str], found: Recognised) -> None:
-    """Note what the logs were recognised as. Raises KeptElsewhere."""
-    with own_directory(directory):
-        keep(directory / _RECOGNISED, {"paths": list(paths)}, found)
+def write_plan(directory: Path, paths: Sequence[Path], plan: KeptPlan) -> None:
+    """Note how the audit of these paths is done that is kept in a directory."""
+    text = json.dumps(plan._asdict()) + "\n"
+    (directory / name_kept(paths, _PLAN)).write_text(text, "utf-8")
 
 
 class Keeper:
-    """Keeps what one share of an audit has come to in a directory, a file for each archive."""
+    """Keeps what one share of an audit has come to in a directory, a file for each archive.
+
+    The directory is the audit's own (`own_directory`).
+    """
 
     def __init__(
         self, directory: Path, identity: Mapping[str, Any], share: Share, say: Say
@@ -171,24 +160,16 @@ class Keeper:
         self._cost = 0.0
 
     def _locate(self, archive: Archive) -> tuple[Path, Identity]:
+        paths = [Path(name).resolve() for name in archive.members or (archive.name,)]
         told = {
-            "paths": [str(Path(name).resolve()) for name in archive.members or (archive.name,)],
+            "paths": list(map(str, paths)),
             "begins": archive.begins,
             "snapshot": None if archive.snapshot is None else str(archive.snapshot.resolve()),
             "since": archive.since,
         }
-        identity = {**self._identity, **told, "share": list(self._share)}
-        where = json.dumps([told["paths"], identity["share"]])
-        return self._directory / f"{sha256(where.encode()).hexdigest()[:16]}.state", identity
-
-    def count_done(self, archive: Archive) -> int:
-        """Return how many transactions were judged of what is put aside of an archive."""
-        path, identity = self._locate(archive)
-        try:
-            found = take_up(path, identity, note_alone=True)
-        except NotKept:
-            return 0
-        return 0 if found is None or self._find_change(found[1], archive) else int(found[1]["done"])
+        share = [self._share.number, self._share.of, self._share.chroots]
+        identity = json.loads(json.dumps({**self._identity, **told, "share": share}))
+        return self._directory / name_kept(paths, "state", share), identity
 
     def load(self, archive: Archive) -> Any | None:
         """Return what was put aside of an archive, None where judging has to begin anew."""
@@ -226,7 +207,6 @@ class Keeper:
         archive: Archive,
         marks: Sequence[Mark],
         plans: Sequence[Planned],
-        done: int,
         audit: Any,
     ) -> None:
         """Put aside what an archive has come to, and how far its pieces were read."""
@@ -235,6 +215,6 @@ class Keeper:
             (each.holes, each.snapshot and str(each.snapshot), _list_looked_at(each, archive))
             for each in plans
         ]
-        keep(*self._locate(archive), audit, {"marks": marks, "plans": told, "done": done})
+        keep(*self._locate(archive), audit, {"marks": marks, "plans": told})
         self._since = time.monotonic()
         self._cost = self._since - begun

@@ -72,7 +72,7 @@ def own_directory(directory: Path) -> Iterator[Path]:
 
 
 def keep(path: Path, identity: Identity, state: Any, note: Any = None) -> None:
-    """Replace what a file keeps, as a whole; `note` is read without it, and has what JSON has."""
+    """Replace what a file keeps, as a whole; `note` has what JSON has."""
     content = pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
     head = {
         "identity": dict(identity),
@@ -102,7 +102,7 @@ def read_identity(path: Path) -> dict[str, Any] | None:
         return dict(_read_head(path, file)["identity"])
 
 
-def take_up(path: Path, identity: Identity, *, note_alone: bool = False) -> tuple[Any, Any] | None:
+def take_up(path: Path, identity: Identity) -> tuple[Any, Any] | None:
     """Return what a file keeps, if wanted, and its note; None where there is none.
 
     Raises NotKept where it is of something else.
@@ -112,8 +112,6 @@ def take_up(path: Path, identity: Identity, *, note_alone: bool = False) -> tupl
     with path.open("rb") as file:
         head = _read_head(path, file)
         _compare(head, identity)
-        if note_alone:
-            return None, head["note"]
         content = file.read()
     if sha256(content).hexdigest() != head["sha256"]:
         raise Garbled(f"{path} is damaged")

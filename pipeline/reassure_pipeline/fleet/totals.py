@@ -24,7 +24,7 @@ UNDER_WAY: Final = "under way"
 
 
 class MoveRecord(NamedTuple):
-    """One reassignment of one partition; `spark.columns` says what the fields are."""
+    """One reassignment of one partition; `tables.columns` says what the fields are."""
 
     archive: str
     chroot: str

@@ -1,4 +1,4 @@
-"""Spark's Java, started directly, and a context on it.
+"""Spark's Java, started directly, and a session on it.
 
 PySpark's own launcher insists on a Java module that small Java runtimes, such as the packaged one,
 do not have, and starts one Java more than is needed. Here the one Java that is needed is started
@@ -23,7 +23,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_pipeline.spark.class_data import MAKING_LIMIT_S, ClassData
 from reassure_pipeline.spark.packages import find_roots, pack_packages
 from reassure_spec.errors import Unavailable
 from reassure_zookeeper.java import SPARK_NEEDS, Java, find_java
@@ -77,7 +76,7 @@ class SparkUnavailable(Unavailable):
 
 @contextmanager
 def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
-    """Start Spark and yield its `SparkContext`; stop everything at the end.
+    """Start Spark and yield its `SparkSession`; stop everything at the end.
 
     Tasks can import what judging takes: with a local master from where they are, elsewhere
     from a file that is sent along. Where `spark-submit` has started this process, its Spark is
@@ -90,6 +89,7 @@ def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
         from py4j.protocol import Py4JError  # type: ignore[import-untyped]
         from pyspark import SparkConf, SparkContext
         from pyspark.errors import PySparkException
+        from pyspark.sql import SparkSession
     except ImportError as problem:
         raise SparkUnavailable(
             f"PySpark cannot be imported ({problem}); install the package pyspark, or audit "
@@ -102,10 +102,10 @@ def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
         with _java_running(master, folder) as gateway:
             # What `spark-defaults.conf` and `spark-submit` say is for clusters.
             submitted = _is_submitted()
-            conf = SparkConf(loadDefaults=submitted or not _is_local(master), _jvm=gateway.jvm)
+            conf = SparkConf(loadDefaults=submitted or not is_local(master), _jvm=gateway.jvm)
             master = str(conf.get("spark.master", master)) if submitted else master
             conf.setAll(list(_settings(master, name, folder).items()))
-            python = {"PYSPARK_PYTHON": sys.executable} if _is_local(master) else {}
+            python = {"PYSPARK_PYTHON": sys.executable} if is_local(master) else {}
             with _environment(python), _path_kept(), _py4j_silenced():
                 context = None
                 try:
@@ -115,12 +115,12 @@ def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
                     # ends before it, as after an interrupt.
                     accumulators: Any = context._accumulatorServer  # noqa: SLF001
                     accumulators.handle_error = _say_nothing
-                    if not _is_local(master):
+                    if not is_local(master):
                         _await_executors(context)
-                    if submitted or not _is_local(master):
+                    if submitted or not is_local(master):
                         pack_packages(folder / _PACKED)
                         context.addPyFile(str(folder / _PACKED))
-                    yield context
+                    yield SparkSession(context)
                 except (Py4JError, PySparkException) as problem:
                     # Asked while Java still runs: it is Java that has the words.
                     raise find_cause(problem, _read_log(folder)) from None
@@ -137,7 +137,8 @@ def _read_log(folder: Path) -> list[str]:
     return log.read_text(encoding="utf-8", errors="replace").splitlines() if log.is_file() else []
 
 
-def _is_local(master: str) -> bool:
+def is_local(master: str) -> bool:
+    """Whether a master has its tasks done in processes beside the driver."""
     return master.partition("[")[0] == "local"
 
 
@@ -193,9 +194,9 @@ def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.catalogImplementation": "in-memory",
     }
-    if _is_local(master):
+    if is_local(master):
         settings["spark.local.dir"] = str(folder)
-    if _is_local(master) or _LOOPBACK.match(master):
+    if is_local(master) or _LOOPBACK.match(master):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     return settings
 
@@ -209,10 +210,9 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
         yield launch_gateway()  # type: ignore[no-untyped-call]
         return
     java, class_path = find_java(minimum=SPARK_NEEDS), _list_class_path()
-    class_data = ClassData(java, class_path)
     with (folder / _LOG).open("wb") as output:
         process = subprocess.Popen(
-            _make_command(java, class_path, class_data.list_options(), master, folder),
+            _make_command(java, class_path, master, folder),
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=output,
@@ -232,8 +232,7 @@ def _java_running(master: str, folder: Path) -> Iterator[Any]:
         # PySpark keeps the gateway for the next context of this process, and this one is gone.
         SparkContext._gateway = None  # noqa: SLF001
         SparkContext._jvm = None  # noqa: SLF001
-        _stop(process, MAKING_LIMIT_S if class_data.makes else _STOP_LIMIT_S)
-        class_data.keep(process.returncode)
+        _stop(process)
 
 
 def _list_class_path() -> list[Path]:
@@ -245,14 +244,11 @@ def _list_class_path() -> list[Path]:
     return [*(Path(folder) for folder in configured if folder), *jars]
 
 
-def _make_command(
-    java: Java, class_path: Sequence[Path], options: Sequence[str], master: str, folder: Path
-) -> list[str]:
+def _make_command(java: Java, class_path: Sequence[Path], master: str, folder: Path) -> list[str]:
     log_settings = folder / "log4j2.properties"
     log_settings.write_text(_LOGGING, encoding="utf-8")
     return [
         str(java.path),
-        *options,
         *(f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED.split()),
         "-Dio.netty.tryReflectionSetAccessible=true",
         "-Djava.net.preferIPv4Stack=true",
@@ -304,12 +300,12 @@ def _await_gateway(process: subprocess.Popen[bytes], folder: Path) -> tuple[int,
     return int.from_bytes(content[:4], "big"), content[8 : 8 + length].decode()
 
 
-def _stop(process: subprocess.Popen[bytes], limit_s: float) -> None:
+def _stop(process: subprocess.Popen[bytes]) -> None:
     """Let Java end, which it does when its input ends; then make it."""
     assert process.stdin is not None
     process.stdin.close()
     try:
-        process.wait(limit_s)
+        process.wait(_STOP_LIMIT_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()

@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 from collections.abc import Sequence
+from functools import partial
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
@@ -19,6 +20,7 @@ from reassure_pipeline.archives.beginnings import Base, Restart
 from reassure_pipeline.audit.jobs import rare_collections
 from reassure_pipeline.audit.passes import Judged, Options, Share
 from reassure_pipeline.fleet.totals import Present
+from reassure_pipeline.spark.placement import run_on_open
 from reassure_pipeline.watch.alerts import Alert
 from reassure_pipeline.watch.watched_archive import FirstOfEach, Sum, WatchedArchive
 from reassure_zookeeper.codec import encode
@@ -73,14 +75,7 @@ def judge_share(kept: bytes, work: ShareWork) -> Answer:
 
 def judge_shares(kept: Sequence[bytes], work: ShareWork) -> list[Answer]:
     """Judge all shares, each in a task of the Spark that is open."""
-    from pyspark import SparkContext
-
-    context = SparkContext.getOrCreate()
-    sent = context.broadcast(work)
-    shares = context.parallelize(kept, len(kept))
-    answers: list[Answer] = shares.map(lambda each: judge_share(each, sent.value)).collect()
-    sent.destroy()
-    return answers
+    return run_on_open(partial(judge_share, work=work), kept)
 
 
 class SpreadWatched:

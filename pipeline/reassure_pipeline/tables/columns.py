@@ -1,12 +1,16 @@
-"""What the tables that an audit leaves hold: every column with its type, and what it says.
+"""What the tables that audits append to hold: every column with its type, and what it says.
 
-The types are Spark's. A page of the documentation is made from this, the tables that Python writes
-are written by it, and a test holds all of them against it.
+The types are those of Spark's SQL. A page of the documentation is made from this, and every table
+is written by it, whichever engine judged. `transactions` is what the data source reads
+(`txnlog_source`), the others are what is written (`tables.fleet_tables`).
 """
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from pyarrow import DataType, Schema
 
 
 class Column(NamedTuple):
@@ -30,6 +34,24 @@ class Table(NamedTuple):
         """The columns as Spark's SQL declares them."""
         return ", ".join(f"{column.name} {column.kind}" for column in self.columns)
 
+    def make_schema(self) -> "Schema":
+        """Return the columns as Arrow has them."""
+        import pyarrow
+
+        return pyarrow.schema([(column.name, _find_arrow(column.kind)) for column in self.columns])
+
+
+def _find_arrow(kind: str) -> "DataType":
+    """Return Arrow's type for one of Spark's SQL; times are in microseconds, of UTC."""
+    import pyarrow
+
+    if kind.startswith("array<"):
+        return pyarrow.list_(_find_arrow(kind[6:-1]))
+    if kind == "timestamp":
+        return pyarrow.timestamp("us", "UTC")
+    names = {"bigint": "int64", "int": "int32", "boolean": "bool", "date": "date32"}
+    return pyarrow.type_for_alias(names.get(kind, kind))
+
 
 def _make_table(about: str, text: str) -> Table:
     lines = (line.split(" | ") for line in text.strip().splitlines())
@@ -37,7 +59,9 @@ def _make_table(about: str, text: str) -> Table:
 
 
 _ARCHIVE: Final = """
+day | date | of its last transaction, by the server's clock; tables are partitioned by it
 archive | string | folder of the log files
+judged | string | digest of what was judged and how: of these files as they were, by this version
 """
 _PLACE: Final = f"""{_ARCHIVE.rstrip()}
 chroot | string | of the cluster, empty for none
@@ -67,32 +91,28 @@ ephemeral | boolean | whether the znode goes with its session
 damage | string | what is wrong at this byte; all but file and offset are null there
 """,
         ),
-        "changes": _make_table(
-            "change of a znode that took effect; what goes with the end of a session is in none",
+        "archives": _make_table(
+            "archive, judged or not, whenever it was judged anew",
             f"""{_ARCHIVE.rstrip()}
-path | string | the znode, chroot included
-zxid | bigint | the transaction
-op | int | number of the operation in it
-kind | string | create, set_data or delete
-session | bigint | session that wrote
-time_ms | bigint | the server's clock, in milliseconds since 1970
-version | int | data version that it leaves
-before | binary | content before, as far as the logs tell
-after | binary | content after, null where it is gone
-""",
-        ),
-        "partitions": _make_table(
-            "write of the leader and in-sync set of a partition",
-            f"""{_PLACE.rstrip()}
-zxid | bigint | the transaction
-kind | string | create, set_data or delete
-session | bigint | session that wrote
-time_ms | bigint | the server's clock, in milliseconds since 1970
-leader | int | -1 for none
-leader_epoch | int | the leader's epoch
-controller_epoch | int | epoch of the controller that wrote the leader last
-isr | array<int> | in-sync replicas
-isr_before | array<int> | in-sync replicas before
+verdict | string | holds, violated, unknown, vacuous (nothing was put to the test) or not judged
+reason | string | why it was not judged, or what a verdict on all of it lacks
+profile | string | by which it was judged
+recognised | string | what showed the profile; null where it was named, or nothing did
+readings | string | those by which it was judged, as JSON
+version | string | of the judge
+clusters | array<string> | chroots of the clusters
+begins | string | beginning, snapshot or middle
+first_zxid | bigint | first transaction in the files
+last_zxid | bigint | last one
+first_time | timestamp | when the first one was that was judged
+last_time | timestamp | when the last one was
+transactions | bigint | how many were judged
+partitions | bigint | how many were met
+violations | bigint | settled findings that bind
+not_followed | bigint | settled findings of advice
+unsettled | bigint | findings that may be due to what is missing
+holes | int | gaps in the transactions
+damaged | int | places that cannot be read
 """,
         ),
         "reassignments": _make_table(
@@ -118,16 +138,17 @@ duration_ms | bigint | how long it took; null where its beginning or end was not
 moved | int | replicas that it put where there was none of the partition
 """,
         ),
-        "violations": _make_table(
+        "findings": _make_table(
             "finding, settled or not: all of them, however many",
             f"""{_PLACE.rstrip()}
 clause | string | the clause that was broken
+level | string | of the clause: MUST, SHOULD or MAY
 settled | boolean | whether the history before it is known well enough to call it a violation
 zxid | bigint | the transaction; for a pending write, the last one before the cluster was quiescent
+time | timestamp | when that was, by the server's clock
 path | string | the znode, without the chroot
 session | bigint | session that wrote; 0 for a write that is missing
 author | string | who that was
-time_ms | bigint | the server's clock, in milliseconds since 1970
 before | string | content before
 after | string | content after
 reason | string | what is wrong
@@ -145,4 +166,4 @@ undecided | bigint | how often it is undecided
         ),
     }
 )
-"""By name, in the order in which they are made."""
+"""By name."""

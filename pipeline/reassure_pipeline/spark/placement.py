@@ -1,0 +1,78 @@
+"""Tasks on Spark, each a row, a partition and a task of Spark's own; nothing is shuffled."""
+
+import os
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from reassure_pipeline.audit.jobs import Progress, Work
+from reassure_pipeline.spark.gateway import is_local, open_spark
+
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+
+T = TypeVar("T")
+R = TypeVar("R")
+_AT_ONCE: Final = 32
+"""How many tasks for each core are given to Spark at once: what they come to waits here."""
+
+
+class OnSpark:
+    """The Spark that is open."""
+
+    def __init__(self, session: Any, progress: Progress | None = None) -> None:
+        self.workers = max(1, session.sparkContext.defaultParallelism)
+        self.progress = progress
+        self.is_elsewhere = not is_local(session.sparkContext.master)
+        self._session = session
+
+    def run(self, work: Work[T, R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
+        """Do the tasks, some at a time."""
+        # Elsewhere what was sent is imported from where a worker was started.
+        size, here = self.workers * _AT_ONCE, None if self.is_elsewhere else Path.cwd()
+        for start in range(0, len(tasks), size):
+            if self.progress is not None:
+                self.progress("judging on Spark, tasks", start, len(tasks))
+            some = tasks[start : start + size]
+            rows = self._session.range(0, len(some), 1, len(some))
+            told = rows.mapInArrow(
+                _make_stage(work, some, here), "number bigint, result binary"
+            ).toArrow()
+            columns = (column.to_pylist() for column in told.columns)
+            for number, result in zip(*columns, strict=True):
+                yield start + number, pickle.loads(result)
+
+
+def _make_stage(
+    work: Work[T, R], tasks: Sequence[T], here: Path | None
+) -> Callable[[Iterable["RecordBatch"]], Iterator["RecordBatch"]]:
+    def do(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
+        from pyarrow import RecordBatch
+
+        if here is not None:
+            os.chdir(here)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                result = pickle.dumps(work(tasks[number], None))
+                yield RecordBatch.from_pydict({"number": [number], "result": [result]})
+
+    return do
+
+
+@contextmanager
+def open_placement(master: str, progress: Progress | None = None) -> Iterator[OnSpark]:
+    """Start Spark, and end it behind. Raises what `open_spark` raises."""
+    if progress is not None:
+        progress("starting Spark", 0, 1)
+    with open_spark(master) as session:
+        yield OnSpark(session, progress)
+
+
+def run_on_open(work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    """Do tasks on the Spark that is open already, and return what they come to, in order."""
+    from pyspark.sql import SparkSession
+
+    place = OnSpark(SparkSession.builder.getOrCreate())
+    return [result for _, result in sorted(place.run(lambda task, _: work(task), tasks))]

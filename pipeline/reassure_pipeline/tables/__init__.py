@@ -1,0 +1,1 @@
+"""The tables that audits append to: their columns, and how they are written."""

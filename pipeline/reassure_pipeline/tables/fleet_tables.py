@@ -1,0 +1,154 @@
+"""What audits came to, appended to tables in Delta Lake's format, whichever engine judged.
+
+Delta Lake, as a table that is a folder of Parquet files and a log of commits needs no server, many
+programs read it, and a commit can say what it is of. What is appended of an archive
+carries a digest of what was judged, and so does the commit: what is there already is not appended
+again, whenever and wherever an audit was ended. The table `archives` is appended to last: an
+archive that has a row there has all its rows elsewhere.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final
+
+from reassure_pipeline.archives.archive import find_times
+from reassure_pipeline.audit.archive_report import ArchiveReport
+from reassure_pipeline.audit.archive_tasks import ArchiveOutcome, NotJudged
+from reassure_pipeline.checkpoints.kept_files import digest_code
+from reassure_pipeline.tables.columns import TABLES
+from reassure_spec.clauses import load_clauses
+
+NOT_JUDGED: Final = "not judged"
+_WRITTEN: Final = ("findings", "reassignments", "coverage", "archives")
+_ROWS: Final = 100_000
+_ARCHIVES: Final = 500
+"""How many wait at most to be written together: a commit takes some hundredths of a second."""
+
+
+class FleetTables:
+    """The tables in one folder."""
+
+    def __init__(self, folder: Path, version: str, how: Mapping[str, Any]) -> None:
+        """Begin; `how` are the options on which findings depend, by name, as JSON has them."""
+        self._folder = folder
+        self._version = version
+        self._how = dict(how)
+        self._waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _WRITTEN}
+
+    def take(self, outcome: ArchiveOutcome, report: ArchiveReport) -> None:
+        """Take what an archive came to. Raises what writing a table raises."""
+        times = find_times(outcome.total.files)
+        first, last = (None, None) if times is None else map(_find_time, times)
+        head = {
+            "day": None if last is None else last.date(),
+            "archive": str(report.archive.files[0].absolute().parent),
+            "judged": self._digest(outcome, report),
+        }
+        told = report.as_dict(strict=False)
+        row = {column.name: told.get(column.name) for column in TABLES["archives"].columns}
+        row |= {
+            **head,
+            "reason": "; ".join(report.find_needs()) or None,
+            "recognised": None if report.recognised is None else report.recognised.why,
+            "readings": json.dumps(dict(report.readings)),
+            "version": self._version,
+            "first_time": first,
+            "last_time": last,
+            "holes": len(report.holes),
+            "damaged": len(report.archive.damages),
+        }
+        clauses = load_clauses()
+        for found, settled in outcome.found:
+            named = {**asdict(found), "settled": settled, "time": _find_time(found.time_ms)}
+            self._add("findings", head, {**named, "level": clauses[found.clause].level})
+        for move in outcome.moves:
+            self._add("reassignments", head, move.as_dict())
+        for clause, counts in _count(outcome):
+            self._add("coverage", head, {"clause": clause, **counts})
+        self._add("archives", head, row)
+
+    def leave_out(self, each: NotJudged) -> None:
+        """Take that a path was not judged."""
+        row = {**dict.fromkeys(column.name for column in TABLES["archives"].columns)}
+        told = [str(each.path.absolute()), *each.as_dict().values(), digest_code()]
+        head = {
+            "day": None,
+            "archive": told[0],
+            "judged": sha256(json.dumps(told).encode()).hexdigest(),
+        }
+        about = {"verdict": NOT_JUDGED, "reason": str(each.error), "version": self._version}
+        self._add("archives", head, row | about)
+
+    def _digest(self, outcome: ArchiveOutcome, report: ArchiveReport) -> str:
+        """Return a digest of what was judged and how: where it is the same, so are the rows."""
+        archive, chosen = report.archive, outcome.chosen
+        pieces = []
+        for piece in (*archive.earlier, *archive.pieces):
+            status = piece.path.stat()
+            place = str(piece.path.resolve()), piece.start, piece.stop
+            pieces.append([*place, status.st_size, status.st_mtime_ns])
+        told = [
+            pieces,
+            archive.since,
+            report.judged_to,
+            chosen.profile,
+            chosen.readings.as_dict(),
+            chosen.chroots,
+            self._how,
+            digest_code(),
+        ]
+        return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+    def _add(self, table: str, head: Mapping[str, Any], row: Mapping[str, Any]) -> None:
+        named = {**row, **head}
+        kept = {column.name: _show(named[column.name]) for column in TABLES[table].columns}
+        self._waiting[table].append(kept)
+        if table == "archives" and (
+            len(self._waiting[table]) >= _ARCHIVES or len(self._waiting["findings"]) >= _ROWS
+        ):
+            self.flush()
+
+    def flush(self) -> None:
+        """Append what waits, each archive exactly once. Raises OSError and Delta's errors."""
+        judged = dict.fromkeys(row["judged"] for row in self._waiting["archives"])
+        for name in _WRITTEN:
+            rows, self._waiting[name] = self._waiting[name], []
+            if judged:
+                _append(self._folder / name, name, rows, [*judged])
+
+
+def _append(place: Path, name: str, rows: list[dict[str, Any]], judged: list[str]) -> None:
+    from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+    from pyarrow import Table
+
+    schema = TABLES[name].make_schema()
+    if not DeltaTable.is_deltatable(str(place)):
+        place.mkdir(parents=True, exist_ok=True)
+        write_deltalake(str(place), schema.empty_table(), partition_by=["day"])
+    there = DeltaTable(str(place))
+    fresh = [each for each in judged if there.transaction_version(each) is None]
+    if fresh:
+        wanted = set(fresh)
+        data = Table.from_pylist([row for row in rows if row["judged"] in wanted], schema)
+        said = CommitProperties(app_transactions=[Transaction(each, 0) for each in fresh])
+        write_deltalake(there, data, mode="append", commit_properties=said)
+
+
+def _count(outcome: ArchiveOutcome) -> Iterator[tuple[str, dict[str, int]]]:
+    tally = outcome.total.judged.tally
+    for clause in sorted(tally.exercised.keys() | tally.undecided.keys()):
+        counts = {"exercised": tally.exercised[clause], "undecided": tally.undecided[clause]}
+        yield clause, counts
+
+
+def _find_time(time_ms: int) -> datetime:
+    return datetime.fromtimestamp(time_ms / 1000, UTC)
+
+
+def _show(value: object) -> object:
+    """Return what Parquet can hold: half a character becomes an escape."""
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value

@@ -1,0 +1,155 @@
+"""Tables that audits append to: what stands in them, and that each archive does once."""
+
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+from pipeline_steps import Server, plant, read_tables
+
+from reassure_lab.archives.sample import write_sample
+from reassure_pipeline.audit.run_audit import Fleet, audit_paths
+from reassure_pipeline.tables import fleet_tables
+from reassure_pipeline.tables.columns import TABLES
+from reassure_pipeline.tables.fleet_tables import FleetTables
+
+PROFILE = "kip-236"
+ROOT = Path(__file__).parents[2]
+HOW = {"at_rest": True}
+
+
+def audit(tables: Path, *paths: Path, **options: Any) -> Fleet:
+    """Audit paths and append what they come to."""
+    given = FleetTables(tables, "1", HOW)
+    return audit_paths(paths, PROFILE, {}, tables=given, facts=True, at_rest=True, **options)
+
+
+def test_rows_are_what_the_report_says(server: Server, tmp_path: Path) -> None:
+    """Each archive has its row, judged or not, and every finding and reassignment is one."""
+    history = plant()
+    cut = server("cut", history[:200], history[230:])
+    bad = server("bad", history)
+    next((bad / "version-2").iterdir()).write_bytes(b"not a log" * 99)
+    whole = server("whole", history)
+    fleet = audit(tmp_path / "tables", whole, cut, bad, members="apart")
+    rows = read_tables(tmp_path / "tables")
+    assert {*rows, "transactions"} == {*TABLES}
+    for name in rows:
+        fields = DeltaTable(tmp_path / "tables" / name).to_pyarrow_table().schema
+        assert fields.names == TABLES[name].make_schema().names
+    assert fleet.report is not None
+    by_name = {Path(row["archive"]).parent.name: row for row in rows["archives"]}
+    unjudged = next(row for row in rows["archives"] if row["verdict"] == "not judged")
+    assert unjudged["archive"] == str(bad)
+    assert "begins with" in unjudged["reason"]
+    for archive in fleet.report.archives:
+        told, name = archive.as_dict(strict=False), Path(archive.archive.name).name
+        row = by_name[name]
+        for key in ("verdict", "profile", "first_zxid", "last_zxid", "transactions", "partitions"):
+            assert row[key] == told[key], key
+        assert (row["holes"], row["version"]) == (len(archive.holes), "1")
+        assert row["day"] == row["last_time"].date()
+        mine = [each for each in rows["findings"] if each["archive"] == row["archive"]]
+        for settled, expected in ((True, archive.settled), (False, archive.open)):
+            found = Counter(each["clause"] for each in mine if each["settled"] is settled)
+            assert found == expected.counts
+        times = {(each["zxid"], each["clause"]): each["time"] for each in mine}
+        for found_there in archive.violations:
+            stamp = times[found_there.zxid, found_there.clause].timestamp()
+            assert round(stamp * 1000) == found_there.time_ms
+    facts = fleet.report.as_json_dict()["facts"]["reassignments"]
+    outcomes = Counter(row["outcome"].replace(" ", "_") for row in rows["reassignments"])
+    assert outcomes == {name: facts[name] for name in outcomes}
+    assert outcomes["completed"] > 20
+    assert sum(row["moved"] for row in rows["reassignments"]) == facts["moved"]
+    assert {row["level"] for row in rows["findings"]} >= {"MUST"}
+
+
+def test_what_is_there_is_not_appended_again(server: Server, tmp_path: Path) -> None:
+    """The same audit adds nothing; one of logs that have grown adds what it came to."""
+    history = plant()
+    folder, tables = server("one", history[:300]), tmp_path / "tables"
+    audit(tables, folder)
+    before = read_tables(tables)
+    audit(tables, folder)
+    audit(tables, folder, jobs=2)
+    assert read_tables(tables) == before
+    later = server("later", history[300:]) / "version-2" / "log.12d"
+    later.rename(folder / "version-2" / later.name)
+    audit(tables, folder)
+    after = read_tables(tables)
+    assert sorted(row["transactions"] for row in after["archives"]) == [300, len(history)]
+    assert all(row in after["findings"] for row in before["findings"])
+    assert len(after["findings"]) > len(before["findings"])
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from reassure_pipeline.tables import fleet_tables
+
+append, left = fleet_tables._append, [int(sys.argv[1])]
+
+def append_and_die(*given):
+    append(*given)
+    left[0] -= 1
+    if not left[0]:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+fleet_tables._append = append_and_die
+from test_tables import audit
+audit(Path(sys.argv[2]), *map(Path, sys.argv[3:]))
+"""
+
+
+@pytest.mark.parametrize("commits", [1, 3])
+def test_killed_between_commits_nothing_is_lost_or_twice(
+    server: Server, tmp_path: Path, commits: int
+) -> None:
+    """However far writing has come, the next audit makes it whole, and each row stands once."""
+    folders = [server("one", plant()), server("two", write_sample(topics=1))]
+    audit(tmp_path / "whole", *folders)
+    place = tmp_path / "killed"
+    given = [str(commits), str(place), *map(str, folders)]
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, *given], cwd=Path(__file__).parent, check=False
+    )
+    assert done.returncode == -9
+    assert len(list(place.iterdir())) == commits
+    assert not (place / "archives").exists(), "an archive there has its rows elsewhere"
+    audit(place, *folders)
+    assert read_tables(place) == read_tables(tmp_path / "whole")
+
+
+def test_commits_hold_some_archives_each(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fleet is written as it is judged, and comes to the same rows."""
+    folders = [server(name, write_sample(topics=1, partitions=1)) for name in "abc"]
+    audit(tmp_path / "whole", *folders, members="apart")
+    monkeypatch.setattr(fleet_tables, "_ARCHIVES", 1)
+    audit(tmp_path / "each", *folders, members="apart")
+    assert DeltaTable(tmp_path / "each" / "archives").version() == 3
+    assert read_tables(tmp_path / "each") == read_tables(tmp_path / "whole")
+
+
+def test_queries_of_the_page_run(server: Server, tmp_path: Path) -> None:
+    """What the documentation asks of the tables has answers."""
+    audit(tmp_path / "tables", server("one", plant()), tmp_path / "empty")
+    text = (ROOT / "docs" / "audit.md").read_text(encoding="utf-8")
+    section = text[text.index("## Tables") : text.index("## Beyond violations")]
+    python, *_ = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    queries = re.findall(r"```sql\n(.*?)```", section, re.DOTALL)
+    said: dict[str, Any] = {}
+    exec(python.replace('"tables', f'"{tmp_path}/tables'), said)
+    asked = [each for query in queries for each in query.split(";") if each.strip()]
+    builder = QueryBuilder()
+    for name in ("archives", "findings", "reassignments", "coverage"):
+        builder.register(name, DeltaTable(tmp_path / "tables" / name))
+    for query in asked:
+        assert builder.execute(query).read_all().num_rows > 0, query
+    assert len(asked) >= 4
