@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final, Self
 
-from reassure_world.wire import EPHEMERAL, SEQUENTIAL, Code, Refused, Request
+from reassure_world.packets import EPHEMERAL, SEQUENTIAL, Code, Refused, Request
 from reassure_zookeeper.snapshot import Node
 from reassure_zookeeper.transactions import (
     CHECK,

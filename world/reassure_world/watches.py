@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from reassure_world.wire import Event
+from reassure_world.packets import WatchEvent
 
 Watcher = TypeVar("Watcher")
 _Table = dict[str, dict[Watcher, None]]
@@ -42,20 +42,20 @@ class Watches(Generic[Watcher]):
             for watchers in table.values():
                 watchers.pop(watcher, None)
 
-    def trigger(self, event: Event, path: str) -> Iterator[tuple[Watcher, Event, str]]:
+    def trigger(self, event: WatchEvent, path: str) -> Iterator[tuple[Watcher, WatchEvent, str]]:
         """Yield who is to be told what about which path when a node was written; their watches end.
 
         The event is that of the node: its parent's children have changed where it came or went.
         """
         told = dict.fromkeys(self._data.pop(path, ()))
         told |= dict.fromkeys(self._list_from_above(path))
-        if event is Event.DELETED:
+        if event is WatchEvent.DELETED:
             told |= dict.fromkeys(self._children.pop(path, ()))
         yield from ((watcher, event, path) for watcher in told)
-        if event is not Event.CHANGED:
+        if event is not WatchEvent.CHANGED:
             parent = path.rpartition("/")[0] or "/"
             for watcher in self._children.pop(parent, ()):
-                yield watcher, Event.CHILDREN, parent
+                yield watcher, WatchEvent.CHILDREN, parent
 
     def _list_from_above(self, path: str) -> Iterator[Watcher]:
         while self._below:

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
-from reassure_world import wire
-from reassure_world.clock import Clock
+from reassure_world import packets
 from reassure_world.drafts import Draft
 from reassure_world.java_sets import JavaSet
+from reassure_world.packets import Code, Refused, Request, WatchEvent
 from reassure_world.watches import Watches
-from reassure_world.wire import Code, Event, Refused, Request
+from reassure_world.world_clock import Clock
 from reassure_zookeeper.jute import INT, write_string
 from reassure_zookeeper.transactions import (
     CREATE,
@@ -121,11 +121,11 @@ class VirtualZooKeeper:
         elif connection.session:
             self._serve(connection, packet)
         else:
-            self._welcome(connection, wire.read_hello(packet))
+            self._welcome(connection, packets.read_hello(packet))
 
     # -- sessions
 
-    def _welcome(self, connection: Connection, hello: wire.Hello) -> None:
+    def _welcome(self, connection: Connection, hello: packets.Hello) -> None:
         session = hello.session
         if not session:
             session = next(self._next_session)
@@ -133,13 +133,13 @@ class VirtualZooKeeper:
             self._apply(session, 0, CreateSession(timeout_ms))
             self.tree.ephemerals[session] = JavaSet.of_ephemerals()
         elif session not in self.tree.sessions or hello.password != _password_of(session):
-            connection.answers.append(wire.write_hello(0, 0, _NOBODY))
+            connection.answers.append(packets.write_hello(0, 0, _NOBODY))
             connection.is_open = False
             return
         connection.session = session
         self._connections[session] = connection
         timeout_ms = self.tree.sessions[session]
-        connection.answers.append(wire.write_hello(timeout_ms, session, _password_of(session)))
+        connection.answers.append(packets.write_hello(timeout_ms, session, _password_of(session)))
 
     def _end(self, session: int, cxid: int) -> None:
         own = self.tree.ephemerals[session]
@@ -147,71 +147,71 @@ class VirtualZooKeeper:
         paths = tuple(own.clone().in_order())
         self._apply(session, cxid, CloseSession(paths))
         for path in paths:
-            self._tell(Event.DELETED, path)
+            self._tell(WatchEvent.DELETED, path)
 
     # -- requests
 
     def _serve(self, connection: Connection, packet: bytes) -> None:
-        xid, kind = wire.HEADER.unpack_from(packet)
+        xid, kind = packets.HEADER.unpack_from(packet)
         body, code = b"", 0
         try:
             body = self._carry_out(connection, xid, kind, packet)
         except Refused as refused:
             code = refused.code
-        connection.answers.append(wire.write_answer(xid, self.tree.zxid, body, code))
-        if kind == wire.CLOSE:
+        connection.answers.append(packets.write_answer(xid, self.tree.zxid, body, code))
+        if kind == packets.CLOSE:
             self.forget(connection)
             connection.is_open = False
 
     def _carry_out(self, connection: Connection, xid: int, kind: int, packet: bytes) -> bytes:
         """Return the body of the answer. Raises Refused."""
-        at = wire.HEADER.size
-        if kind == wire.PING:
+        at = packets.HEADER.size
+        if kind == packets.PING:
             return b""
-        if kind == wire.CLOSE:
+        if kind == packets.CLOSE:
             self._end(connection.session, xid)
             return b""
         if kind == MULTI:
-            return self._write_all(connection.session, xid, wire.read_parts(packet, at))
-        if kind == wire.MULTI_READ:
-            return wire.join_parts(map(self._read_part, wire.read_parts(packet, at)))
-        request, _ = wire.read_request(kind, packet, at)
+            return self._write_all(connection.session, xid, packets.read_parts(packet, at))
+        if kind == packets.MULTI_READ:
+            return packets.join_parts(map(self._read_part, packets.read_parts(packet, at)))
+        request, _ = packets.read_request(kind, packet, at)
         if kind in (CREATE, CREATE2, DELETE, SET_DATA):
             return self._write(connection.session, xid, request)
         return self._read(request, connection)
 
     def _read_part(self, request: Request) -> bytes:
-        if request.kind not in (wire.GET_DATA, wire.GET_CHILDREN):
+        if request.kind not in (packets.GET_DATA, packets.GET_CHILDREN):
             raise Refused(Code.UNIMPLEMENTED)
         try:
-            return wire.write_part(request.kind, self._read(request))
+            return packets.write_part(request.kind, self._read(request))
         except Refused as refused:
-            return wire.write_failed_part(refused.code)
+            return packets.write_failed_part(refused.code)
 
     def _read(self, request: Request, watcher: Connection | None = None) -> bytes:
         kind, path = request.kind, request.path
-        if kind == wire.SYNC:
+        if kind == packets.SYNC:
             return write_string(path)
-        if kind in (wire.ADD_WATCH, wire.REMOVE_WATCHES):
+        if kind in (packets.ADD_WATCH, packets.REMOVE_WATCHES):
             assert watcher is not None
             return self._watch(request, watcher)
         node = self.tree.nodes.get(path)
         if request.flags and watcher is not None:
-            if kind == wire.EXISTS or (kind == wire.GET_DATA and node is not None):
+            if kind == packets.EXISTS or (kind == packets.GET_DATA and node is not None):
                 self._watches.add_data(path, watcher)
             elif node is not None:
                 self._watches.add_children(path, watcher)
         if node is None:
             raise Refused(Code.NO_NODE)
-        if kind == wire.EXISTS:
-            return wire.write_stat(node)
-        if kind == wire.GET_DATA:
-            return wire.write_content(node)
-        stat = wire.write_stat(node) if kind == wire.GET_CHILDREN2 else b""
-        return wire.write_children(node) + stat
+        if kind == packets.EXISTS:
+            return packets.write_stat(node)
+        if kind == packets.GET_DATA:
+            return packets.write_content(node)
+        stat = packets.write_stat(node) if kind == packets.GET_CHILDREN2 else b""
+        return packets.write_children(node) + stat
 
     def _watch(self, request: Request, watcher: Connection) -> bytes:
-        if request.kind == wire.REMOVE_WATCHES:
+        if request.kind == packets.REMOVE_WATCHES:
             if not self._watches.remove(request.path, watcher):
                 raise Refused(Code.NO_WATCHER)
             return b""
@@ -249,14 +249,14 @@ class VirtualZooKeeper:
         if whole.error is not None:
             self.tree.apply(whole)
             failed = (op.code for op in whole.ops if isinstance(op, Error))
-            return wire.join_parts(map(wire.write_failed_part, failed))
+            return packets.join_parts(map(packets.write_failed_part, failed))
         self.tree.zxid = zxid
         results = []
         for op in ops:  # one by one, for each result is what stands there before the next
             self._do(committed(op, zxid=zxid, session_id=session, time_ms=time_ms))
             self._tell_of(op)
-            results.append(wire.write_part(op.variant, self._describe(op)))
-        return wire.join_parts(results)
+            results.append(packets.write_part(op.variant, self._describe(op)))
+        return packets.join_parts(results)
 
     def _apply(self, session: int, cxid: int, op: Op) -> None:
         transaction = committed(
@@ -280,27 +280,29 @@ class VirtualZooKeeper:
         """Write what the one who asked for it is told of a change."""
         match op:
             case Create():
-                stat = wire.write_stat(self.tree.nodes[op.path]) if op.variant == CREATE2 else b""
+                stat = (
+                    packets.write_stat(self.tree.nodes[op.path]) if op.variant == CREATE2 else b""
+                )
                 return write_string(op.path) + stat
             case SetData():
-                return wire.write_stat(self.tree.nodes[op.path])
+                return packets.write_stat(self.tree.nodes[op.path])
             case _:
                 return b""
 
     def _tell_of(self, op: Op) -> None:
         match op:
             case Create():
-                self._tell(Event.CREATED, op.path)
+                self._tell(WatchEvent.CREATED, op.path)
             case SetData():
-                self._tell(Event.CHANGED, op.path)
+                self._tell(WatchEvent.CHANGED, op.path)
             case Delete():
-                self._tell(Event.DELETED, op.path)
+                self._tell(WatchEvent.DELETED, op.path)
             case _:
                 pass
 
-    def _tell(self, event: Event, path: str) -> None:
+    def _tell(self, event: WatchEvent, path: str) -> None:
         for watcher, told, where in self._watches.trigger(event, path):
-            watcher.answers.append(wire.write_event(told, where, self.tree.zxid))
+            watcher.answers.append(packets.write_event(told, where, self.tree.zxid))
 
 
 def _password_of(session: int) -> bytes:

@@ -10,8 +10,8 @@ from typing import Any, Final, Protocol
 
 from reassure_controller.client import Client
 from reassure_controller.direct import DirectClient
-from reassure_world.client import VirtualClient
-from reassure_world.clock import Clock
+from reassure_world.virtual_client import VirtualClient
+from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import VirtualZooKeeper
 from reassure_zookeeper.errors import FaultError
 from reassure_zookeeper.interruptions import cut_connection, expire_session

@@ -65,7 +65,7 @@ class GenerationBudget:
     shrink_s: float = 10.0
     """How long Hypothesis may look for a shorter story."""
     deadline: float = float("inf")
-    """When generation must end, by the harness's clock."""
+    """When generation must end, by the driver's clock."""
     is_done: Callable[[], bool] = lambda: False
     """Asked before each batch: whether there is nothing more to look for."""
 
@@ -86,7 +86,7 @@ class _Batch(ExampleBatch[Failed]):
 
     def exhausted(self) -> bool:
         """Whether shrinking has had its time."""
-        return bool(self.failures) and self.harness.monotonic() > self.shrink_until
+        return bool(self.failures) and self.harness.driver.monotonic() > self.shrink_until
 
     def note(self, example: Example) -> None:
         """Record the example where it is violated; raise Broken where it counts as a failure."""
@@ -95,7 +95,7 @@ class _Batch(ExampleBatch[Failed]):
                 continue
             if not self.failures:
                 self.clause = violation.clause
-                self.shrink_until = self.harness.monotonic() + self.budget.shrink_s
+                self.shrink_until = self.harness.driver.monotonic() + self.budget.shrink_s
             story = example.story.with_steps(
                 tuple(done.step for done in example.done if done.result != "skipped")
             )
@@ -105,7 +105,7 @@ class _Batch(ExampleBatch[Failed]):
 
 def _is_over(harness: Harness, budget: GenerationBudget) -> bool:
     """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
-    return harness.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
+    return harness.driver.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
 
 
 class GateMachine(ExampleMachine):

@@ -124,10 +124,7 @@ class Harness:
         """What had been done whenever a cluster did not come to rest though nothing was held."""
         self.not_followed: list[Violation] = []
         """Advice that was not followed, which counts against no verdict."""
-        self._strict = strict
-        self._alive = alive
-        self._note_story = note
-        self.monotonic: Final = world.monotonic
+        self._strict, self._alive, self._note_story = strict, alive, note
         self.laps: Final = Laps(world.monotonic)
         """How long clauses take to be put to the test."""
         self._known = frozenset(known)

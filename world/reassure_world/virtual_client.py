@@ -18,7 +18,7 @@ from kazoo.protocol.connection import CLOSE_RESPONSE, ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance
 from kazoo.protocol.states import KeeperState
 
-from reassure_world.clock import Clock
+from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import Connection, VirtualZooKeeper
 
 RECONNECT_S: Final = 0.01

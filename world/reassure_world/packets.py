@@ -67,7 +67,7 @@ class Code(IntEnum):
     NO_WATCHER = -121
 
 
-class Event(IntEnum):
+class WatchEvent(IntEnum):
     """What a watcher is told."""
 
     CREATED = 1
@@ -153,7 +153,7 @@ def write_answer(xid: int, zxid: int, body: bytes = b"", code: int = 0) -> bytes
     return _ANSWER.pack(xid, zxid, code) + body
 
 
-def write_event(event: Event, path: str, zxid: int) -> bytes:
+def write_event(event: WatchEvent, path: str, zxid: int) -> bytes:
     """Write what a watcher is told."""
     told = _EVENT.pack(event, _SYNC_CONNECTED) + write_string(path)
     return write_answer(EVENT_XID, zxid, told)
