@@ -92,7 +92,7 @@ def test_a_seed_is_a_run_in_the_virtual_world(
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.mkdir()
-    command = ["test", "--world", "virtual", "--seed", "7", "--examples", "6", "--no-stories"]
+    command = ["test", "--world", "virtual", "--seed", "7", "--examples", "3", "--no-stories"]
     command += ["--out", "run"]
     program = [sys.executable, "-c", "from reassure_conformance.cli import main; main()"]
     beside = subprocess.Popen(
