@@ -18,7 +18,6 @@ from reassure_zookeeper.interruptions import cut_connection, expire_session
 from reassure_zookeeper.txnlog_writer import GrowingLog
 
 REAL_WORLD, VIRTUAL_WORLD = "real", "virtual"
-WORLDS: Final = (REAL_WORLD, VIRTUAL_WORLD)
 
 
 class World(Protocol):
