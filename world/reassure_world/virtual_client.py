@@ -136,8 +136,8 @@ class _ClientConnection(ConnectionHandler):  # type: ignore[misc]
 
     def _begin(self) -> None:
         client = self.client
-        if client._stopped.is_set():
-            return
+        if client._stopped.is_set() or client.connected:
+            return  # it was stopped, or stopped and started again, since it was to come back
         client._session_callback(KeeperState.CONNECTING)
         self._xid = 0
         try:
