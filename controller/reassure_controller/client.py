@@ -6,6 +6,7 @@ what an operation costs; the handler here waits without.
 
 import select
 import struct
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,13 @@ class _Watchers(defaultdict[str, set[Watch]]):
 
 
 class Client(KazooClient):  # type: ignore[misc]
-    """A kazoo client. Paths are those in its chroot."""
+    """A kazoo client. Paths are those in its chroot.
+
+    Its process waits and tells the time by `sleep` and `monotonic`, in seconds.
+    """
+
+    sleep = staticmethod(time.sleep)
+    monotonic = staticmethod(time.monotonic)
 
     def __init__(self, **options: Any) -> None:
         self.operations = LabelCounts()

@@ -256,13 +256,13 @@ class Controller:
     def pump(self, max_effects: int | None = None, *, deadline: float | None = None) -> PumpResult:
         """Work on what is known so far, in the caller's thread; do at most `max_effects` effects.
 
-        Past the deadline (of the monotonic clock) it stops where the next turn would begin.
+        Past the deadline (of the client's clock) it stops where the next turn would begin.
         Connection trouble is not raised: the result is then not idle, and a later call goes on.
         Raises StuckError when a piece of work cannot be got through.
         """
         done = 0
         while not self._dead:
-            if deadline is not None and time.monotonic() > deadline:
+            if deadline is not None and self._client.monotonic() > deadline:
                 return PumpResult(done, held=False, idle=False)
             engine = self._engine
             before = engine.effects_run
@@ -293,11 +293,11 @@ class Controller:
         Every write that was answered before the call has been taken into account when it returns
         idle. Raises NotQuiet when that has not come about within `timeout` seconds.
         """
-        deadline = time.monotonic() + timeout
+        deadline = self._client.monotonic() + timeout
         done = 0
         look = barrier
         while True:
-            left = deadline - time.monotonic()
+            left = deadline - self._client.monotonic()
             if left <= 0 and not self._dead:
                 job = self._job.name if self._job is not None else "no work in hand"
                 raise NotQuiet(
@@ -308,7 +308,7 @@ class Controller:
                 if not self._dead:
                     look(self._client, left)
             except Indefinite:
-                time.sleep(0.002)  # the client is reconnecting
+                self._client.sleep(0.002)  # the client is reconnecting
                 look = barrier
                 continue
             left_effects = None if max_effects is None else max_effects - done
@@ -321,7 +321,7 @@ class Controller:
             # Since the barrier only our own writes matter, and their events are here already.
             look = flush if result.idle and result.effects_done else barrier
             if not result.idle:
-                time.sleep(0.002)
+                self._client.sleep(0.002)
 
     def run_forever(self, until: threading.Event) -> None:
         """Stand for election and work, as a process does, until the event is set."""

@@ -8,7 +8,7 @@ connection was lost or did not answer in time, and then only reading again can t
 import re
 import socket
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from kazoo.client import KazooClient
@@ -81,7 +81,7 @@ def connect(
     timeout_s: float = 10.0,
     wait_s: float | None = None,
     make_chroot: bool = True,
-    kind: type[Client] = Client,
+    kind: Callable[..., Client] = Client,
 ) -> Client:
     """Return a started client for `hosts`, which may end in a chroot, of this kind.
 
@@ -129,17 +129,16 @@ def start(client: KazooClient) -> None:
         client.start()
 
 
-def stop(client: KazooClient) -> None:
+def stop(client: Client) -> None:
     """End the client and its session at once.
 
     A session can only be closed over a connection: a client that is reconnecting is given a moment,
     as its ephemeral znodes would otherwise stay until the session times out.
     """
-    deadline = threading.Event()
     for _ in range(200):
         if client.connected or client.client_state in (KeeperState.CLOSED, KeeperState.AUTH_FAILED):
             break
-        deadline.wait(0.01)
+        client.sleep(0.01)
     client.stop()
     client.close()
 

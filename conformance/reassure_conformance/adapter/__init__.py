@@ -324,6 +324,7 @@ def open_adapter(
     readings: Mapping[str, str],
     faults: tuple[str, ...] = (),
     answer_s: float = HANG_S,
+    **more: object,
 ) -> Adapter:
     """Return the adapter that a connectable names.
 
@@ -331,8 +332,8 @@ def open_adapter(
     `exec:command line` starts a program (`reassure_conformance.adapter.program`), which may take
     `answer_s` for each answer. The class of
     `direct:package.module:Class?key=value` is called with keyword arguments `profile` and
-    `readings`, those of the query, and `faults` where any are asked for. Raises BadConnectable,
-    AdapterDied.
+    `readings`, those of the query and `more`, and `faults` where any are asked for. Raises
+    BadConnectable, AdapterDied.
     """
     scheme, _, rest = connectable.partition(":")
     if scheme == "exec":
@@ -351,11 +352,15 @@ def open_adapter(
                 f"{connectable!r}: --fault is for the bundled controller; use flags of yours"
             )
         return Remote(RemotePlace(connectable), profile=profile, readings=readings)
-    return _make_adapter(connectable, profile, readings, faults)
+    return _make_adapter(connectable, profile, readings, faults, more)
 
 
 def _make_adapter(
-    connectable: str, profile: str, readings: Mapping[str, str], faults: tuple[str, ...]
+    connectable: str,
+    profile: str,
+    readings: Mapping[str, str],
+    faults: tuple[str, ...],
+    more: Mapping[str, object],
 ) -> Adapter:
     """Return an instance of the class that a connectable names."""
     scheme, _, rest = connectable.partition(":")
@@ -374,7 +379,7 @@ def _make_adapter(
             why = error
     if why is not None:
         raise BadConnectable(f"{connectable!r} cannot be loaded: {why}") from why
-    options: dict[str, object] = dict(parse_qsl(query, keep_blank_values=True))
+    options: dict[str, object] = {**dict(parse_qsl(query, keep_blank_values=True)), **more}
     if faults:
         options["faults"] = faults
     with calling(f"{class_name}(...)"):

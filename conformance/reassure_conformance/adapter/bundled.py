@@ -11,7 +11,6 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from operator import attrgetter
@@ -26,13 +25,13 @@ from reassure_conformance.adapter import (
     Reply,
 )
 from reassure_conformance.adapter.losing import keep_writes, lose_write
+from reassure_conformance.adapter.world import REAL, World
 from reassure_conformance.mutants import check_faults, plants
 from reassure_conformance.report.document import get_version
 from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
-from reassure_controller.direct import DirectClient
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.messages import LeaderAndIsr, Message, StatesMoved, StopReplica
 from reassure_controller.messages import Reply as Answer
@@ -44,7 +43,6 @@ from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
 from reassure_spec.rooms import choose_readings, controller_of
 from reassure_spec.znodes import StateZnode
 from reassure_zookeeper.errors import FaultError
-from reassure_zookeeper.interruptions import cut_connection, expire_session
 
 log = logging.getLogger(__name__)
 
@@ -126,8 +124,8 @@ class Bundled:
 
     `faults` are names of planted faults, which are there while the adapter is called; one
     comma-separated text is accepted, so that they can stand in a connectable. `make_controller` is
-    called like the class, for one that decides otherwise. Raises UnknownFault, UnknownReading,
-    RefusedReading.
+    called like the class, for one that decides otherwise; clients and time are those of `world`.
+    Raises UnknownFault, UnknownReading, RefusedReading.
     """
 
     def __init__(
@@ -137,11 +135,13 @@ class Bundled:
         readings: Mapping[str, str] | None = None,
         faults: tuple[str, ...] | str = (),
         make_controller: Callable[..., Controller] = Controller,
+        world: World = REAL,
     ) -> None:
         if isinstance(faults, str):
             faults = tuple(filter(None, faults.split(",")))
         self._faults = check_faults(faults)
         self._make_controller = make_controller
+        self._world = world
         self._profile = profile
         self._changes = dict(readings or {})
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
@@ -187,7 +187,7 @@ class Bundled:
         self._processes = []
         self._next_id = FIRST_CONTROLLER
         self._next_budget = None
-        self._now_ms = time.time_ns() // 1_000_000
+        self._now_ms = self._world.now_ms()
         for broker in brokers:
             self.start_broker(broker)
         self.elect()
@@ -220,7 +220,7 @@ class Bundled:
 
     def settle(self, timeout_s: float) -> bool:
         """Let every process that is awake work until none of them finds anything to do."""
-        deadline = time.monotonic() + timeout_s
+        deadline = self._world.monotonic() + timeout_s
         awake = [process for process in self._processes if not process.asleep]
         worked = True
         while worked and awake:
@@ -228,7 +228,7 @@ class Bundled:
             self._ask_to_stop()
             for process in awake:
                 try:
-                    left = max(0.05, deadline - time.monotonic())
+                    left = max(0.05, deadline - self._world.monotonic())
                     result = process.controller.drain(left, process.budget)
                 except NotQuiet as busy:
                     log.warning("%s", busy)
@@ -255,7 +255,9 @@ class Bundled:
         if client is None:
             client = self._broker_clients[broker] = self._connect()
         client.chroot = self._chroot
-        agent = Broker(client, broker, self._transport, owns_client=False)
+        agent = Broker(
+            client, broker, self._transport, owns_client=False, clock_ms=self._world.now_ms
+        )
         agent.register()
         self._brokers[broker] = agent
         return Reply.OK
@@ -391,7 +393,7 @@ class Bundled:
         if lost is None:
             return Reply.REFUSED
         try:
-            expire_session(self._hosts, lost)
+            self._world.expire_session(self._hosts, lost)
         except FaultError:
             return Reply.UNKNOWN
         self._await_session(process.client, lost[0])
@@ -406,7 +408,7 @@ class Bundled:
             return Reply.REFUSED
         session: tuple[int, bytes] | None = process.client.client_id
         try:
-            cut_connection(process.client)
+            self._world.cut_connection(process.client)
         except FaultError:
             return Reply.REFUSED
         process.cut = session
@@ -422,7 +424,7 @@ class Bundled:
         def break_connection() -> None:
             process.cut = client.client_id
             with contextlib.suppress(FaultError):
-                cut_connection(client)
+                self._world.cut_connection(client)
 
         lose_write(client, writes, done=done, on_lost=break_connection)
         return Reply.OK
@@ -436,17 +438,17 @@ class Bundled:
         process.controller.kill()
         if process.cut is not None:
             with contextlib.suppress(FaultError):
-                expire_session(self._hosts, process.cut)
+                self._world.expire_session(self._hosts, process.cut)
 
     def _connect(self) -> Client:
-        return connect(self._hosts, timeout_s=SESSION_TIMEOUT_S, kind=DirectClient)
+        return connect(self._hosts, timeout_s=SESSION_TIMEOUT_S, kind=self._world.make_client)
 
     def _await_session(self, client: Client, lost: int = 0) -> tuple[int, bytes] | None:
         """Return the client's session once it has one other than `lost`; None if it gets none."""
-        deadline = time.monotonic() + RECONNECT_S
-        while time.monotonic() < deadline:
+        deadline = client.monotonic() + RECONNECT_S
+        while client.monotonic() < deadline:
             found: tuple[int, bytes] | None = client.client_id  # None while it has no connection
             if found is not None and found[0] not in (0, lost):
                 return found
-            time.sleep(0.002)
+            client.sleep(0.002)
         return None

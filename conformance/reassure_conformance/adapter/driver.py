@@ -7,7 +7,6 @@ The calls to the implementation go through `calling`, which tells its exceptions
 else's. Where the time goes is counted in `clock`, by section.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -26,7 +25,7 @@ from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
 from reassure_conformance.adapter import Reply, calling
-from reassure_controller.direct import DirectClient
+from reassure_conformance.adapter.world import REAL, World
 from reassure_judge.transaction_reader import written_paths
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
@@ -56,11 +55,17 @@ class Driver:
     """
 
     def __init__(
-        self, hosts: str, log_dir: Path | None, chroot_prefix: str, home: str | None = None
+        self,
+        hosts: str,
+        log_dir: Path | None,
+        chroot_prefix: str,
+        home: str | None = None,
+        world: World = REAL,
     ) -> None:
         self.hosts: Final = hosts
         self.clock: Counter[str] = Counter()
         """Seconds by section: `controller`, `zookeeper`, `log`, `judge`."""
+        self.monotonic: Final = world.monotonic
         self.made = 0
         """How many clusters were made."""
         self._prefix: Final = chroot_prefix
@@ -69,7 +74,7 @@ class Driver:
         past = self.read_log()
         self.past: Final = past if home is not None else []
         """What the log showed of the home before."""
-        self.client = DirectClient(hosts=hosts, timeout=30.0)
+        self.client = world.make_client(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
         except KazooTimeoutError as error:
@@ -89,11 +94,11 @@ class Driver:
     @contextmanager
     def section(self, name: str) -> Iterator[None]:
         """Count the time that something takes."""
-        start = time.perf_counter()
+        start = self.monotonic()
         try:
             yield
         finally:
-            self.clock[name] += time.perf_counter() - start  # type: ignore[assignment]
+            self.clock[name] += self.monotonic() - start  # type: ignore[assignment]
 
     @contextmanager
     def calling(self, verb: str) -> Iterator[None]:

@@ -161,9 +161,12 @@ def open_bench(
     """
     try:
         # The limit is the implementation's; how long the server takes to start is not its fault.
-        with open_server(settings.connectable, directory / "zookeeper") as (hosts, log_dir, home):
+        data_dir = directory / "zookeeper"
+        world = settings.make_world(data_dir)
+        server = open_server(settings.connectable, data_dir, world=world)
+        with server as (hosts, log_dir, home):
             note_limit(settings.hang_s)
-            adapter = settings.open()
+            adapter = settings.open(world)
             harness = Harness(
                 hosts,
                 log_dir,
@@ -172,6 +175,7 @@ def open_bench(
                 alive=note_alive,
                 strict=settings.strict,
                 settle_s=settle_s,
+                world=world,
             )
             with harness:
                 yield harness

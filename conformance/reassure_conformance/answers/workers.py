@@ -70,6 +70,7 @@ def spell_run(settings: Settings, directory: Path) -> list[str]:
         *("--seed", str(settings.seed), "--out", str(directory)),
         *("--examples", str(settings.examples), "--steps", str(settings.steps_min)),
         *("--seconds", str(settings.seconds_max), "--hang-after", str(settings.hang_s)),
+        *("--world", settings.world),
         *(("--until", settings.until) if settings.until else ()),
         *(("--stop-at", settings.stop_at) if settings.stop_at else ()),
         *(("--failures", settings.failures) if settings.failures else ()),

@@ -117,6 +117,17 @@ def strict_option(command: Command) -> Command:
     )(command)
 
 
+def world_option(command: Command) -> Command:
+    """Add in what world an implementation is driven."""
+    return click.option(
+        "--world",
+        type=click.Choice(["real", "virtual"]),
+        default="real",
+        show_default=True,
+        help="Drive it on an embedded ZooKeeper, or in a virtual world, where a seed is a run.",
+    )(command)
+
+
 def facts_option(command: Command) -> Command:
     """Add whether it is told what was under way, and when."""
     return click.option(
@@ -250,6 +261,7 @@ def make_settings(
     Nothing is drawn for single test cases; `replicates` says whether the verb drives the bundled
     brokers as well. Raises UnknownFault for a mutant that the bundled implementation does not have.
     """
+    from reassure_conformance.adapter.world import REAL_WORLD, VIRTUAL_WORLD
     from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION, Settings
     from reassure_conformance.mutants import check_faults
     from reassure_spec.rooms import judge_of
@@ -263,6 +275,12 @@ def make_settings(
         _check_driven(profile, readings, connectable)
     if connectable == BUNDLED:
         check_faults(faults)
+    world = options.get("world", REAL_WORLD)
+    if world == VIRTUAL_WORLD and (profile == REPLICATION or not connectable.startswith("direct:")):
+        raise click.UsageError(
+            "--world virtual has no server and no brokers with logs: it is for the bundled "
+            "controller, or a class named by direct: that takes `world` (docs/adapter.md)"
+        )
     return Settings(
         seed=choose_seed(options["seed"]) if drawn else 0,
         connectable=connectable,
@@ -273,6 +291,7 @@ def make_settings(
         strict=options.get("strict", False),
         require_all=drawn and options["require"] == "all",
         hang_s=options["hang_s"],
+        world=world,
     )
 
 

@@ -22,10 +22,11 @@ from reassure_conformance.cli.options import (
     seconds_option,
     strict_option,
     verbose_option,
+    world_option,
 )
 
 _DRIVING: Final = frozenset(
-    {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form"}
+    {"connectable", "faults", "hang_s", "strict", "profile", "readings", "form", "world"}
 )
 _MODES: Final = {"smoke": _DRIVING, "case": _DRIVING, "replay": frozenset({"form"})}
 """By mode, which other options it takes. Without a mode all are taken."""
@@ -88,6 +89,7 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
 @count_option(
     "--workers", "How many processes share the run, each with its own ZooKeeper and seed.", 1
 )
+@world_option
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option(
     "--no-stories", is_flag=True, help="Leave out the test cases that come with reassure."

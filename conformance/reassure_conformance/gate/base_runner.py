@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -12,6 +11,7 @@ from typing import Any, Generic, TypeVar
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.remote import RemotePlace
+from reassure_conformance.adapter.world import REAL, VirtualWorld, World
 from reassure_conformance.gate.run_outcome import FailedCase, Failure, RunOutcome
 from reassure_conformance.gate.run_settings import COVERED, MISSING, Progress, Settings
 from reassure_conformance.report.document import get_version, write_text
@@ -24,13 +24,16 @@ Found = TypeVar("Found", bound=Failure)
 
 @contextmanager
 def open_server(
-    connectable: str, data_dir: Path, server: Server | None = None
+    connectable: str, data_dir: Path, server: Server | None = None, world: World = REAL
 ) -> Iterator[tuple[str, Path | None, str | None]]:
     """Yield a server's address and log directory, and the chroot in which a controller runs.
 
     The server of a `zk:` connectable is somebody else's; others get the one that is given, or one
-    of their own. Raises BadConnectable and the server's errors.
+    of their own; a virtual world is its own server. Raises BadConnectable and the server's errors.
     """
+    if isinstance(world, VirtualWorld):
+        yield world.hosts, world.log_dir, None
+        return
     if server is not None:
         yield server.hosts, server.log_dir, None
         return
@@ -64,6 +67,7 @@ class Runner(ABC, Generic[OneCase, Found]):
         self.directory = directory
         self.progress = progress
         self.server = server
+        self.world = settings.make_world(directory / "zookeeper")
         self.passed: tuple[str, ...] = ()
         """Saved failures that did not fail."""
 
@@ -109,7 +113,7 @@ class Runner(ABC, Generic[OneCase, Found]):
         Raises BadConnectable and the server's own errors where nothing could be started; an
         adapter that dies later is a result.
         """
-        start = time.monotonic()
+        start = self.world.monotonic()
         self.write("run.json", {"version": get_version(), **self.settings.as_dict()})
         with self.open():
             try:
@@ -119,7 +123,7 @@ class Runner(ABC, Generic[OneCase, Found]):
             except (AdapterDied, ServerGone) as error:
                 self.bury(error)
             self.sum_up()
-            seconds = time.monotonic() - start
+            seconds = self.world.monotonic() - start
             clock = {name: float(value) for name, value in sorted(self.driver.clock.items())}
             clock["generation"] = max(0.0, seconds - sum(clock.values()))
             self.result.seconds, self.result.clock = seconds, clock

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from time import monotonic
 from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied
@@ -214,10 +213,14 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     @contextmanager
     def open(self) -> Iterator[None]:
         """Start the implementation on a server. Raises BadConnectable and the server's errors."""
-        settings, adapter = self.settings, self.settings.open()
-        data_dir = self.directory / "zookeeper"
+        settings, data_dir = self.settings, self.directory / "zookeeper"
+        adapter = settings.open(self.world)
         with (
-            open_server(settings.connectable, data_dir, self.server) as (hosts, log_dir, home),
+            open_server(settings.connectable, data_dir, self.server, self.world) as (
+                hosts,
+                log_dir,
+                home,
+            ),
             Harness(
                 hosts,
                 log_dir,
@@ -228,6 +231,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 note=self._note_story,
                 strict=settings.strict,
                 known=[each.name for each in settings.known],
+                world=self.world,
             ) as h,
         ):
             self.harness, self.driver = h, h.driver
@@ -358,8 +362,11 @@ class ControllersRunner(Runner[Story, StoryFailure]):
     def shorten(self, found: StoryFailure) -> Iterator[StoryFailure]:
         """Yield the failure with the shortest story, where it repeats."""
         clause = found.violation.clause
+        monotonic = self.world.monotonic
         until = monotonic() + MINIMISE_S
-        shortest = minimise(found.story, clause, self.harness.tell, until=until)
+        shortest = minimise(
+            found.story, clause, self.harness.tell, is_over=lambda: monotonic() > until
+        )
         if shortest is not None:
             story, example = shortest
             violation = next(v for v in example.violations if v.clause == clause)

@@ -5,7 +5,6 @@ Examples come in batches. Within a batch the set of wanted clauses does not chan
 draws always make the same story; between batches it shrinks as clauses are put to the test.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
@@ -40,6 +39,9 @@ UNSETTLED_MAX: Final = 5
 """After so many times that a cluster did not come to rest nothing more is generated."""
 BATCH: Final = 6
 """Examples in a batch. The first draws nothing but zeros, and so follows an aim to the letter."""
+DIGIT: Final = 100
+"""How many numbers are drawn from at once: among larger ones Hypothesis prefers those that stand in
+the modules that happen to be loaded, and then a seed would not be a run."""
 AIMS: Final = 3
 """How many aims a batch has; draws are not even, so that a longer list would starve some."""
 
@@ -63,7 +65,7 @@ class GenerationBudget:
     shrink_s: float = 10.0
     """How long Hypothesis may look for a shorter story."""
     deadline: float = float("inf")
-    """When generation must end, by `time.monotonic`."""
+    """When generation must end, by the driver's clock."""
     is_done: Callable[[], bool] = lambda: False
     """Asked before each batch: whether there is nothing more to look for."""
 
@@ -84,7 +86,7 @@ class _Batch(ExampleBatch[Failed]):
 
     def exhausted(self) -> bool:
         """Whether shrinking has had its time."""
-        return bool(self.failures) and time.monotonic() > self.shrink_until
+        return bool(self.failures) and self.harness.driver.monotonic() > self.shrink_until
 
     def note(self, example: Example) -> None:
         """Record the example where it is violated; raise Broken where it counts as a failure."""
@@ -93,7 +95,7 @@ class _Batch(ExampleBatch[Failed]):
                 continue
             if not self.failures:
                 self.clause = violation.clause
-                self.shrink_until = time.monotonic() + self.budget.shrink_s
+                self.shrink_until = self.harness.driver.monotonic() + self.budget.shrink_s
             story = example.story.with_steps(
                 tuple(done.step for done in example.done if done.result != "skipped")
             )
@@ -103,7 +105,7 @@ class _Batch(ExampleBatch[Failed]):
 
 def _is_over(harness: Harness, budget: GenerationBudget) -> bool:
     """Whether going on is pointless: the time is up, or the cluster never comes to rest."""
-    return time.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
+    return harness.driver.monotonic() > budget.deadline or len(harness.unsettled) >= UNSETTLED_MAX
 
 
 class GateMachine(ExampleMachine):
@@ -150,7 +152,10 @@ class GateMachine(ExampleMachine):
             return
 
         def draw(n: int) -> int:
-            return data.draw(_numbers_below(n)) if n > 1 else 0
+            if n <= DIGIT:
+                return data.draw(_numbers_below(n)) if n > 1 else 0
+            first = data.draw(_numbers_below(-(-n // DIGIT))) * DIGIT
+            return first + draw(min(DIGIT, n - first))
 
         self._draw = draw
         now = example.now

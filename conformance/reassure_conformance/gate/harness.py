@@ -36,6 +36,7 @@ from reassure_conformance.adapter import (
     expect_record,
 )
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, Driver
+from reassure_conformance.adapter.world import REAL, World
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.actions import Actions, note_effect
 from reassure_conformance.gate.events import Took
@@ -92,6 +93,7 @@ class Harness:
         strict: bool = False,
         settle_s: float = SETTLE_TIMEOUT_S,
         known: Iterable[str] = (),
+        world: World = REAL,
     ) -> None:
         self.adapter = adapter
         self._home = ""
@@ -122,17 +124,15 @@ class Harness:
         """What had been done whenever a cluster did not come to rest though nothing was held."""
         self.not_followed: list[Violation] = []
         """Advice that was not followed, which counts against no verdict."""
-        self._strict = strict
-        self._alive = alive
-        self._note_story = note
-        self.laps: Final = Laps()
+        self._strict, self._alive, self._note_story = strict, alive, note
+        self.laps: Final = Laps(world.monotonic)
         """How long clauses take to be put to the test."""
         self._known = frozenset(known)
         self.excused: list[tuple[str, Violation]] = []
         """The known failures that came up: clause or story, and the violation."""
         self.asides: dict[str, tuple[Violation, Example]] = {}
         """By clause the first violation that counts against no verdict, and where it came up."""
-        self.driver = Driver(hosts, log_dir, chroot_prefix, home)
+        self.driver = Driver(hosts, log_dir, chroot_prefix, home, world)
         self.actions: Final = Actions(self.driver, adapter)
         self.abilities = {*self.description.abilities, *((LOG,) if log_dir else ())}
         """What clauses may need of implementation and server, as far as that is known by now."""

@@ -1,8 +1,7 @@
 """How long it takes to put clauses to the test, which reports tell beside each."""
 
-import time
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from reassure_judge.verdicts import ClauseVerdict
 
@@ -10,14 +9,15 @@ from reassure_judge.verdicts import ClauseVerdict
 class Laps:
     """Seconds by clause: those of the steps that put it to the test, alone or with others."""
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float]) -> None:
+        self._monotonic = monotonic
         self.seconds: Counter[str] = Counter()
         self._before: Mapping[str, int] = {}
-        self._since = time.monotonic()
+        self._since = monotonic()
 
     def lap(self, exercised: Mapping[str, int]) -> None:
         """Count the time since the last call for the clauses that were exercised since."""
-        now = time.monotonic()
+        now = self._monotonic()
         took, self._since = now - self._since, now
         for clause, count in exercised.items():
             if count != self._before.get(clause, 0):

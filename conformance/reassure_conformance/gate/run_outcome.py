@@ -186,6 +186,7 @@ class RunOutcome(ABC):
         failure = self.failure
         return {
             "implementation": dict(self.implementation),
+            "world": self.settings.world,
             "steps": self.steps,
             "clauses": [clause.as_dict() for clause in self.clauses],
             "clause_seconds": dict(self.clause_seconds),

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.adapter import Adapter, open_adapter
+from reassure_conformance.adapter.world import REAL_WORLD, VIRTUAL_WORLD, World, make_world
 from reassure_conformance.gate.known import KnownFailure
 from reassure_conformance.mutants import OF_BROKERS
 from reassure_conformance.supervise import HANG_S
@@ -57,11 +58,19 @@ class Settings:
     """Whether a SHOULD binds like a MUST."""
     known: tuple[KnownFailure, ...] = ()
     """Failures that do not count."""
+    world: str = REAL_WORLD
+    """What it is driven in."""
 
-    def open(self) -> Adapter:
+    def make_world(self, data_dir: Path) -> World:
+        """Return what it is driven in; the files of a virtual server are in a directory."""
+        return make_world(self.world, data_dir)
+
+    def open(self, world: World) -> Adapter:
         """Return the implementation of these settings. Raises BadConnectable."""
+        virtual = {"world": world} if self.world == VIRTUAL_WORLD else {}
         return open_adapter(
             self.connectable,
+            **virtual,
             profile=self.profile,
             readings=self.readings,
             faults=self.faults,

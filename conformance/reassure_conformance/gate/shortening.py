@@ -7,7 +7,6 @@ taken away, and the story told again; what still breaks the same clause is kept.
 carried out leniently, a story that lost a step is still a story.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
@@ -127,19 +126,19 @@ def list_plainest(story: Story) -> Iterator[Story]:
 
 
 def minimise(
-    story: Story, clause: str, tell: Tell, *, until: float = float("inf")
+    story: Story, clause: str, tell: Tell, *, is_over: Callable[[], bool] = lambda: False
 ) -> tuple[Story, Example] | None:
     """Return the shortest story found that breaks the clause, and its last telling.
 
-    `until` ends the search, by `time.monotonic`. Returns None when the story itself does not break
-    the clause when it is told again.
+    The search ends once `is_over`. Returns None when the story itself does not break the clause
+    when it is told again.
     """
     best = tell(story)
     if not breaks(best, clause):
         return None
     story = story.with_steps(carried_out(best))
     for plain in sorted(list_plainest(story), key=lambda plain: len(plain.steps)):
-        if len(plain.steps) > len(story.steps) or time.monotonic() > until:
+        if len(plain.steps) > len(story.steps) or is_over():
             break
         told = tell(plain)
         if breaks(told, clause):
@@ -149,7 +148,7 @@ def minimise(
     while improved:
         improved = False
         for variant in _variants(story):
-            if time.monotonic() > until:
+            if is_over():
                 return story, best
             if not variant.steps:
                 continue

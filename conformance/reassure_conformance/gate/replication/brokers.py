@@ -101,7 +101,7 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         ReplicationRules(self._readings)  # refused at the door, or not at all
         self._made = 0
         self._tally = Tally()
-        self._laps = Laps()
+        self._laps = Laps(self.world.monotonic)
         self._reached = Counter[str]()
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
