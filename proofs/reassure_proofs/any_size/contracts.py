@@ -1,0 +1,228 @@
+"""What builtin functions and the words of theorems mean where brokers are of any number.
+
+Each contract stands for a function when it is given brokers of any number; given anything else,
+the function itself is called.
+"""
+
+import builtins
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import BuiltinFunctionType, FunctionType
+from typing import Any, Final
+
+from reassure_proofs.any_size.brokers import (
+    Broker,
+    Brokers,
+    Member,
+    Opaque,
+    join,
+    make_set,
+    select,
+    tell_apart,
+)
+from reassure_proofs.engine import formula
+from reassure_proofs.engine.formula import Truth, choose, implies, negate
+from reassure_proofs.engine.symbols import SBool
+from reassure_proofs.engine.symex import GaveUp
+
+Meaning = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a generator goes through: brokers of which something holds, and what it makes of each.
+
+    Whoever is given it as an ordinary iterable is refused.
+    """
+
+    brokers: Brokers
+    make: Callable[[Member], Any] | None
+    """None where it makes nothing else of them."""
+
+    def __iter__(self) -> Any:
+        raise GaveUp("a generator over any number of brokers is used in a way that is not followed")
+
+    def answers(self) -> list[tuple[int, Any]]:
+        """Return what is made of the members of each region."""
+        make = self.make or (lambda member: member)
+        return list(tell_apart(self.brokers.regions, self.brokers.mask, make))
+
+
+def _truth(value: Any) -> Truth:
+    return value if isinstance(value, SBool | bool) else bool(value)
+
+
+def _all_of(part: Part) -> Truth:
+    found: Truth = True
+    for region, truth in part.answers():
+        found = found & implies(part.brokers.regions.has_any(region), _truth(truth))
+    return found
+
+
+def _any_of(part: Part) -> Truth:
+    found: Truth = False
+    for region, truth in part.answers():
+        found = found | (part.brokers.regions.has_any(region) & _truth(truth))
+    return found
+
+
+def _count(part: Part) -> Any:
+    found: Any = 0
+    for region, truth in part.answers():
+        own = part.brokers.narrow(partial(_is_in, region)).count()
+        found = found + choose(_truth(truth), own, 0)
+    return found
+
+
+def _is_in(mask: int, member: Member) -> Truth:
+    return member.is_in(mask)
+
+
+def _as_list(value: Any = ()) -> Any:
+    if isinstance(value, Part):
+        if value.make is not None:
+            raise GaveUp("a list is made of something else than the brokers that are gone through")
+        value = value.brokers
+    if isinstance(value, Brokers) and value.is_set:
+        raise GaveUp("a list is made of a set, which has no order")
+    return value
+
+
+def _as_set(value: Any) -> Any:
+    brokers = value.brokers if isinstance(value, Part) else value
+    if isinstance(value, Part) and value.make is not None:
+        raise GaveUp("a set is made of something else than the brokers that are gone through")
+    return make_set(brokers.regions, brokers.mask)
+
+
+_NOTHING: Final = object()
+
+
+def _next(part: Part, default: Any = _NOTHING) -> Any:
+    brokers = part.brokers
+    if part.make is not None:
+        raise GaveUp("the first of something else than brokers is taken")
+    if not brokers.regions.has_any(brokers.mask):
+        if default is _NOTHING:
+            raise StopIteration
+        return default
+    return brokers.first(brokers.mask)
+
+
+def _refuse(name: str) -> Meaning:
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise GaveUp(f"{name} of brokers, which are opaque, or of any number of them")
+
+    return refuse
+
+
+def _getattr(value: Any, name: str, *default: Any) -> Any:
+    if isinstance(value, Brokers | Part | Opaque) and (hasattr(int, name) or hasattr(tuple, name)):
+        raise GaveUp(f"the attribute {name!r} of brokers is not followed")
+    return getattr(value, name, *default)
+
+
+def _mask_of(values: Any) -> int:
+    """Return who is in a list, which may be a plain one of named brokers."""
+    if isinstance(values, Brokers):
+        return values.mask
+    found = 0
+    for each in values:
+        if not isinstance(each, Broker):
+            raise GaveUp(f"a {type(each).__name__} stands in a list of brokers")
+        found |= each.mask
+    return found
+
+
+def _regions(*values: Any) -> Any:
+    return next(each.regions for each in values if isinstance(each, Brokers))
+
+
+def _member(broker: Any, values: Brokers) -> Truth:
+    return values.holds(broker)
+
+
+def _subset(smaller: Any, larger: Any) -> Truth:
+    return _regions(smaller, larger).has_none(_mask_of(smaller) & ~_mask_of(larger))
+
+
+def _alike(first: Any, second: Any) -> Truth:
+    return _regions(first, second).has_none(_mask_of(first) ^ _mask_of(second))
+
+
+def _remaining(values: Any, removed: Any) -> Any:
+    return _regions(values, removed).size(_mask_of(values) & ~_mask_of(removed))
+
+
+def _comes_first(broker: Any, values: Brokers, holds: Callable[[Any], Any]) -> Truth:
+    found = select(values.regions, values.mask, holds)
+    if not values.regions.has_any(found):
+        return False
+    return values.first(found) == broker
+
+
+MEANINGS: Final[Mapping[Any, Meaning]] = {
+    builtins.len: lambda values: values.count(),
+    builtins.tuple: _as_list,
+    builtins.list: _as_list,
+    builtins.set: _as_set,
+    builtins.frozenset: _as_set,
+    builtins.all: _all_of,
+    builtins.any: _any_of,
+    builtins.next: _next,
+    **{
+        each: _refuse(each.__name__)
+        for each in (
+            *(isinstance, type, sorted, sum, min, max, enumerate, zip, iter, reversed, range),
+            *(hash, id, int, str, repr, abs, map, filter, vars),
+        )
+    },
+    builtins.getattr: _getattr,
+    formula.all_of: _all_of,
+    formula.any_of: _any_of,
+    formula.count: _count,
+    formula.member: _member,
+    formula.inside: _member,
+    formula.absent: lambda broker, values: negate(_member(broker, values)),
+    formula.subset: _subset,
+    formula.alike: _alike,
+    formula.distinct: lambda values: values.is_distinct(),
+    formula.remaining: _remaining,
+    formula.comes_first: _comes_first,
+    formula.same: _refuse("whether lists are the same"),
+}
+"""Functions, and what they mean of brokers of any number."""
+_OF_BROKERS: Final = frozenset({isinstance, type, hash, id, int, str, repr, abs, vars})
+"""Those that are refused of a single broker as well."""
+
+
+def give_meaning(function: Any) -> Meaning | None:
+    """Return a function that has its meaning of brokers of any number too, None for no such."""
+    # A record is no function, and hashing it would look at all that it has.
+    if not isinstance(function, FunctionType | BuiltinFunctionType | type):
+        return None
+    meaning = MEANINGS.get(function)
+    if meaning is None:
+        return None
+    kinds = (Brokers, Part, Opaque) if function in _OF_BROKERS else (Brokers, Part)
+
+    def call(*given: Any, **named: Any) -> Any:
+        any_size = any(isinstance(each, kinds) for each in (*given, *named.values()))
+        return meaning(*given, **named) if any_size else function(*given, **named)
+
+    return call
+
+
+def build(parts: list[Any], starred: tuple[bool, ...]) -> Any:
+    """Return a tuple with starred lists in it."""
+    if any(isinstance(each, Brokers) for each in parts):
+        flat: list[Any] = []
+        for each, spread in zip(parts, starred, strict=True):
+            flat += each if spread and not isinstance(each, Brokers) else [each]
+        return join(_regions(*parts), flat)
+    return tuple(
+        member
+        for each, spread in zip(parts, starred, strict=True)
+        for member in (each if spread else (each,))
+    )
