@@ -96,10 +96,10 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
     ("hash of a broker", lambda v: {v["leader"]: 1}),
     ("index of a broker", lambda v: (1, 2)[v["leader"]]),
     ("indexed other than", lambda v: v["listed"][1]),
-    ("sorted of brokers", lambda v: sorted(v["live"])),
-    ("enumerate of brokers", lambda v: list(enumerate(v["listed"]))),
+    ("iter of any number", lambda v: sorted(v["live"])),
+    ("isinstance of brokers", lambda v: isinstance(v["listed"], tuple)),
     ("another member", lambda v: tuple(r for r in v["listed"] if any(r == s for s in v["listed"]))),
-    ("a set has no order", lambda v: next(r for r in v["live"])),
+    ("a set, which has no order", lambda v: tuple(v["live"])),
     ("something else", lambda v: tuple((r, 1) for r in v["listed"])),
     ("lists of any number of brokers are compared", lambda v: v["listed"] == v["listed"][:1]),
 ]
@@ -142,7 +142,7 @@ def test_plain_runs_fit_a_path(name: str) -> None:
     """Every plain run fits a path; with one member more or less in what it returns it does not."""
     theorem, work = work_on(name)
     tried = 0
-    for arguments in work._inputs(40):  # noqa: SLF001 - the inputs that it makes
+    for arguments in work._inputs(40):
         result: Any = theorem.subject.function(arguments)
         assert any(work.fits(end, arguments, result) for end in work.ends)
         if name.startswith("drop"):

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import z3
 
@@ -266,13 +266,10 @@ class Brokers:
 
     def __getitem__(self, place: object) -> Any:
         if isinstance(place, slice):
-            start, stop, step = place.start, place.stop, place.step
-            if (start, stop, step) == (None, None, -1):
+            if (place.start, place.stop, place.step) == (None, None, -1):
                 return self._reverse()
-            if step is None and start is None:
-                return self._cut_at(stop)[0]
-            if step is None and stop is None:
-                return self._cut_at(start)[1]
+            if place.start is None and place.step is None:
+                return self._start(place.stop)
         elif isinstance(place, int) and place in (0, -1):
             if not self:
                 raise IndexError("tuple index out of range")
@@ -283,57 +280,28 @@ class Brokers:
         turned = (replace(each, origin=("reversed", each.origin)) for each in self.segments[::-1])
         return Brokers(self.regions, tuple(turned), is_set=self.is_set)
 
-    def _cut_at(self, place: Any) -> "tuple[Brokers, Brokers]":
-        """Return a list up to a place and from there on."""
+    def _start(self, stop: Any) -> "Brokers":
+        """Return the first `stop` of a list, or all but the last ones."""
         regions, total = self.regions, self.count().term
-        if isinstance(place, int) and place == 1 and self:
-            # As code calls it the first, it is the same broker.
-            front = self.first(self.mask).mask
-        else:
-            front = regions.make_atom("first ones", self.mask)
-        bound, zero = place.term if isinstance(place, SInt) else z3.IntVal(place), z3.IntVal(0)
+        if isinstance(stop, int) and stop == 1:
+            # Whatever code calls the first is the same broker.
+            return join(regions, [self.first(self.mask)] if self else [])
+        if not self.is_distinct():
+            raise GaveUp("a list is cut in which somebody may be twice")
+        front = regions.make_atom("first ones", self.mask)
+        bound, zero = stop.term if isinstance(stop, SInt) else z3.IntVal(stop), z3.IntVal(0)
         from_end = z3.If(total + bound > 0, total + bound, zero)
-        many = z3.If(bound >= 0, z3.If(bound < total, bound, total), from_end)
-        wanted, rest = SInt(regions.engine, many), SInt(regions.engine, total - many)
-        size, once = regions.size(front), self._is_once()
-        if once:
-            regions.assume(size == wanted)
-        else:
-            regions.assume(size <= wanted, implies(wanted > 0, size > 0))
-            regions.assume(implies(rest == 0, regions.has_none(self.mask & ~front)))
+        wanted = z3.If(bound >= 0, z3.If(bound < total, bound, total), from_end)
+        regions.assume(regions.size(front) == SInt(regions.engine, wanted))
         before = 0
         for each in self.segments:
-            only_later = regions.has_any(front & each.mask & ~before)
-            regions.assume(implies(only_later, regions.has_none(before & ~front)))
+            some = regions.has_any(front & each.mask)
+            regions.assume(implies(some, regions.has_none(before & ~front)))
+            regions.fronts += ((each.origin, each.mask, front & each.mask),)
             before |= each.mask
-            if once:
-                regions.fronts += ((each.origin, each.mask, front & each.mask),)
-        if not once:
-            left = regions.make_atom("last ones", self.mask)
-            regions.assume(regions.has_none(self.mask & ~front & ~left))
-            regions.assume(regions.size(left) <= rest, implies(rest > 0, regions.has_any(left)))
-            return self._whole("front", front, wanted), self._whole("back", left, rest)
-        return self._keep(front), self._keep(~front)
-
-    def _is_once(self) -> bool:
-        """Return whether nobody is in the list twice, as a decision."""
-        before = 0
-        for each in self.segments:
-            if self.regions.clear(each.mask & before):
-                return False
-            before |= each.mask
-        return all(each.distinct for each in self.segments) or bool(self.is_distinct())
-
-    def _whole(self, name: str, mask: int, length: SInt) -> "Brokers":
-        self.regions.count += 1
-        origin = (name, self.regions.count)
-        whole = Segment(origin, mask, length, distinct=False)
-        return Brokers(self.regions, (whole,), is_set=False)
-
-    def _keep(self, mask: int) -> "Brokers":
-        kept = ((each.origin, each.mask & mask) for each in self.segments)
-        segments = tuple(Segment(o, m, self.regions.size(m), distinct=True) for o, m in kept)
-        return Brokers(self.regions, segments, is_set=False)
+        kept = ((each.origin, each.mask & front) for each in self.segments)
+        segments = tuple(Segment(o, m, regions.size(m), distinct=True) for o, m in kept)
+        return Brokers(regions, segments, is_set=False)
 
     def __contains__(self, broker: object) -> bool:
         return bool(self.holds(broker))
@@ -341,40 +309,10 @@ class Brokers:
     def __bool__(self) -> bool:
         return bool(self.count() > 0)
 
-    def __eq__(self, other: object) -> Any:
-        if other is self or not isinstance(other, Brokers):
-            return other is self if other is self or other is None else self._refuse_compare()
-        if not (self.is_set and other.is_set):
-            self._refuse_compare()
-        return self.regions.has_none(self.mask ^ other.mask)
-
-    def __ne__(self, other: object) -> Any:
-        return True ^ (self == other)
-
-    def _refuse_compare(self) -> NoReturn:
+    def __eq__(self, other: object) -> bool:
+        if other is self or other is None:
+            return other is self
         raise GaveUp("lists of any number of brokers are compared")
-
-    def _joined(self, other: object, mask: Callable[[int, int], int]) -> "Brokers":
-        if not (isinstance(other, Brokers) and self.is_set and other.is_set):
-            raise GaveUp("a set of any number of brokers is joined with what is none")
-        return make_set(self.regions, mask(self.mask, other.mask))
-
-    def __or__(self, other: object) -> "Brokers":
-        return self._joined(other, lambda mine, theirs: mine | theirs)
-
-    def __and__(self, other: object) -> "Brokers":
-        return self._joined(other, lambda mine, theirs: mine & theirs)
-
-    def __sub__(self, other: object) -> "Brokers":
-        return self._joined(other, lambda mine, theirs: mine & ~theirs)
-
-    def __le__(self, other: object) -> Any:
-        return self.regions.has_none((self - other).mask)
-
-    def __add__(self, other: object) -> "Brokers":
-        if not isinstance(other, Brokers) or self.is_set or other.is_set:
-            raise GaveUp("a list of any number of brokers is joined with what is none")
-        return Brokers(self.regions, self.segments + other.segments, is_set=False)
 
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(tuple, name) or hasattr(set, name):
@@ -385,10 +323,8 @@ class Brokers:
 _refuse_all(
     Brokers,
     "any number of brokers, in a way that is not followed",
-    "iter len lt gt ge mul rmul mod radd ror rand rsub xor rxor index reversed setitem delitem",
+    "iter len lt le gt ge add radd mul rmul mod or ror and rand sub rsub xor rxor index reversed",
 )
-NOBODY: Final = ()
-"""An empty list is a plain one."""
 
 
 def make_set(regions: Regions, mask: int) -> Brokers:

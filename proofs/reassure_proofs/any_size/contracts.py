@@ -15,7 +15,6 @@ from reassure_proofs.any_size.brokers import (
     Broker,
     Brokers,
     Member,
-    Opaque,
     join,
     make_set,
     select,
@@ -96,33 +95,6 @@ def _as_set(value: Any) -> Any:
     return make_set(brokers.regions, brokers.mask)
 
 
-_NOTHING: Final = object()
-
-
-def _next(part: Part, default: Any = _NOTHING) -> Any:
-    brokers = part.brokers
-    if part.make is not None:
-        raise GaveUp("the first of something else than brokers is taken")
-    if not brokers.regions.has_any(brokers.mask):
-        if default is _NOTHING:
-            raise StopIteration
-        return default
-    return brokers.first(brokers.mask)
-
-
-def _refuse(name: str) -> Meaning:
-    def refuse(*_: Any, **__: Any) -> Any:
-        raise GaveUp(f"{name} of brokers, which are opaque, or of any number of them")
-
-    return refuse
-
-
-def _getattr(value: Any, name: str, *default: Any) -> Any:
-    if isinstance(value, Brokers | Part | Opaque) and (hasattr(int, name) or hasattr(tuple, name)):
-        raise GaveUp(f"the attribute {name!r} of brokers is not followed")
-    return getattr(value, name, *default)
-
-
 def _mask_of(values: Any) -> int:
     """Return who is in a list, which may be a plain one of named brokers."""
     if isinstance(values, Brokers):
@@ -170,15 +142,6 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     builtins.frozenset: _as_set,
     builtins.all: _all_of,
     builtins.any: _any_of,
-    builtins.next: _next,
-    **{
-        each: _refuse(each.__name__)
-        for each in (
-            *(isinstance, type, sorted, sum, min, max, enumerate, zip, iter, reversed, range),
-            *(hash, id, int, str, repr, abs, map, filter, vars),
-        )
-    },
-    builtins.getattr: _getattr,
     formula.all_of: _all_of,
     formula.any_of: _any_of,
     formula.count: _count,
@@ -190,11 +153,12 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     formula.distinct: lambda values: values.is_distinct(),
     formula.remaining: _remaining,
     formula.comes_first: _comes_first,
-    formula.same: _refuse("whether lists are the same"),
 }
 """Functions, and what they mean of brokers of any number."""
-_OF_BROKERS: Final = frozenset({isinstance, type, hash, id, int, str, repr, abs, vars})
-"""Those that are refused of a single broker as well."""
+
+
+_REFUSED: Final = frozenset((isinstance, type, id, str, repr))
+"""What Python answers without asking a broker or a list of them."""
 
 
 def give_meaning(function: Any) -> Meaning | None:
@@ -202,14 +166,15 @@ def give_meaning(function: Any) -> Meaning | None:
     # A record is no function, and hashing it would look at all that it has.
     if not isinstance(function, FunctionType | BuiltinFunctionType | type):
         return None
-    meaning = MEANINGS.get(function)
-    if meaning is None:
+    if function not in MEANINGS and function not in _REFUSED:
         return None
-    kinds = (Brokers, Part, Opaque) if function in _OF_BROKERS else (Brokers, Part)
 
     def call(*given: Any, **named: Any) -> Any:
-        any_size = any(isinstance(each, kinds) for each in (*given, *named.values()))
-        return meaning(*given, **named) if any_size else function(*given, **named)
+        kinds = {type(each) for each in given}
+        if function in _REFUSED and kinds & {Brokers, Part, Broker, Member}:
+            raise GaveUp(f"{function.__name__} of brokers, which are opaque, or of a list of them")
+        own = kinds & {Brokers, Part} and function in MEANINGS
+        return (MEANINGS[function] if own else function)(*given, **named)
 
     return call
 

@@ -2,8 +2,7 @@
 
 Every function of this project that is reached is run by its *twin*: the same source, in which
 comprehensions, loops and tuples with starred lists are calls of what stands below. What is plain is
-done as before, so that a twin of plain arguments is the function. Text is not made: no decision may
-depend on it.
+done as before, so that of plain arguments a twin does what the function does.
 """
 
 import ast
@@ -21,7 +20,6 @@ from reassure_proofs.engine.symex import GaveUp
 
 _OURS: Final = "reassure_"
 _KINDS: Final = {ast.GeneratorExp: "part", ast.ListComp: "list", ast.SetComp: "set"}
-_SHAPES: Final = (ast.MatchSequence, ast.MatchMapping, ast.MatchValue, ast.MatchStar)
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
@@ -37,17 +35,13 @@ class _HandOver(ast.NodeTransformer):
     """Makes calls of comprehensions, loops and tuples with starred lists."""
 
     def _comprehension(self, node: Any) -> Any:
-        kind = _KINDS[type(node)]
         self.generic_visit(node)
         (first, *more) = node.generators
-        plain = type(node)(
-            node.elt,
-            [ast.comprehension(first.target, ast.Name("given", ast.Load()), first.ifs, 0), *more],
-        )
-        usual = ast.Lambda(_arguments("given"), plain)
         if more or not isinstance(first.target, ast.Name):
-            return _placed(_call("refuse_any", first.iter, usual), node)
-        name = first.target.id
+            return node
+        given = ast.comprehension(first.target, _load("given"), first.ifs, 0)
+        usual = ast.Lambda(_arguments("given"), type(node)(node.elt, [given]))
+        kind, name = _KINDS[type(node)], first.target.id
         always = ast.Constant(value=True)
         condition = ast.BoolOp(ast.And(), [always, always, *first.ifs])
         holds = ast.Lambda(_arguments(name), condition)
@@ -97,21 +91,8 @@ class _HandOver(ast.NodeTransformer):
         assigned = ast.Assign([ast.Name(made, ast.Store())], fold)
         return [_placed(body, node), _placed(assigned, node)]
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        node.returns = None
-        for part in ast.walk(node.args):
-            if isinstance(part, ast.arg):
-                part.annotation = None
-        return self.generic_visit(node)
-
-    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
-        return _placed(ast.Constant("text"), node)
-
     def visit_Match(self, node: ast.Match) -> Any:
-        if any(isinstance(part, _SHAPES) for part in ast.walk(node)):
-            refused = _call("refuse", ast.Constant("a pattern of values"))
-            return _placed(ast.Expr(refused), node)
-        return self.generic_visit(node)
+        return _placed(ast.Expr(_call("refuse", ast.Constant("a match statement"))), node)
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -158,17 +139,17 @@ class Runtime:
     """What the handed over constructs call."""
 
     GO_ON: Final = object()
-    build = staticmethod(build)
+
+    def build(self, parts: list[Any], starred: tuple[bool, ...]) -> Any:
+        """Return a tuple with starred lists in it."""
+        grows = isinstance(parts[0], _Arbitrary)
+        if grows and starred == (True, False) and parts[1] is parts[0].member:
+            return _Grown()
+        return build(parts, starred)
 
     def refuse(self, what: str) -> None:
         """Refuse by name."""
         raise GaveUp(f"{what} is not followed")
-
-    def refuse_any(self, values: Any, usual: Callable[[Any], Any]) -> Any:
-        """Go through plain values only."""
-        if isinstance(values, Brokers | Part):
-            self.refuse("a comprehension of several names over any number of brokers")
-        return usual(values)
 
     def go_through(
         self, kind: str, values: Any, holds: Any, make: Any, usual: Callable[[Any], Any]
@@ -217,10 +198,8 @@ class Runtime:
             select(values.regions, values.mask, functools.partial(_step, body, seen))
             for seen in (False, True)
         )
-        if again == added == values.regions.clear(values.mask):
-            return build([made, values], (True, True))
         if again:
-            self.refuse("a loop that adds some to a list who are there already")
+            self.refuse("a loop that adds to a list who is there already")
         segments = list(made.segments) if isinstance(made, Brokers) else []
         before = made.mask if isinstance(made, Brokers) else 0
         for each in values.segments:
@@ -239,16 +218,6 @@ def _step(body: Callable[[Any, Any], Any], seen: bool, member: Any) -> bool:
     if isinstance(after, _Grown):
         return True
     raise GaveUp("a loop makes a list of brokers in a way that is not followed")
-
-
-def _build(parts: list[Any], starred: tuple[bool, ...]) -> Any:
-    grows = isinstance(parts[0], _Arbitrary)
-    if grows and starred == (True, False) and parts[1] is parts[0].member:
-        return _Grown()
-    return build(parts, starred)
-
-
-Runtime.build = staticmethod(_build)
 
 
 class Follower:
