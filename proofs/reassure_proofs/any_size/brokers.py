@@ -53,12 +53,13 @@ def _refuse(name: str, what: str) -> Callable[..., NoReturn]:
     return refuse
 
 
-def _refuse_all(kind: type, what: str, names: str) -> None:
+def refuse_all(kind: type, what: str, names: str) -> None:
+    """Refuse operators by name."""
     for name in names.split():
         setattr(kind, f"__{name}__", _refuse(name, what))
 
 
-_refuse_all(
+refuse_all(
     Opaque,
     "a broker, which is opaque: it has neither order, arithmetic, hash nor place",
     "lt le gt ge add radd sub rsub mul rmul mod rmod floordiv rfloordiv truediv rtruediv neg pos "
@@ -314,16 +315,21 @@ class Brokers:
             return other is self
         raise GaveUp("lists of any number of brokers are compared")
 
+    def __or__(self, other: object) -> "Brokers":
+        if not (isinstance(other, Brokers) and self.is_set and other.is_set):
+            raise GaveUp("a set of any number of brokers is joined with what is none")
+        return make_set(self.regions, self.mask | other.mask)
+
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(tuple, name) or hasattr(set, name):
             raise GaveUp(f"{name} of any number of brokers is not followed")
         raise AttributeError(f"brokers have no attribute {name!r}")
 
 
-_refuse_all(
+refuse_all(
     Brokers,
     "any number of brokers, in a way that is not followed",
-    "iter len lt le gt ge add radd mul rmul mod or ror and rand sub rsub xor rxor index reversed",
+    "iter len lt le gt ge add radd mul rmul mod ror and rand sub rsub xor rxor index reversed",
 )
 
 

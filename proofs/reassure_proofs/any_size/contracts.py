@@ -20,12 +20,14 @@ from reassure_proofs.any_size.brokers import (
     select,
     tell_apart,
 )
+from reassure_proofs.any_size.columns import Cell, Column, Numbers, find_extreme
 from reassure_proofs.engine import formula
 from reassure_proofs.engine.formula import Truth, choose, implies, negate
 from reassure_proofs.engine.symbols import SBool
 from reassure_proofs.engine.symex import GaveUp
 
 Meaning = Callable[..., Any]
+_PAIR: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,10 +80,21 @@ def _is_in(mask: int, member: Member) -> Truth:
     return member.is_in(mask)
 
 
+def _zip(brokers: Any, *columns: Any, strict: bool = False) -> Part:
+    known = all(isinstance(each, Column) and each.brokers is brokers for each in columns)
+    if not (known and strict):
+        raise GaveUp("brokers are paired with other numbers than one for each of them")
+    return Part(brokers, lambda member: (member, *(Cell(each, member) for each in columns)))
+
+
 def _as_list(value: Any = ()) -> Any:
     if isinstance(value, Part):
-        if value.make is not None:
-            raise GaveUp("a list is made of something else than the brokers that are gone through")
+        made = [answer for _, answer in value.answers()]
+        columns = {each.column for each in made if isinstance(each, Cell)}
+        if made and all(isinstance(each, Cell) for each in made) and len(columns) == 1:
+            return Numbers(columns.pop(), value.brokers.mask)
+        if not all(isinstance(each, Member) for each in made):
+            return value
         value = value.brokers
     if isinstance(value, Brokers) and value.is_set:
         raise GaveUp("a list is made of a set, which has no order")
@@ -93,6 +106,18 @@ def _as_set(value: Any) -> Any:
     if isinstance(value, Part) and value.make is not None:
         raise GaveUp("a set is made of something else than the brokers that are gone through")
     return make_set(brokers.regions, brokers.mask)
+
+
+def _as_mapping(pairs: Part) -> Column:
+    """Return the numbers of brokers by broker, of brokers that are paired with one each."""
+    for _, item in pairs.answers():
+        if isinstance(item, tuple) and len(item) == _PAIR and isinstance(item[1], Cell):
+            return item[1].column
+    raise GaveUp("a mapping is made of something else than brokers with a number each")
+
+
+def _count_all(values: Any) -> Any:
+    return values.brokers.count() if isinstance(values, Part | Column) else values.count()
 
 
 def _mask_of(values: Any) -> int:
@@ -135,7 +160,11 @@ def _comes_first(broker: Any, values: Brokers, holds: Callable[[Any], Any]) -> T
 
 
 MEANINGS: Final[Mapping[Any, Meaning]] = {
-    builtins.len: lambda values: values.count(),
+    builtins.len: _count_all,
+    builtins.dict: _as_mapping,
+    builtins.min: partial(find_extreme, least=True),
+    builtins.max: partial(find_extreme, least=False),
+    builtins.zip: _zip,
     builtins.tuple: _as_list,
     builtins.list: _as_list,
     builtins.set: _as_set,
@@ -173,10 +202,18 @@ def give_meaning(function: Any) -> Meaning | None:
         kinds = {type(each) for each in given}
         if function in _REFUSED and kinds & {Brokers, Part, Broker, Member}:
             raise GaveUp(f"{function.__name__} of brokers, which are opaque, or of a list of them")
-        own = kinds & {Brokers, Part} and function in MEANINGS
+        own = kinds & {Brokers, Part, Numbers, Column} and function in MEANINGS
         return (MEANINGS[function] if own else function)(*given, **named)
 
     return call
+
+
+def build_set(parts: list[Any]) -> Any:
+    """Return a set of these."""
+    named = [each for each in parts if isinstance(each, Broker)]
+    if not named:
+        return set(parts)
+    return make_set(named[0].regions, _mask_of(parts))
 
 
 def build(parts: list[Any], starred: tuple[bool, ...]) -> Any:

@@ -27,6 +27,7 @@ from reassure_proofs.any_size.brokers import (
     make_list,
     make_set,
 )
+from reassure_proofs.any_size.columns import Column
 from reassure_proofs.any_size.following import Follower
 from reassure_proofs.any_size.regions import Regions
 from reassure_proofs.engine.exploration import Exploration, formula_of, is_broken, tell_outcome
@@ -49,7 +50,7 @@ _ORDERS: Final = 12
 """So many orders of the lists are tried with the sizes that were found."""
 _POOL: Final = 7
 """So many brokers has an input that is made at random, at most."""
-_RANDOM: Final = 24
+_RANDOM: Final = 12
 """So many inputs at random have to fit."""
 
 
@@ -77,7 +78,9 @@ class AnySizeExploration(Exploration):
         given: list[Term] = []
         self.regions = Regions(self.engine, given.append)
         find_nobody(self.regions)
-        self.values = {name: self.make_symbols(name, each) for name, each in self.shape.items()}
+        self.values = values = dict[str, Any]()
+        for name, each in self.shape.items():
+            values[name] = self.make_symbols(name, each)
         follow = Follower().follow
         self._twin = follow(self.function)
         self._claims = {goal.name: follow(goal.claim) for goal in self.goals}
@@ -96,6 +99,8 @@ class AnySizeExploration(Exploration):
             return make_list(self.regions, name)
         if parameter.kind == "set":
             return make_set(self.regions, self.regions.make_atom(name))
+        if parameter.kind == "column":
+            return Column(name, self.values[parameter.word])
         if parameter.kind == "broker":
             return make_broker(self.regions, name)
         if parameter.kind == "natural":
@@ -116,6 +121,9 @@ class AnySizeExploration(Exploration):
                 if solver.check(twice) == z3.unsat:
                     whole = Segment(name, value.mask, regions.size(value.mask), distinct=True)
                     value.segments = (whole,)
+        for value in self.values.values():
+            if isinstance(value, Column) and not value.brokers.segments[0].distinct:
+                raise GaveUp("a list that may have somebody twice is paired with numbers")
 
     def run(self) -> None:
         """Take every path, then hold plain runs against them."""
@@ -179,7 +187,7 @@ class AnySizeExploration(Exploration):
         given: list[Term] = []
         regions = end.regions.save()
         regions.emit = given.append
-        match = _Match([], [(find_nobody(regions).mask, frozenset({NO_LEADER}))])
+        match = _Match([], [(find_nobody(regions).mask, frozenset({NO_LEADER}))], [])
         match.add(dict(self.values), dict(arguments))
         if error is not None or end.path.result is None:
             match.possible &= type(error) is type(end.path.error)
@@ -221,6 +229,8 @@ class AnySizeExploration(Exploration):
                 drawn[name] = chance.random() < 0.5
             elif parameter.kind == "word":
                 drawn[name] = parameter.word
+            elif parameter.kind == "column":
+                drawn[name] = tuple(chance.randint(0, _POOL) for _ in drawn[parameter.word])
             else:
                 drawn[name] = chance.randint(-1, _POOL)
         return drawn
@@ -233,11 +243,15 @@ class _Match:
     terms: list[Term]
     pairs: list[tuple[int, frozenset[int]]]
     """Sets, and who is in them."""
+    columns: list[tuple[Column, dict[int, int]]]
+    """Columns, and the number that each broker has."""
     possible: bool = True
 
     def add(self, value: Any, plain: Any) -> None:
         """Match a value with a plain one."""
-        if isinstance(value, Broker):
+        if plain is None:
+            self.possible &= value is None
+        elif isinstance(value, Broker):
             self.pairs.append((value.mask, frozenset({plain})))
         elif isinstance(value, Brokers):
             self.pairs.append((value.mask, frozenset(plain)))
@@ -246,7 +260,12 @@ class _Match:
             self.terms.append(value.term == plain)
         elif isinstance(value, dict):
             for name, part in value.items():
-                self.add(part, plain[name])
+                if isinstance(part, Column):
+                    listed = next(n for n, each in value.items() if each is part.brokers)
+                    numbers = dict(zip(plain[listed], plain[name], strict=True))
+                    self.columns.append((part, numbers))
+                else:
+                    self.add(part, plain[name])
         elif isinstance(value, tuple) and isinstance(plain, tuple) and len(value) == len(plain):
             for part, other in zip(value, plain, strict=True):
                 self.add(part, other)
@@ -274,6 +293,15 @@ class _Match:
                 yield regions.size(mask).term == len(members)
             self.possible &= not members or bool(regions.clear(mask & ~outside))
         self.possible &= sum(len(members) for _, members in cells) == len(everybody)
+        for column, numbers in self.columns:
+            for bound, reaching in regions.known.get(("column", column.name), ()):
+                for mask, members in cells:
+                    reach = [
+                        z3.If(numbers[each] >= bound.term, 1, 0)
+                        for each in members
+                        if each in numbers
+                    ]
+                    yield regions.size(mask & reaching).term == z3.Sum([z3.IntVal(0), *reach])
 
 
 def sum_masks(masks: Any) -> int:
@@ -311,6 +339,10 @@ def make_plain(
         if isinstance(value, SInt | SBool):
             found = model.eval(value.term, model_completion=True)
             return found.as_long() if isinstance(value, SInt) else z3.is_true(found)
+        if isinstance(value, Column):
+            rows = dict(members)
+            listed = next(plain[name] for name, each in values.items() if each is value.brokers)
+            return tuple(_find_number(regions, model, value, rows[broker]) for broker in listed)
         if not isinstance(value, Broker | Brokers):
             return value
         inside = [(broker, row) for broker, row in members if row & value.mask]
@@ -328,4 +360,17 @@ def make_plain(
         listed = [broker for broker, _ in inside]
         return tuple(listed + listed[-1:] * (length - len(listed)))
 
-    return {name: make(value) for name, value in values.items()}
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        plain[name] = make(value)
+    return plain
+
+
+def _find_number(regions: Regions, model: Term, column: Column, row: int) -> int:
+    """Return a number that reaches exactly the bounds that somebody in a region has reached."""
+    bounds = [
+        (model.eval(bound.term, model_completion=True).as_long(), bool(row & mask))
+        for bound, mask in regions.known.get(("column", column.name), ())
+    ]
+    reached = [bound for bound, reaches in bounds if reaches]
+    return max(reached) if reached else min((bound for bound, _ in bounds), default=1) - 1

@@ -13,7 +13,7 @@ from types import CellType, FunctionType
 from typing import Any, Final
 
 from reassure_proofs.any_size.brokers import Brokers, Segment, select, tell_apart
-from reassure_proofs.any_size.contracts import Part, build, give_meaning
+from reassure_proofs.any_size.contracts import Part, build, build_set, give_meaning
 from reassure_proofs.engine.codes import find_names
 from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, rewrite
 from reassure_proofs.engine.symex import GaveUp
@@ -31,22 +31,41 @@ def _arguments(*names: str) -> ast.arguments:
     return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
 
 
+def _find_targets(target: ast.expr) -> list[str]:
+    """Return the names that a comprehension gives to what it goes through, none where not known."""
+    parts = target.elts if isinstance(target, ast.Tuple) else [target]
+    return [each.id for each in parts if isinstance(each, ast.Name)] * all(
+        isinstance(each, ast.Name) for each in parts
+    )
+
+
+def _lambda(names: list[str], body: ast.expr, *, spread: bool) -> ast.Lambda:
+    """Return a function of one item, or of the parts that it has."""
+    inner = ast.Lambda(_arguments(*names), body)
+    if not spread:
+        return inner
+    return ast.Lambda(
+        _arguments("item"), ast.Call(inner, [ast.Starred(_load("item"), ast.Load())], [])
+    )
+
+
 class _HandOver(ast.NodeTransformer):
     """Makes calls of comprehensions, loops and tuples with starred lists."""
 
     def _comprehension(self, node: Any) -> Any:
         self.generic_visit(node)
         (first, *more) = node.generators
-        if more or not isinstance(first.target, ast.Name):
+        names = _find_targets(first.target)
+        if more or not names:
             return node
         given = ast.comprehension(first.target, _load("given"), first.ifs, 0)
         usual = ast.Lambda(_arguments("given"), type(node)(node.elt, [given]))
-        kind, name = _KINDS[type(node)], first.target.id
+        kind, spread = _KINDS[type(node)], isinstance(first.target, ast.Tuple)
         always = ast.Constant(value=True)
         condition = ast.BoolOp(ast.And(), [always, always, *first.ifs])
-        holds = ast.Lambda(_arguments(name), condition)
-        same = isinstance(node.elt, ast.Name) and node.elt.id == name
-        make = ast.Constant(None) if same else ast.Lambda(_arguments(name), node.elt)
+        holds = _lambda(names, condition, spread=spread)
+        same = isinstance(node.elt, ast.Name) and [node.elt.id] == names and not spread
+        make = ast.Constant(None) if same else _lambda(names, node.elt, spread=spread)
         call = _call("go_through", ast.Constant(kind), first.iter, holds, make, usual)
         return _placed(call, node)
 
@@ -62,6 +81,10 @@ class _HandOver(ast.NodeTransformer):
         parts = [each.value if isinstance(each, ast.Starred) else each for each in node.elts]
         spread = ast.Tuple([ast.Constant(each) for each in starred], ast.Load())
         return _placed(_call("build", ast.List(parts, ast.Load()), spread), node)
+
+    def visit_Set(self, node: ast.Set) -> Any:
+        self.generic_visit(node)
+        return _placed(_call("build_set", ast.List(node.elts, ast.Load())), node)
 
     def visit_For(self, node: ast.For) -> Any:
         """Hand over a loop that ends with the first that it looks for, or makes one list."""
@@ -147,6 +170,8 @@ class Runtime:
             return _Grown()
         return build(parts, starred)
 
+    build_set = staticmethod(build_set)
+
     def refuse(self, what: str) -> None:
         """Refuse by name."""
         raise GaveUp(f"{what} is not followed")
@@ -157,13 +182,15 @@ class Runtime:
         """Return what a comprehension makes of values."""
         if not isinstance(values, Brokers | Part):
             return usual(values)
-        if isinstance(values, Part):
-            if values.make is not None:
-                self.refuse("a comprehension over what another one made of brokers")
-            values = values.brokers
-        part = Part(values.narrow(holds), make)
+        part = values if isinstance(values, Part) else Part(values, None)
+        item, first = part.make, part.brokers
+        if item is None:
+            left = Part(first.narrow(holds), make)
+        else:
+            taken = first.narrow(lambda member: holds(item(member)))
+            left = Part(taken, item if make is None else lambda member: make(item(member)))
         function = {"list": list, "set": set}.get(kind)
-        return part if function is None else give_meaning(function)(part)  # type: ignore[misc]
+        return left if function is None else give_meaning(function)(left)  # type: ignore[misc]
 
     def search(self, values: Any, body: Callable[[Any], Any]) -> Any:
         """Return the first member that a loop returns, or something else that it returns of any."""

@@ -35,7 +35,8 @@ class Parameter:
     kind: str = "integer"
     """`integer`, `natural` for one that is not negative, `truth` for a truth value, `set` for any
     set of integers at all, `word` for a word that tells shapes apart; where brokers are of any
-    number, `broker` for one of them and `list` for a list of any length."""
+    number, `broker` for one of them, `list` for a list of any length and `column` for a number for
+    each member of the list that `word` names."""
     word: str = ""
     """The word."""
 
