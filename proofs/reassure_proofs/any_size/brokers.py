@@ -1,7 +1,9 @@
 """Brokers, and lists and sets of any number of them, as code meets them in place of plain ones."""
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any, ClassVar, NoReturn
 
 import z3
@@ -165,6 +167,11 @@ def select(regions: Regions, mask: int, holds: Callable[[Member], Any]) -> int:
     return found
 
 
+def join_masks(masks: Iterable[int]) -> int:
+    """Return who is in any of some sets."""
+    return reduce(operator.or_, masks, 0)
+
+
 # Lists and sets ---------------------------------------------------------------------------------
 
 
@@ -195,10 +202,7 @@ class Brokers:
     @property
     def mask(self) -> int:
         """Return who is in it."""
-        found = 0
-        for each in self.segments:
-            found |= each.mask
-        return found
+        return join_masks(each.mask for each in self.segments)
 
     def count(self) -> SInt:
         """Return its length."""

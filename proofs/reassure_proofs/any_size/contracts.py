@@ -16,6 +16,7 @@ from reassure_proofs.any_size.brokers import (
     Brokers,
     Member,
     join,
+    join_masks,
     make_set,
     select,
     tell_apart,
@@ -124,12 +125,9 @@ def _mask_of(values: Any) -> int:
     """Return who is in a list, which may be a plain one of named brokers."""
     if isinstance(values, Brokers):
         return values.mask
-    found = 0
-    for each in values:
-        if not isinstance(each, Broker):
-            raise GaveUp(f"a {type(each).__name__} stands in a list of brokers")
-        found |= each.mask
-    return found
+    if not all(isinstance(each, Broker) for each in values):
+        raise GaveUp("something else than brokers stands in a list of them")
+    return join_masks(each.mask for each in values)
 
 
 def _regions(*values: Any) -> Any:

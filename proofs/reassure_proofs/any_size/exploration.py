@@ -23,11 +23,13 @@ from reassure_proofs.any_size.brokers import (
     Brokers,
     Segment,
     find_nobody,
+    join_masks,
     make_broker,
     make_list,
     make_set,
 )
-from reassure_proofs.any_size.columns import Column
+from reassure_proofs.any_size.columns import Column, Numbers
+from reassure_proofs.any_size.contracts import Part
 from reassure_proofs.any_size.following import Follower
 from reassure_proofs.any_size.regions import Regions
 from reassure_proofs.engine.exploration import Exploration, formula_of, is_broken, tell_outcome
@@ -89,8 +91,8 @@ class AnySizeExploration(Exploration):
             goal.name: [formula_of(follow(each.holds)(self.values)) for each in goal.hypotheses]
             for goal in self.goals
         }
+        self._learn([*given, *assumed])
         self.assumed = [*given, *assumed]
-        self._learn()
         self.base = self.regions.save()
 
     def make_symbols(self, name: str, parameter: Parameter) -> Any:
@@ -107,10 +109,10 @@ class AnySizeExploration(Exploration):
             raise GaveUp("a number that is not negative")
         return Exploration.make_symbols(self, name, parameter)
 
-    def _learn(self) -> None:
+    def _learn(self, assumed: list[Term]) -> None:
         """Note which regions the hypotheses leave empty, and which lists they keep distinct."""
         solver = z3.Solver()
-        solver.add(*self.assumed)
+        solver.add(*assumed)
         regions = self.regions
         for mask, size in regions.parts:
             if solver.check(size > 0) == z3.unsat:
@@ -251,11 +253,14 @@ class _Match:
         """Match a value with a plain one."""
         if plain is None:
             self.possible &= value is None
+        elif isinstance(value, Part | Numbers):
+            raise GaveUp("the code returns a list of something else than brokers")
         elif isinstance(value, Broker):
             self.pairs.append((value.mask, frozenset({plain})))
         elif isinstance(value, Brokers):
             self.pairs.append((value.mask, frozenset(plain)))
-            self.terms.append(value.count().term == len(plain))
+            if not value.is_set:
+                self.terms.append(value.count().term == len(plain))
         elif isinstance(value, SInt | SBool):
             self.terms.append(value.term == plain)
         elif isinstance(value, dict):
@@ -287,11 +292,10 @@ class _Match:
                 for cell in ((here & mask, left & members), (here & ~mask, left - members))
                 if regions.clear(cell[0])
             ]
-        outside = ~sum_masks(mask for mask, _ in self.pairs)
+        somewhere = join_masks(mask for mask, _ in self.pairs)
         for mask, members in cells:
-            if regions.clear(mask & ~outside):
+            if regions.clear(mask & somewhere):
                 yield regions.size(mask).term == len(members)
-            self.possible &= not members or bool(regions.clear(mask & ~outside))
         self.possible &= sum(len(members) for _, members in cells) == len(everybody)
         for column, numbers in self.columns:
             for bound, reaching in regions.known.get(("column", column.name), ()):
@@ -302,14 +306,6 @@ class _Match:
                         if each in numbers
                     ]
                     yield regions.size(mask & reaching).term == z3.Sum([z3.IntVal(0), *reach])
-
-
-def sum_masks(masks: Any) -> int:
-    """Return who is in any of these sets."""
-    found = 0
-    for mask in masks:
-        found |= mask
-    return found
 
 
 def _occupied(regions: Regions) -> list[tuple[int, Term]]:

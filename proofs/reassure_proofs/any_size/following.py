@@ -31,14 +31,6 @@ def _arguments(*names: str) -> ast.arguments:
     return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
 
 
-def _find_targets(target: ast.expr) -> list[str]:
-    """Return the names that a comprehension gives to what it goes through, none where not known."""
-    parts = target.elts if isinstance(target, ast.Tuple) else [target]
-    return [each.id for each in parts if isinstance(each, ast.Name)] * all(
-        isinstance(each, ast.Name) for each in parts
-    )
-
-
 def _lambda(names: list[str], body: ast.expr, *, spread: bool) -> ast.Lambda:
     """Return a function of one item, or of the parts that it has."""
     inner = ast.Lambda(_arguments(*names), body)
@@ -55,19 +47,20 @@ class _HandOver(ast.NodeTransformer):
     def _comprehension(self, node: Any) -> Any:
         self.generic_visit(node)
         (first, *more) = node.generators
-        names = _find_targets(first.target)
-        if more or not names:
+        spread = isinstance(first.target, ast.Tuple)
+        targets = first.target.elts if spread else [first.target]
+        names = [getattr(each, "id", "") for each in targets]
+        if more or not all(names):
             return node
         given = ast.comprehension(first.target, _load("given"), first.ifs, 0)
         usual = ast.Lambda(_arguments("given"), type(node)(node.elt, [given]))
-        kind, spread = _KINDS[type(node)], isinstance(first.target, ast.Tuple)
         always = ast.Constant(value=True)
         condition = ast.BoolOp(ast.And(), [always, always, *first.ifs])
         holds = _lambda(names, condition, spread=spread)
         same = isinstance(node.elt, ast.Name) and [node.elt.id] == names and not spread
         make = ast.Constant(None) if same else _lambda(names, node.elt, spread=spread)
-        call = _call("go_through", ast.Constant(kind), first.iter, holds, make, usual)
-        return _placed(call, node)
+        kind = ast.Constant(_KINDS[type(node)])
+        return _placed(_call("go_through", kind, first.iter, holds, make, usual), node)
 
     visit_GeneratorExp = _comprehension  # noqa: N815 - so `ast` calls it
     visit_ListComp = _comprehension  # noqa: N815
