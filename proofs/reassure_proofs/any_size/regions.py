@@ -96,7 +96,10 @@ class Regions:
                 parts.append((region, size))
         self.parts = tuple(parts)
         sizes = [size for region, size in parts if region & mask]
-        return SInt(self.engine, z3.Sum(sizes)) if sizes else plain(self.engine, 0)
+        if len(sizes) > 1:
+            # A sum of one is printed as what other solvers refuse.
+            sizes = [z3.Sum(sizes)]
+        return SInt(self.engine, sizes[0]) if sizes else plain(self.engine, 0)
 
     def has_any(self, mask: int) -> Truth:
         """Return whether anybody is in a set."""

@@ -74,8 +74,7 @@ def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
 
 def _drop_any_order_shapes(replication_factor: int) -> Iterator[Shape]:
     for shape in _drop_shapes(replication_factor):
-        out_of_sync = (shape["assigned"].length or 0) - (shape["isr"].length or 0)
-        if out_of_sync >= 0:
+        for out_of_sync in range(shape["assigned"].length or 0):
             yield {**shape, "others": ids(out_of_sync)}
 
 
@@ -335,7 +334,7 @@ def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
 
 @about(DROP_ANY_ORDER, "drop-any-order-leaves-top", "drop.keep-top")
 @says("A drop leaves top replicas assigned in whatever order the replicas out of sync are.")
-@needs(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@needs(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
 @about(DROP, "drop-leaves-top", "drop.keep-top")
 @needs(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
 def _size_is_top(values: Values, drop: Any) -> Truth:
