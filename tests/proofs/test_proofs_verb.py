@@ -138,8 +138,8 @@ def test_explanation_has_the_bound_of_the_set(capsys: pytest.CaptureFixture[str]
     _, out, _ = run(capsys, "drop-nothing-at-first-request", "--explain")
     assert "any number of brokers; all integers unbounded" in out
     assert "readings  " in out
-    _, out, _ = run(capsys, "hw-never-decreases", "--explain")
-    assert "up to 4 brokers; lists of up to 4; all integers unbounded" in out
+    _, out, _ = run(capsys, "protocol-starts-in-invariant", "--explain")
+    assert "up to 2 brokers; lists of up to 2; all integers unbounded" in out
 
 
 def test_document_has_the_agreed_keys(capsys: pytest.CaptureFixture[str]) -> None:

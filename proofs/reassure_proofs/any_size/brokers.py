@@ -34,7 +34,7 @@ class Opaque:
             return self.is_in(find_nobody(self.regions).mask)
         if isinstance(other, Broker):
             return self.is_in(other.mask)
-        if isinstance(other, Member) and isinstance(self, Broker):
+        if isinstance(other, AnyMember) and isinstance(self, Broker):
             return other.is_in(self.mask)
         raise GaveUp(f"a broker is compared with {_name(other)}; it is opaque")
 
@@ -43,7 +43,7 @@ class Opaque:
 
 
 def _name(value: object) -> str:
-    if isinstance(value, Member):
+    if isinstance(value, AnyMember):
         return "another member of a list that is gone through"
     return f"the literal {value}" if isinstance(value, int | str) else f"a {type(value).__name__}"
 
@@ -101,7 +101,7 @@ def find_nobody(regions: Regions) -> Broker:
     return found
 
 
-class Member(Opaque):
+class AnyMember(Opaque):
     """Any one member of a set: it answers differently in different regions, all of which count."""
 
     __slots__ = ("_tree",)
@@ -147,19 +147,19 @@ class _Tree:
 
 
 def tell_apart(
-    regions: Regions, mask: int, ask: Callable[[Member], Any]
+    regions: Regions, mask: int, ask: Callable[[AnyMember], Any]
 ) -> Iterator[tuple[int, Any]]:
     """Yield every region of a set that a question tells apart, with the answer there."""
     tree, mask = _Tree(), regions.clear(mask)
     while mask:
         tree.here, tree.cursor = mask, 0
-        answer = ask(Member(regions, tree))
+        answer = ask(AnyMember(regions, tree))
         yield tree.here, answer
         if not tree.turn():
             return
 
 
-def select(regions: Regions, mask: int, holds: Callable[[Member], Any]) -> int:
+def select(regions: Regions, mask: int, holds: Callable[[AnyMember], Any]) -> int:
     """Return those of a set of which something holds."""
     found = 0
     for region, answer in tell_apart(regions, mask, holds):
@@ -225,7 +225,7 @@ class Brokers:
         """Return whether nobody is in it twice."""
         return self.count() == self.regions.size(self.mask)
 
-    def narrow(self, holds: Callable[[Member], Any]) -> "Brokers":
+    def narrow(self, holds: Callable[[AnyMember], Any]) -> "Brokers":
         """Return those of which something holds, in their order."""
         left = (self._cut(each, select(self.regions, each.mask, holds)) for each in self.segments)
         return Brokers(self.regions, tuple(left), is_set=self.is_set)

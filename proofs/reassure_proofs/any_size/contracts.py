@@ -11,17 +11,17 @@ from functools import partial
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
+from reassure_proofs.any_size.broker_numbers import NumberColumn, Numbers, OwnNumber, find_extreme
 from reassure_proofs.any_size.brokers import (
+    AnyMember,
     Broker,
     Brokers,
-    Member,
     join,
     join_masks,
     make_set,
     select,
     tell_apart,
 )
-from reassure_proofs.any_size.columns import Cell, Column, Numbers, find_extreme
 from reassure_proofs.engine import formula
 from reassure_proofs.engine.formula import Truth, choose, implies, negate
 from reassure_proofs.engine.symbols import SBool
@@ -39,7 +39,7 @@ class Part:
     """
 
     brokers: Brokers
-    make: Callable[[Member], Any] | None
+    make: Callable[[AnyMember], Any] | None
     """None where it makes nothing else of them."""
 
     def __iter__(self) -> Any:
@@ -77,24 +77,24 @@ def _count(part: Part) -> Any:
     return found
 
 
-def _is_in(mask: int, member: Member) -> Truth:
+def _is_in(mask: int, member: AnyMember) -> Truth:
     return member.is_in(mask)
 
 
 def _zip(brokers: Any, *columns: Any, strict: bool = False) -> Part:
-    known = all(isinstance(each, Column) and each.brokers is brokers for each in columns)
+    known = all(isinstance(each, NumberColumn) and each.brokers is brokers for each in columns)
     if not (known and strict):
         raise GaveUp("brokers are paired with other numbers than one for each of them")
-    return Part(brokers, lambda member: (member, *(Cell(each, member) for each in columns)))
+    return Part(brokers, lambda member: (member, *(OwnNumber(each, member) for each in columns)))
 
 
 def _as_list(value: Any = ()) -> Any:
     if isinstance(value, Part):
         made = [answer for _, answer in value.answers()]
-        columns = {each.column for each in made if isinstance(each, Cell)}
-        if made and all(isinstance(each, Cell) for each in made) and len(columns) == 1:
+        columns = {each.column for each in made if isinstance(each, OwnNumber)}
+        if made and all(isinstance(each, OwnNumber) for each in made) and len(columns) == 1:
             return Numbers(columns.pop(), value.brokers.mask)
-        if not all(isinstance(each, Member) for each in made):
+        if not all(isinstance(each, AnyMember) for each in made):
             return value
         value = value.brokers
     if isinstance(value, Brokers) and value.is_set:
@@ -109,16 +109,16 @@ def _as_set(value: Any) -> Any:
     return make_set(brokers.regions, brokers.mask)
 
 
-def _as_mapping(pairs: Part) -> Column:
+def _as_mapping(pairs: Part) -> NumberColumn:
     """Return the numbers of brokers by broker, of brokers that are paired with one each."""
     for _, item in pairs.answers():
-        if isinstance(item, tuple) and len(item) == _PAIR and isinstance(item[1], Cell):
+        if isinstance(item, tuple) and len(item) == _PAIR and isinstance(item[1], OwnNumber):
             return item[1].column
     raise GaveUp("a mapping is made of something else than brokers with a number each")
 
 
 def _count_all(values: Any) -> Any:
-    return values.brokers.count() if isinstance(values, Part | Column) else values.count()
+    return values.brokers.count() if isinstance(values, Part | NumberColumn) else values.count()
 
 
 def _mask_of(values: Any) -> int:
@@ -198,9 +198,9 @@ def give_meaning(function: Any) -> Meaning | None:
 
     def call(*given: Any, **named: Any) -> Any:
         kinds = {type(each) for each in given}
-        if function in _REFUSED and kinds & {Brokers, Part, Broker, Member}:
+        if function in _REFUSED and kinds & {Brokers, Part, Broker, AnyMember}:
             raise GaveUp(f"{function.__name__} of brokers, which are opaque, or of a list of them")
-        own = kinds & {Brokers, Part, Numbers, Column} and function in MEANINGS
+        own = kinds & {Brokers, Part, Numbers, NumberColumn} and function in MEANINGS
         return (MEANINGS[function] if own else function)(*given, **named)
 
     return call

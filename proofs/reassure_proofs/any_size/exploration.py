@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import z3
 
+from reassure_proofs.any_size.broker_numbers import NumberColumn, Numbers
 from reassure_proofs.any_size.brokers import (
     Broker,
     Brokers,
@@ -28,12 +29,16 @@ from reassure_proofs.any_size.brokers import (
     make_list,
     make_set,
 )
-from reassure_proofs.any_size.columns import Column, Numbers
 from reassure_proofs.any_size.contracts import Part
-from reassure_proofs.any_size.following import Follower
+from reassure_proofs.any_size.following import TwinMaker
 from reassure_proofs.any_size.regions import Regions
-from reassure_proofs.engine.exploration import Exploration, formula_of, is_broken, tell_outcome
 from reassure_proofs.engine.results import ProofGoal, Refutation
+from reassure_proofs.engine.shape_exploration import (
+    ShapeExploration,
+    formula_of,
+    is_broken,
+    tell_outcome,
+)
 from reassure_proofs.engine.statement import Parameter, Values, describe_values
 from reassure_proofs.engine.symbols import SBool, SInt
 from reassure_proofs.engine.symex import (
@@ -65,7 +70,7 @@ class _End:
 
 
 @dataclass(slots=True)
-class AnySizeExploration(Exploration):
+class AnySizeExploration(ShapeExploration):
     """The working state where brokers are of any number."""
 
     regions: Regions = field(init=False)
@@ -83,7 +88,7 @@ class AnySizeExploration(Exploration):
         self.values = values = dict[str, Any]()
         for name, each in self.shape.items():
             values[name] = self.make_symbols(name, each)
-        follow = Follower().follow
+        follow = TwinMaker().follow
         self._twin = follow(self.function)
         self._claims = {goal.name: follow(goal.claim) for goal in self.goals}
         assumed = [formula_of(follow(item.holds)(self.values)) for item in self.hypotheses]
@@ -102,12 +107,12 @@ class AnySizeExploration(Exploration):
         if parameter.kind == "set":
             return make_set(self.regions, self.regions.make_atom(name))
         if parameter.kind == "column":
-            return Column(name, self.values[parameter.word])
+            return NumberColumn(name, self.values[parameter.word])
         if parameter.kind == "broker":
             return make_broker(self.regions, name)
         if parameter.kind == "natural":
             raise GaveUp("a number that is not negative")
-        return Exploration.make_symbols(self, name, parameter)
+        return ShapeExploration.make_symbols(self, name, parameter)
 
     def _learn(self, assumed: list[Term]) -> None:
         """Note which regions the hypotheses leave empty, and which lists they keep distinct."""
@@ -124,12 +129,12 @@ class AnySizeExploration(Exploration):
                     whole = Segment(name, value.mask, regions.size(value.mask), distinct=True)
                     value.segments = (whole,)
         for value in self.values.values():
-            if isinstance(value, Column) and not value.brokers.segments[0].distinct:
+            if isinstance(value, NumberColumn) and not value.brokers.segments[0].distinct:
                 raise GaveUp("a list that may have somebody twice is paired with numbers")
 
     def run(self) -> None:
         """Take every path, then hold plain runs against them."""
-        Exploration.run(self)
+        ShapeExploration.run(self)
         for arguments in [*self.witnesses, *self._inputs(_RANDOM)]:
             answer = self.call(arguments)
             if not any(self.fits(end, arguments, *answer) for end in self.ends):
@@ -245,7 +250,7 @@ class _Match:
     terms: list[Term]
     pairs: list[tuple[int, frozenset[int]]]
     """Sets, and who is in them."""
-    columns: list[tuple[Column, dict[int, int]]]
+    columns: list[tuple[NumberColumn, dict[int, int]]]
     """Columns, and the number that each broker has."""
     possible: bool = True
 
@@ -265,7 +270,7 @@ class _Match:
             self.terms.append(value.term == plain)
         elif isinstance(value, dict):
             for name, part in value.items():
-                if isinstance(part, Column):
+                if isinstance(part, NumberColumn):
                     listed = next(n for n, each in value.items() if each is part.brokers)
                     numbers = dict(zip(plain[listed], plain[name], strict=True))
                     self.columns.append((part, numbers))
@@ -335,7 +340,7 @@ def make_plain(
         if isinstance(value, SInt | SBool):
             found = model.eval(value.term, model_completion=True)
             return found.as_long() if isinstance(value, SInt) else z3.is_true(found)
-        if isinstance(value, Column):
+        if isinstance(value, NumberColumn):
             rows = dict(members)
             listed = next(plain[name] for name, each in values.items() if each is value.brokers)
             return tuple(_find_number(regions, model, value, rows[broker]) for broker in listed)
@@ -362,7 +367,7 @@ def make_plain(
     return plain
 
 
-def _find_number(regions: Regions, model: Term, column: Column, row: int) -> int:
+def _find_number(regions: Regions, model: Term, column: NumberColumn, row: int) -> int:
     """Return a number that reaches exactly the bounds that somebody in a region has reached."""
     bounds = [
         (model.eval(bound.term, model_completion=True).as_long(), bool(row & mask))

@@ -151,7 +151,7 @@ class _Grown:
     """Such a list with the member at hand added to its end."""
 
 
-class Runtime:
+class HandedOver:
     """What the handed over constructs call."""
 
     GO_ON: Final = object()
@@ -240,12 +240,12 @@ def _step(body: Callable[[Any, Any], Any], seen: bool, member: Any) -> bool:
     raise GaveUp("a loop makes a list of brokers in a way that is not followed")
 
 
-class Follower:
+class TwinMaker:
     """Makes the twins of functions, for one exploration."""
 
     def __init__(self) -> None:
         self._twins: dict[int, Any] = {}
-        self._runtime = Runtime()
+        self._runtime = HandedOver()
 
     def follow(self, function: Any) -> Any:
         """Return what runs in place of a function. Raises GaveUp where its source is not had."""

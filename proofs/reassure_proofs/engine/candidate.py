@@ -24,10 +24,10 @@ from typing import Any, Final
 
 from reassure_proofs.engine.containers import RuleSet
 from reassure_proofs.engine.dialect import make_twin, run_twin
-from reassure_proofs.engine.exploration import UnsteadyError, is_in_code_under_test
 from reassure_proofs.engine.prover import explore_shape, try_shape
 from reassure_proofs.engine.register import find_rules, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
+from reassure_proofs.engine.shape_exploration import UnsteadyError, is_in_code_under_test
 from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
 from reassure_proofs.engine.symex import PathLimits, TimeIsUp
 from reassure_proofs.engine.tasks import group_theorems, make_goals

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 
 from reassure_proofs.any_size.exploration import AnySizeExploration
 from reassure_proofs.engine.dialect import find_place
-from reassure_proofs.engine.exploration import Exploration
 from reassure_proofs.engine.results import (
     ProofGoal,
     ProofObligation,
     ShapeResult,
 )
+from reassure_proofs.engine.shape_exploration import ShapeExploration
 from reassure_proofs.engine.statement import (
     Function,
     Hypothesis,
@@ -52,13 +52,15 @@ def try_shape(
 
     Raises UnsteadyError for code that has two answers to one question.
     """
-    work = Exploration(plain, shape, hypotheses, goals, PathLimits(), hashable=False, plain=plain)
+    work = ShapeExploration(
+        plain, shape, hypotheses, goals, PathLimits(), hashable=False, plain=plain
+    )
     outcome = ShapeResult(reason="plain inputs prove nothing")
     _try_only(work, outcome)
     return outcome
 
 
-def _try_only(work: Exploration, outcome: ShapeResult) -> None:
+def _try_only(work: ShapeExploration, outcome: ShapeResult) -> None:
     """Note what plain inputs break, of code that could not be explored."""
     try:
         outcome.counterexamples.update(work.try_out()[1])
@@ -85,9 +87,9 @@ def explore_shape(
     """
     started = time.process_time()
     outcome = ShapeResult()
-    work: Exploration | None = None
+    work: ShapeExploration | None = None
     try:
-        kind = AnySizeExploration if is_any_size(shape) else Exploration
+        kind = AnySizeExploration if is_any_size(shape) else ShapeExploration
         work = kind(function, shape, hypotheses, goals, limits or PathLimits(), hashable, plain)
         _explore(work, outcome)
     except GaveUp as stop:
@@ -105,7 +107,7 @@ def explore_shape(
     return outcome
 
 
-def _explore(work: Exploration, outcome: ShapeResult) -> None:
+def _explore(work: ShapeExploration, outcome: ShapeResult) -> None:
     work.run()
     tried, found = work.try_out()
     outcome.counterexamples.update(found)

@@ -8,7 +8,7 @@ from reassure_proofs.engine.symbols import SInt, plain
 from reassure_proofs.engine.symex import GaveUp
 
 
-class Column:
+class NumberColumn:
     """A number for each broker of a list that has nobody twice, in its order."""
 
     def __init__(self, name: str, brokers: Brokers) -> None:
@@ -16,10 +16,10 @@ class Column:
         self.brokers = brokers
         self.regions = brokers.regions
 
-    def __getitem__(self, broker: Any) -> "Cell":
+    def __getitem__(self, broker: Any) -> "OwnNumber":
         if broker not in self.brokers:
             raise KeyError("a broker that has no number")
-        return Cell(self, broker)
+        return OwnNumber(self, broker)
 
     def find_bounds(self) -> tuple[tuple[SInt, int], ...]:
         """Return the bounds that were asked for, with those who have at least so much."""
@@ -41,18 +41,18 @@ class Column:
         return found
 
 
-class Cell(SInt):
+class OwnNumber(SInt):
     """The number of one broker; it is compared, and refuses arithmetic."""
 
     __slots__ = ("broker", "column")
 
-    def __init__(self, column: Column, broker: Opaque) -> None:
+    def __init__(self, column: NumberColumn, broker: Opaque) -> None:
         self.engine = column.regions.engine
         self.column = column
         self.broker = broker
 
     def _reaches(self, bound: Any, more: int = 0) -> Truth:
-        if isinstance(bound, Cell):
+        if isinstance(bound, OwnNumber):
             raise GaveUp("the numbers of two brokers are compared")
         number = bound if isinstance(bound, SInt) else plain(self.engine, bound)
         return self.broker.is_in(self.column.find_reaching(number + more if more else number))
@@ -90,22 +90,22 @@ class Cell(SInt):
 class Numbers:
     """The numbers of those brokers of a list of whom something holds."""
 
-    def __init__(self, column: Column, mask: int) -> None:
+    def __init__(self, column: NumberColumn, mask: int) -> None:
         self.column = column
         self.mask = mask
 
 
-for _kind in (Column, Numbers):
+for _kind in (NumberColumn, Numbers):
     refuse_all(_kind, "numbers that brokers have", "iter len contains eq lt le gt ge add")
 
 
-def find_extreme(values: Column | Numbers, *, least: bool) -> SInt:
+def find_extreme(values: NumberColumn | Numbers, *, least: bool) -> SInt:
     """Return the smallest or the greatest of some numbers, as `min` and `max` do.
 
     Raises ValueError where there are none.
     """
-    column = values if isinstance(values, Column) else values.column
-    mask = values.brokers.mask if isinstance(values, Column) else values.mask
+    column = values if isinstance(values, NumberColumn) else values.column
+    mask = values.brokers.mask if isinstance(values, NumberColumn) else values.mask
     regions = column.regions
     if not regions.has_any(mask):
         raise ValueError("there is no number")

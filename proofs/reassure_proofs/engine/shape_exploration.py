@@ -52,7 +52,7 @@ _WITNESSES: Final = 64
 
 
 @dataclass(slots=True)
-class Exploration:
+class ShapeExploration:
     """The working state of `explore_shape`."""
 
     function: Function
@@ -266,7 +266,7 @@ def _claim_error(goal: ProofGoal, arguments: Values, result: object) -> Exceptio
 def is_in_code_under_test(frame: FrameType | None) -> bool:
     """Return whether a frame is of code under test, or of what that calls."""
     while frame is not None:
-        if frame.f_code in (_call.__code__, Exploration.body.__code__):
+        if frame.f_code in (_call.__code__, ShapeExploration.body.__code__):
             return True
         frame = frame.f_back
     return False
