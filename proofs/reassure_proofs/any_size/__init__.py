@@ -9,8 +9,8 @@ authors meant: ask who is in it, take those that qualify, ask whether all do, ta
 * `brokers`: what code meets in place of brokers and their lists. A broker is opaque: it can be
   compared with another one and looked for, and refuses order, arithmetic, literals, hashing and
   indexing by name.
-* `contracts`: what builtin functions and the formulas of theorems mean there; a function of the
-  model that counts combinations has its contract beside the theorem that proves it.
+* `broker_numbers`: a number for each broker of a list, known by who has at least how much.
+* `contracts`: what builtin functions and the formulas of theorems mean there.
 * `following`: the source of each function that runs, with its comprehensions, loops and starred
   lists handed over. A comprehension is asked about one generic member of each region, a loop is
   known by its body on an arbitrary accumulator; every other one is refused by its line.

@@ -212,8 +212,8 @@ class HandedOver:
             for each in values:
                 made = body(each, made)
             return made
-        if not isinstance(made, Brokers) and made != ():
-            self.refuse("a loop over brokers that begins with something else than a list of them")
+        if values.is_set or not (isinstance(made, Brokers) or made == ()):
+            self.refuse("a loop that makes a list of a set, or of something else than brokers,")
         added, again = (
             select(values.regions, values.mask, functools.partial(_step, body, seen))
             for seen in (False, True)
