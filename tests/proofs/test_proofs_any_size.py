@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from planting import planted
 
-from reassure_proofs.any_size.brokers import Brokers
 from reassure_proofs.any_size.exploration import AnySizeExploration
+from reassure_proofs.any_size.opaque_brokers import Brokers
 from reassure_proofs.engine.formula import subset
 from reassure_proofs.engine.prover import ProofFaultError, explore_shape
 from reassure_proofs.engine.register import get_theorems

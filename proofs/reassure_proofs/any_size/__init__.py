@@ -6,12 +6,12 @@ authors meant: ask who is in it, take those that qualify, ask whether all do, ta
 
 * `regions`: every set and every named broker is a part of a Venn diagram; the solver is told how
   many brokers each region has, and so speaks of sizes only, never of members.
-* `brokers`: what code meets in place of brokers and their lists. A broker is opaque: it can be
-  compared with another one and looked for, and refuses order, arithmetic, literals, hashing and
-  indexing by name.
+* `opaque_brokers`: what code meets in place of brokers and their lists. A broker can be compared
+  with another one and looked for; it refuses order, arithmetic, literals, hashing and indexing by
+  name.
 * `broker_numbers`: a number for each broker of a list, known by who has at least how much.
 * `contracts`: what builtin functions and the formulas of theorems mean there.
-* `following`: the source of each function that runs, with its comprehensions, loops and starred
+* `twins`: the source of each function that runs, with its comprehensions, loops and starred
   lists handed over. A comprehension is asked about one generic member of each region, a loop is
   known by its body on an arbitrary accumulator; every other one is refused by its line.
 * `exploration`: one theorem for any number of brokers. A refutation is built of the sizes that the

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from reassure_proofs.any_size.brokers import Brokers, Opaque, refuse_all
+from reassure_proofs.any_size.opaque_brokers import Brokers, Opaque, refuse_all
 from reassure_proofs.engine.formula import Truth, implies
 from reassure_proofs.engine.symbols import SInt, plain
 from reassure_proofs.engine.symex import GaveUp

@@ -12,7 +12,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from reassure_proofs.any_size.broker_numbers import NumberColumn, Numbers, OwnNumber, find_extreme
-from reassure_proofs.any_size.brokers import (
+from reassure_proofs.any_size.opaque_brokers import (
     AnyMember,
     Broker,
     Brokers,

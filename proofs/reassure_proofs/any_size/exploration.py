@@ -19,7 +19,8 @@ from typing import Any, Final
 import z3
 
 from reassure_proofs.any_size.broker_numbers import NumberColumn, Numbers
-from reassure_proofs.any_size.brokers import (
+from reassure_proofs.any_size.contracts import Part
+from reassure_proofs.any_size.opaque_brokers import (
     Broker,
     Brokers,
     Segment,
@@ -29,9 +30,8 @@ from reassure_proofs.any_size.brokers import (
     make_list,
     make_set,
 )
-from reassure_proofs.any_size.contracts import Part
-from reassure_proofs.any_size.following import TwinMaker
 from reassure_proofs.any_size.regions import Regions
+from reassure_proofs.any_size.twins import TwinMaker
 from reassure_proofs.engine.results import ProofGoal, Refutation
 from reassure_proofs.engine.shape_exploration import (
     ShapeExploration,

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, FunctionType
 from typing import Any, Final
 
-from reassure_proofs.any_size.brokers import Brokers, Segment, select, tell_apart
 from reassure_proofs.any_size.contracts import Part, build, build_set, give_meaning
+from reassure_proofs.any_size.opaque_brokers import Brokers, Segment, select, tell_apart
 from reassure_proofs.engine.codes import find_names
 from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, rewrite
 from reassure_proofs.engine.symex import GaveUp
