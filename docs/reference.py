@@ -235,6 +235,7 @@ def render_theorems() -> str:
             f"`{each.name}`",
             _escape(each.statement),
             each.subject.words,
+            each.bound(4).removesuffix("; all integers unbounded"),
             each.expected,
             f"`{each.clause}`" if each.clause else each.finding,
         )
@@ -246,7 +247,7 @@ def render_theorems() -> str:
         "refuted shows a finding. `reassure prove NAME` proves one, `--explain` shows more of it;",
         "[proofs](../proofs.md) says what that rests on.",
         "",
-        *make_table(("theorem", "claim", "about", "expected", "clause or finding"), rows),
+        *make_table(("theorem", "claim", "about", "bound", "expected", "clause or finding"), rows),
     )
 
 

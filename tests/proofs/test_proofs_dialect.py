@@ -18,7 +18,7 @@ import pytest
 import z3
 from claim_proofs import prove
 
-from reassure_proofs.engine import dialect, prover
+from reassure_proofs.engine import dialect, shape_exploration
 from reassure_proofs.engine.candidate import (
     CandidateError,
     find_theorems,
@@ -96,7 +96,7 @@ def test_rule_that_fails_for_one_broker_is_not_proved(
 
     Hardly any plain inputs are tried, so that the executor alone has to get it right.
     """
-    monkeypatch.setattr(prover, "_TRIED_OF_OTHERS", 4)
+    monkeypatch.setattr(shape_exploration, "_TRIED_OF_OTHERS", 4)
     result = _prove(rules(f"false_{place}"), "drop-leader-kept")["drop-leader-kept"]
     assert result.verdict != "proved"
     if result.verdict == "unknown":
@@ -136,7 +136,7 @@ def test_rule_that_was_once_proved_falsely_is_not(
     place: int, rules: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The executor alone, with no plain input tried, refutes it, or refuses it with the line."""
-    monkeypatch.setattr(prover._Exploration, "try_out", lambda _: (1, {}))
+    monkeypatch.setattr(shape_exploration.ShapeExploration, "try_out", lambda _: (1, {}))
     result = _prove(rules(f"wrong_{place}"), "drop-leader-kept")["drop-leader-kept"]
     assert result.verdict in ("refuted", "unknown")
     assert result.verdict == "refuted" or "rules_of_others.py:" in result.reason
@@ -147,7 +147,7 @@ def test_rule_that_looks_alike_and_is_right_is_proved(
     place: int, rules: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What looks like the former and is right is proved by the executor alone."""
-    monkeypatch.setattr(prover._Exploration, "try_out", lambda _: (1, {}))
+    monkeypatch.setattr(shape_exploration.ShapeExploration, "try_out", lambda _: (1, {}))
     result = _prove(rules(f"right_{place}"), "drop-leader-kept")["drop-leader-kept"]
     assert (result.verdict, result.reason) == ("proved", "")
 

@@ -25,7 +25,7 @@ from typing import Any, Final
 import operators
 import pytest
 
-from reassure_proofs.engine import prover
+from reassure_proofs.engine import shape_exploration
 from reassure_proofs.engine.candidate import find_theorems, prove_candidate
 from reassure_proofs.engine.statement import Parameter, Shape, Theorem
 
@@ -210,7 +210,7 @@ def test_no_made_up_rule_is_proved_falsely(
 
     Hardly any plain inputs are tried, so that the executor alone has to get it right.
     """
-    monkeypatch.setattr(prover, "_TRIED_OF_OTHERS", 6)
+    monkeypatch.setattr(shape_exploration, "_TRIED_OF_OTHERS", 6)
     tally = Tally(Counter(), [], Counter())
     for number, rule in enumerate(load_rules(SEED, RULES, PARTS["fuzz_head"], make_rule)):
         tally.judge(rule, 1 + number % 2)
@@ -232,7 +232,7 @@ def test_no_rule_made_by_operators_is_proved_falsely(
 
     No plain inputs are tried. Of the rules that are right at most one in ten is not proved.
     """
-    monkeypatch.setattr(prover._Exploration, "try_out", lambda _: (1, {}))
+    monkeypatch.setattr(shape_exploration.ShapeExploration, "try_out", lambda _: (1, {}))
     tally = Tally(Counter(), [], Counter())
     rules = load_rules(SEED, BY_OPERATORS, operators.HEAD, operators.make_rule)
     for number, rule in enumerate(rules):

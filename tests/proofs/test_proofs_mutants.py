@@ -32,7 +32,6 @@ NO_VALUE: Final = {
 }
 """Theorems that no mutant can refute by a value, each with the reason."""
 _TWIN: Final = "the rules are those of its twin under the amendments, which fails without them"
-_CONTRACT: Final = "there is no code but the contract, and without that it fails"
 NO_RULE: Final = {
     "step-moves-partition-by-table": "a step makes, changes and keeps a state; what it lacks is "
     "one that takes the state away, as the empty failover does",
@@ -40,13 +39,6 @@ NO_RULE: Final = {
     "failover-ends-alike": "the failover is one statement; the empty one forgets what is in flight",
     "heal-choice-if-possible": "the choice refuses nobody; the empty one refuses everybody",
     "replication-starts-in-invariant": "a partition begins empty; the empty one has no members",
-    "unbounded-isr-at-least-min": _CONTRACT,
-    "unbounded-place-for-the-leader": _CONTRACT,
-    "unbounded-others-first": _CONTRACT,
-    "unbounded-after-expansion-drops-copies": _CONTRACT,
-    "unbounded-evaluated-again-drops-again": _CONTRACT,
-    "unbounded-amended-isr-at-least-min": _CONTRACT,
-    "unbounded-bounds-assigned": _CONTRACT,
     **{name: _TWIN for name in PROVED if name.startswith("as-written-step-")},
 }
 

@@ -9,7 +9,7 @@ import pytest
 import z3
 from claim_proofs import Proof, prove
 
-from reassure_proofs.engine import prover, smallest
+from reassure_proofs.engine import shape_exploration, smallest
 from reassure_proofs.engine.prover import ProofFaultError
 from reassure_proofs.engine.statement import Hypothesis, Parameter, Unread, Values
 from reassure_proofs.engine.symbols import SSet
@@ -170,7 +170,7 @@ def test_solver_that_does_not_know_gives_unknown(monkeypatch: pytest.MonkeyPatch
 
     engine = PathExplorer
     monkeypatch.setattr(
-        prover, "PathExplorer", lambda **options: engine(_solver=Undecided(), **options)
+        shape_exploration, "PathExplorer", lambda **options: engine(_solver=Undecided(), **options)
     )
     result = _prove(lambda v: sorted(v["xs"]), _ordered)
     assert (result.verdict, "does not know" in result.reason) == ("unknown", True)
@@ -257,14 +257,14 @@ def test_fault_in_the_executor_is_caught(
     faulty: type[PathExplorer], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An executor with a planted fault proves nothing: it is reported as being at fault."""
-    monkeypatch.setattr(prover, "PathExplorer", faulty)
+    monkeypatch.setattr(shape_exploration, "PathExplorer", faulty)
     with pytest.raises(ProofFaultError, match="cannot be trusted"):
         _prove(lambda v: (v["n"] in v["xs"], sorted(v["xs"])), lambda v, r: True)
 
 
 def test_wrong_counterexample_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """A counterexample that the plain code does not confirm is a fault, not a refutation."""
-    exact = prover.make_plain
+    exact = shape_exploration.make_plain
     replayed: list[Any] = []
 
     def plain(values: Values, model: Any) -> dict[str, Any]:
@@ -273,6 +273,6 @@ def test_wrong_counterexample_is_caught(monkeypatch: pytest.MonkeyPatch) -> None
         # The first two are the witnesses of the two paths, the third is the counterexample.
         return {**arguments, "n": 7} if len(replayed) == 3 else arguments
 
-    monkeypatch.setattr(prover, "make_plain", plain)
+    monkeypatch.setattr(shape_exploration, "make_plain", plain)
     with pytest.raises(ProofFaultError, match="does not violate"):
         _prove(lambda v: 1 if v["n"] > 5 else 0, lambda v, r: r == 1, length=0)

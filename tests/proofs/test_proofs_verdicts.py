@@ -16,7 +16,7 @@ from reassure_proofs.protocols import kafka_42, kip_46, topics
 from reassure_proofs.protocols.common import controllers
 from reassure_proofs.protocols.kafka_4485 import lag, replication
 from reassure_proofs.protocols.kip_46 import CHOICE, FAILOVER, QUEUE
-from reassure_proofs.protocols.kip_236 import contracts, invariant, protocol
+from reassure_proofs.protocols.kip_236 import invariant, protocol
 from reassure_proofs.protocols.kip_236 import partition_steps as steps
 
 KEPT = Path(__file__).parents[2] / "build" / "proofs"
@@ -41,9 +41,8 @@ def _names(theorems: Any, expected: str = "proved") -> list[str]:
         (_names(replication.THEOREMS), 2, "holds"),
         (_names(replication.THEOREMS, "refuted"), 2, "finding"),
         (OFFICES, 1, "holds"),
-        (["drop-meets-contract", "drop-amended-meets-contract"], 3, "holds"),
     ],
-    ids=["protocol", "healing", "as-written", "replication", "reading", "offices", "contracts"],
+    ids=["protocol", "healing", "as-written", "replication", "reading", "offices"],
 )
 def test_theorems_come_out_as_expected(names: list[str], factor: int, outcome: str) -> None:
     """Every theorem has the outcome that the register expects, in small lists at least."""
@@ -190,22 +189,3 @@ def test_error_without_full_responses_has_no_bound() -> None:
     assert found is not None
     result: Any = lag.fetch_twice.function(found.arguments)
     assert result[0] > result[1] + found.arguments["gap_ms"] + 10_000
-
-
-def test_unbounded_theorems_say_that_they_are_about_a_contract() -> None:
-    """Whatever is not bounded is marked as a contract, and has one of the two as a hypothesis."""
-    for theorem in get_theorems():
-        on_contract = any("contract" in item.name for item in theorem.hypotheses)
-        assert (theorem.layer == "contract") == on_contract, theorem.name
-        assert not on_contract or "any number of brokers" in theorem.bound(4)
-    assert len(contracts.THEOREMS) == 7
-
-
-def test_contract_is_met_by_large_numbers() -> None:
-    """The contract alone has models of any size, so that what follows from it is not vacuous."""
-    (theorem,) = get_theorems(["unbounded-isr-at-least-min"])
-    counts = {"in_sync": 400, "others": 600, "top": 500, "minimum": 300}
-    counts |= {"kept_in_sync": 400, "kept_others": 100, "wanted": 0, "target": 0}
-    assert all(item.holds(counts) for item in theorem.hypotheses)
-    assert theorem.claim(counts, ())
-    assert not theorem.hypotheses[0].holds({**counts, "kept_others": 101})

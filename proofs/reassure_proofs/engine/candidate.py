@@ -24,14 +24,10 @@ from typing import Any, Final
 
 from reassure_proofs.engine.containers import RuleSet
 from reassure_proofs.engine.dialect import make_twin, run_twin
-from reassure_proofs.engine.prover import (
-    UnsteadyError,
-    explore_shape,
-    is_in_code_under_test,
-    try_shape,
-)
+from reassure_proofs.engine.prover import explore_shape, try_shape
 from reassure_proofs.engine.register import find_rules, get_theorems
 from reassure_proofs.engine.runner import TheoremResult, summarise_records
+from reassure_proofs.engine.shape_exploration import UnsteadyError, is_in_code_under_test
 from reassure_proofs.engine.statement import Function, Hypothesis, Rule, Subject, Theorem
 from reassure_proofs.engine.symex import PathLimits, TimeIsUp
 from reassure_proofs.engine.tasks import group_theorems, make_goals
@@ -147,7 +143,7 @@ def find_theorems(
     found: list[Theorem] = []
     for theorem in get_theorems():
         about = theorem.subject
-        if about.name != held or theorem.expected != "proved" or theorem.name in rule.besides:
+        if about.name != held or theorem.expected != "proved":
             continue
         shapes = rule.shapes_with_more if takes_more and rule.shapes_with_more else about.shapes
         subject = Subject("candidate", function, "the candidate", shapes, about.bounded)

@@ -57,7 +57,7 @@ def examine_hypotheses(
     Arguments and errors are those of `engine.runner.prove_all`.
     """
     theorems = get_theorems(None if names is None else list(names), tier)
-    proved = [theorem for theorem in theorems if theorem.expected == "proved"]
+    proved = [theorem.within_bounds() for theorem in theorems if theorem.expected == "proved"]
     asked: list[tuple[str, ProofTask]] = []
     for group in group_theorems(proved):
         for name in dict.fromkeys(name for theorem in group for name, _ in _left_out(theorem)):

@@ -7,6 +7,7 @@ import ast
 import functools
 import linecache
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import CodeType, FunctionType
 from typing import Any, Final
@@ -233,14 +234,14 @@ class _File:
 
 
 @functools.lru_cache(maxsize=64)
-def _read_file(name: str, source: str) -> _File:
+def _read_file(name: str, source: str, rewriter: Callable[[], ast.NodeTransformer]) -> _File:
     found = _File()
     with warnings.catch_warnings():
         # Whoever loaded the file was warned then.
         warnings.simplefilter("ignore")
         tree = ast.parse(source, name)
         _collect(compile(source, name, "exec", dont_inherit=True), found.plain)
-        rewritten = ast.fix_missing_locations(_Rewriter().visit(tree))
+        rewritten = ast.fix_missing_locations(rewriter().visit(tree))
         _collect(compile(rewritten, name, "exec", dont_inherit=True), found.rewritten)
     return found
 
@@ -251,7 +252,9 @@ def _collect(code: CodeType, into: dict[tuple[str, int], list[CodeType]]) -> Non
         _collect(inner, into)
 
 
-def rewrite(function: FunctionType) -> CodeType:
+def rewrite(
+    function: FunctionType, rewriter: Callable[[], ast.NodeTransformer] = _Rewriter
+) -> CodeType:
     """Return the rewritten code of a function. Raises Unfollowed where its source is not at hand.
 
     The source is compiled as it is too, to see that it is what runs.
@@ -262,7 +265,7 @@ def rewrite(function: FunctionType) -> CodeType:
     if not source:
         raise Unfollowed(f"{where}, of which there is no source,")
     try:
-        file = _read_file(code.co_filename, source)
+        file = _read_file(code.co_filename, source, rewriter)
     except SyntaxError as error:
         raise Unfollowed(f"{where}, whose source cannot be read ({error}),") from error
     key = (code.co_qualname, code.co_firstlineno)

@@ -17,7 +17,13 @@ from typing import Any, Final
 from reassure_proofs.engine.cache import Cache
 from reassure_proofs.engine.numbers import find_looks
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.statement import Hypothesis, Theorem, choose_readings, describe
+from reassure_proofs.engine.statement import (
+    Hypothesis,
+    Parameter,
+    Theorem,
+    choose_readings,
+    describe,
+)
 from reassure_proofs.engine.tasks import ProofTask, group_theorems, run_task
 from reassure_proofs.engine.worker import Worker, WorkerSilentError
 from reassure_spec.clauses import load_clauses
@@ -31,6 +37,8 @@ _GRACE_SECONDS: Final = 10.0
 _PATIENCE: Final = 10.0
 """A worker gives up by itself at the limit, which is processor time. One that has not done so after
 so many times as long, and the grace, hangs and is ended."""
+_ANY_LENGTH: Final = 4
+"""A list of any length costs as much as one of this length."""
 _WORKERS_PAY_FROM: Final = 4
 """Replication factor below which a worker would take longer to start than to prove."""
 
@@ -207,8 +215,12 @@ def estimate_cost(task: ProofTask) -> int:
     """
     (theorem,) = get_theorems(task.theorems[:1])
     shapes = theorem.shapes(task.replication_factor)
-    lengths = (sum(p.length or 0 for p in shapes[place].values()) for place in task.shapes)
+    lengths = (sum(map(_weigh, shapes[place].values())) for place in task.shapes)
     return theorem.subject.weight * max(lengths, default=0)
+
+
+def _weigh(parameter: Parameter) -> int:
+    return _ANY_LENGTH if parameter.kind == "list" else parameter.length or 0
 
 
 def run_tasks(

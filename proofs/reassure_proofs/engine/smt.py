@@ -61,9 +61,9 @@ def _scripts_of(group: Sequence[Theorem], shape: Shape, explored: ShapeResult) -
     if explored.certificate is None:
         return
     lengths = "-".join(
-        parameter.word or f"{name}{parameter.length}"
+        parameter.word or f"{name}{parameter.any_length or parameter.length}"
         for name, parameter in shape.items()
-        if parameter.word or parameter.length is not None
+        if parameter.word or parameter.any_length or parameter.length is not None
     )
     clauses = {theorem.name: theorem.clause for theorem in group}
     for obligation in explored.obligations:

@@ -34,15 +34,24 @@ class Parameter:
     """Counterexamples are sought from here upwards first. Taste, not a hypothesis."""
     kind: str = "integer"
     """`integer`, `natural` for one that is not negative, `truth` for a truth value, `set` for any
-    set of integers at all, `word` for a word that tells shapes apart."""
+    set of integers at all, `word` for a word that tells shapes apart; where brokers are of any
+    number, `broker` for one of them, `list` for a list of any length and `column` for a number for
+    each member of the list that `word` names."""
     word: str = ""
     """The word."""
+
+    @property
+    def any_length(self) -> str | None:
+        """Return `any` for a list of any length."""
+        return "any" if self.kind == "list" else None
 
 
 ID: Final = Parameter(floor=1)
 """One broker, or another number that is told from 1 on."""
 SET: Final = Parameter(kind="set")
 TRUTH: Final = Parameter(kind="truth")
+BROKER: Final = Parameter(kind="broker")
+LIST: Final = Parameter(kind="list")
 
 
 def ids(length: int) -> Parameter:
@@ -57,6 +66,11 @@ def word(text: str) -> Parameter:
 
 Shape: TypeAlias = Mapping[str, Parameter]
 """The arguments of one proof by name. Lengths are plain numbers, so each shape is proved alone."""
+
+
+def is_any_size(shape: Shape) -> bool:
+    """Return whether brokers are of any number in a shape."""
+    return any(parameter.kind in ("broker", "list") for parameter in shape.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +101,11 @@ class Subject:
     """What it is, as the subject of a sentence."""
     shapes: Callable[[int], Iterator[Shape]]
     """All shapes up to a replication factor, smallest first."""
-    bounded: str = "replication factor 1 to {}"
+    bounded: str = "up to {} brokers"
     """What is bounded, in words, with `{}` for the bound."""
+    any_size: Callable[[], Shape] | None = None
+    """The arguments where lists have any length; what is claimed is then proved of these, and the
+    shapes show which hypotheses are needed. None where brokers are bounded."""
     hashable: bool = False
     """Whether the code may put values in sets, see `engine.symex.PathExplorer.hashable`."""
     weight: int = 1
@@ -202,6 +219,15 @@ class Theorem:
             raise ValueError(f"{self.name}: profile {self.profile}, the code was given {given}")
 
     @property
+    def is_any_size(self) -> bool:
+        """Return whether it is proved for any number of brokers; refutations are of few."""
+        return self.subject.any_size is not None and not self.finding
+
+    def within_bounds(self) -> "Theorem":
+        """Return the same claim about as many brokers as the shapes have."""
+        return replace(self, subject=replace(self.subject, any_size=None))
+
+    @property
     def shown_in(self) -> int:
         """Return the replication factor in which its hypotheses show that they are needed."""
         return self.needs or self.subject.needs
@@ -224,6 +250,8 @@ class Theorem:
 
     def bound(self, replication_factor: int) -> str:
         """Return in words what is bounded when proved up to `replication_factor`."""
+        if self.is_any_size:
+            return "any number of brokers; all integers unbounded"
         words = self.subject.bounded.format(self._cap(replication_factor))
         shapes = self.shapes(replication_factor)
         lengths = [each.length for shape in shapes for each in shape.values() if each.length]
@@ -235,6 +263,8 @@ class Theorem:
 
     def shapes(self, replication_factor: int) -> tuple[Shape, ...]:
         """Return the shapes to look at, smallest first."""
+        if self.is_any_size and self.subject.any_size is not None:
+            return (self.subject.any_size(),)
         return tuple(self.subject.shapes(self._cap(replication_factor)))
 
     def _cap(self, replication_factor: int) -> int:
@@ -262,8 +292,6 @@ class Rule:
     theorems without them, but for those that he accepts."""
     surroundings: tuple[Hypothesis, ...] = ()
     """What the code needs that the rule is a part of: always assumed, and always told."""
-    besides: tuple[str, ...] = ()
-    """Theorems that are no promise of a document, but say how the model's own rule goes about."""
     answers_list: bool = True
     """Whether it answers replicas, in any collection."""
     evaluate: Callable[[Values, Callable[..., Any]], Any] | None = None

@@ -159,6 +159,10 @@ class PathExplorer:
     _model: Any = None
     _running: bool = False
     _deadline: float = 0.0
+    laws: list[Term] = field(default_factory=list)
+    """What paths took as given of the names that they made, each under the path up to there."""
+    _stale: bool = False
+    """Whether something was taken as given since the model was made."""
 
     def note_literal(self, truth: "SBool", value: bool) -> None:
         """Note that a symbolic truth value is no question at all."""
@@ -203,6 +207,23 @@ class PathExplorer:
             if not self._backtrack():
                 return
         raise GaveUp(f"more than {self.limits.paths} paths")
+
+    def assume(self, law: Term) -> None:
+        """Take as given what is true of new names by their making.
+
+        Whatever the input, there have to be such values for them.
+        """
+        cursor, trail = self._cursor, self._trail
+        self._cursor = cursor + 1
+        if cursor < len(trail):
+            if trail[cursor].question != law.get_id():
+                raise Unrepeatable(f"run again, {law} is given where {trail[cursor].literal} was")
+            return
+        before = self._path() if trail else z3.BoolVal(True)
+        self.laws.append(disjunction(negation(before), law))
+        self._solver.add(law)
+        trail.append(_Decision(law.get_id(), law, True, self._path(law)))
+        self._stale = True
 
     def decide(self, question: "SBool") -> bool:
         """Return the answer to `question` on this path, and record it."""
@@ -253,6 +274,7 @@ class PathExplorer:
             raise GaveUp("the code under test calls itself without end") from error
         if self._cursor < len(self._trail):
             raise Unrepeatable("the code under test asked fewer questions when it was run again")
+        self._refresh()
         return Path(self._path(), result, error, self._model)
 
     def _path(self, *literals: Term) -> Term:
@@ -263,6 +285,7 @@ class PathExplorer:
 
     def _open(self, question: "SBool") -> _Decision:
         """Answer a question for the first time, as the model at hand does."""
+        self._refresh()
         answer = z3.is_true(self._model.eval(question.term, model_completion=True))
         literal, opposite = question.term, negation(question.term)
         if not answer:
@@ -274,6 +297,14 @@ class PathExplorer:
             self._solver.push()
             self._solver.add(literal)
         return decision
+
+    def _refresh(self) -> None:
+        """Make a model of what was taken as given since the last one."""
+        if self._stale:
+            self._model = self.check()
+            if self._model is None:
+                raise EngineFault("what is given of new names cannot be")
+            self._stale = False
 
     def _backtrack(self) -> bool:
         """Flip the last decision that has another side; return whether there was one."""

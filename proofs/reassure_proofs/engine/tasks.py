@@ -153,6 +153,8 @@ def run_task(task: ProofTask) -> list[dict[str, Any]]:
     from reassure_proofs.engine.symex import PathLimits
 
     theorems = get_theorems(task.theorems)
+    if task.without:
+        theorems = tuple(theorem.within_bounds() for theorem in theorems)
     shared, open_goals = make_goals(theorems, task.without)
     shapes = theorems[0].shapes(task.replication_factor)
     function, read = make_function(theorems[0], task.readings)

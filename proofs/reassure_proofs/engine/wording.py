@@ -18,7 +18,6 @@ from reassure_proofs.engine.statement import Theorem, describe
 
 _LAYERS: Final = {
     "code": "the model's own code on symbolic values",
-    "contract": "numbers of any size, on a contract that the code is proved to meet",
     "candidate": "a candidate's code on symbolic values",
 }
 _PAGE_FACTOR: Final = 2

@@ -18,6 +18,7 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
+    LIST,
     SET,
     Claims,
     Function,
@@ -50,8 +51,13 @@ def _leads(claim: Callable[[Values, Any], Truth]) -> Callable[[Values, Any], Tru
     return wraps(claim)(lambda values, elected: claim(values, getattr(elected, "leader", elected)))
 
 
+def _any_size() -> Shape:
+    return {"assigned": LIST, "isr": LIST, "live": SET}
+
+
 def _subject(name: str, select: Callable[..., Any], words: str, tell: Any = None) -> Subject:
-    return Subject(name, selector_function(select), words, _shapes, hashable=True, tell=tell)
+    function = selector_function(select)
+    return Subject(name, function, words, _shapes, any_size=_any_size, hashable=True, tell=tell)
 
 
 def _tell_unclean(values: Values) -> tuple[str, ...]:
@@ -81,11 +87,13 @@ def _is_candidate(replica: Any, values: Values) -> Truth:
 
 
 def _preferred_only(values: Values, leader: Any) -> Truth:
-    return leader is None or leader == values["assigned"][0]
+    return leader is None or member(leader, values["assigned"][:1])
 
 
 def _first_if_possible(values: Values, leader: Any) -> Truth:
-    return leader is not None or negate(_is_candidate(values["assigned"][0], values))
+    if leader is not None:
+        return True
+    return all_of(negate(_is_candidate(replica, values)) for replica in values["assigned"][:1])
 
 
 THEOREMS: Final = Claims("kip-236", largest=3)

@@ -1,6 +1,6 @@
 """One evaluation of the in-sync set by a leader: pseudo-ISR, high watermark, in-sync set.
 
-Only the number of replicas is bounded; ids, offsets, lags and times are any integers at all.
+Replicas are of any number, and their offsets, lags and times any integers at all.
 """
 
 # ruff: noqa: D401  # the docstring of a claim is what it claims
@@ -15,7 +15,9 @@ from reassure_model.protocols.kafka_4485 import (
 )
 from reassure_proofs.engine.formula import Truth, all_of, any_of, distinct, implies, member, subset
 from reassure_proofs.engine.statement import (
+    BROKER,
     ID,
+    LIST,
     Claims,
     Hypothesis,
     Parameter,
@@ -26,7 +28,6 @@ from reassure_proofs.engine.statement import (
     given,
     ids,
     shaped,
-    subject,
 )
 
 FOLLOWERS: Final = "it is about a leader's followers, not a controller"
@@ -44,6 +45,12 @@ def _evaluation_shapes(replication_factor: int) -> Iterator[Shape]:
             "leader": ID,
             "leader_end": Parameter(),
         }
+
+
+def _any_size() -> Shape:
+    column = Parameter(kind="column", word="replicas")
+    numbers = dict.fromkeys(("lag_ms_max", "high_watermark", "leader_end"), Parameter())
+    return {"replicas": LIST, "offsets": column, "lags_ms": column, "leader": BROKER, **numbers}
 
 
 def evaluate_with(values: Values, define: Callable[..., Any]) -> tuple[Any, Any, Any]:
@@ -70,6 +77,7 @@ EVALUATION: Final = Subject(
     evaluate,
     "the evaluation (pseudo-ISR, high watermark, ISR)",
     _evaluation_shapes,
+    any_size=_any_size,
     shown=FOLLOWERS,
 )
 """One evaluation by one leader."""
@@ -101,40 +109,9 @@ def _is_minimum(values: Values, moved: Any) -> Truth:
     return stays | ((before <= moved) & lowest & reached)
 
 
-_ENDS_MAX: Final = 7
-
-
-@subject(
-    "high-watermark",
-    "the high watermark",
-    lambda _: (
-        {"offsets": Parameter(length), "high_watermark": Parameter()}
-        for length in range(1, _ENDS_MAX + 1)
-    ),
-    bounded=f"1 to {_ENDS_MAX} replicas, all within the lag limit",
-    numbered=True,
-)
-def mark(values: Values) -> Any:
-    """Return the high watermark after an evaluation in which every replica counts.
-
-    It goes over more ends than the evaluation as a whole is looked at with.
-    """
-    replicas = tuple(range(len(values["offsets"])))
-    return compute_high_watermark(values["high_watermark"], replicas, values["offsets"], replicas)
-
-
 THEOREMS: Final = Claims("kip-236")
 """Every theorem about an evaluation."""
 about = THEOREMS.about
-
-
-@about(mark, "hw-is-smallest-end", "hw.minimum-of-pseudo-isr")
-def _is_smallest_end(values: Values, moved: Any) -> Truth:
-    """An evaluation in which all count moves the mark to the smallest end of all, or not back."""
-    ends, before = values["offsets"], values["high_watermark"]
-    smallest = all_of(moved <= end for end in ends) & member(moved, ends)
-    stays = (moved == before) & any_of(end <= before for end in ends)
-    return stays | ((before <= moved) & smallest)
 
 
 @about(EVALUATION, "hw-is-minimum-of-pseudo-isr", "hw.minimum-of-pseudo-isr")

@@ -16,19 +16,43 @@ that a step can depend on, one of them any position at all, and shown at that on
 
 # ruff: noqa: D205, D401  # the docstring of a claim is what it claims
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any, Final
 
-from reassure_model.protocols.kafka_4485.replication import count_common
-from reassure_proofs.engine.formula import Truth, all_of, any_of, implies, negate
+from reassure_model.outcome import Accepted
+from reassure_model.protocols.kafka_4485.replication import (
+    STEPS,
+    Join,
+    Replica,
+    Replication,
+    Term,
+    count_common,
+)
+from reassure_proofs.engine.formula import (
+    Truth,
+    absent,
+    all_of,
+    any_of,
+    distinct,
+    implies,
+    member,
+    negate,
+    subset,
+)
 from reassure_proofs.engine.statement import (
+    BROKER,
+    ID,
+    LIST,
     Claims,
     Hypothesis,
     Parameter,
+    Shape,
     Values,
     given,
+    ids,
     make_subject,
     says,
 )
@@ -43,6 +67,7 @@ from reassure_proofs.protocols.kafka_4485.replication_state import (
     make_state,
     observe,
 )
+from reassure_spec.readings import Readings
 
 _BOUNDED: Final = "2 to {} brokers; logs of any length"
 _of_replication: Final = partial(make_subject, shown=FOLLOWERS, numbered=True)
@@ -232,10 +257,64 @@ FOLLOWED: Final = _of_replication(
     bounded="2 brokers; logs of any length",
 )
 """A follower that may have to cut its log below its mark."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Leader:
+    """The brokers of a partition, of which only the leader is looked at."""
+
+    replica: Replica
+
+    def __getitem__(self, _: Any) -> Replica:
+        return self.replica
+
+
+def _join(values: Values, readings: Readings) -> Any:
+    """Return the in-sync set once the leader took a follower into it, None where it must not."""
+    known = frozenset(values["known"])
+    offsets = dict(zip(values["brokers"], values["offsets"], strict=True))
+    term = Term(values["end_at_election"], values["version"], known, known, offsets)  # type: ignore[arg-type]
+    leader = _Leader(Replica((), values["mark"]))
+    state = Replication(leader, values["leader"], 0, known, values["version"], term)  # type: ignore[arg-type]
+    outcome = _JOIN(state, values["broker"], readings)
+    return outcome.state.isr if isinstance(outcome, Accepted) else None
+
+
+_JOIN: Final = STEPS[Join]
+_NUMBERS: Final = ("mark", "end_at_election", "version")
+
+
+def _join_shapes(replication_factor: int) -> Iterator[Shape]:
+    for brokers in range(1, replication_factor + 1):
+        lists = {"brokers": ids(brokers), "offsets": Parameter(brokers), "known": ids(1)}
+        yield {**lists, "leader": ID, "broker": ID, **dict.fromkeys(_NUMBERS, Parameter())}
+
+
+def _any_size() -> Shape:
+    offsets = Parameter(kind="column", word="brokers")
+    brokers = {"brokers": LIST, "offsets": offsets, "known": LIST, "leader": BROKER}
+    return {**brokers, "broker": BROKER, **dict.fromkeys(_NUMBERS, Parameter())}
+
+
+JOIN: Final = make_subject(
+    *("replication-join", _join, "the leader's write of a follower into the set"),
+    *(_join_shapes, PROFILE, AMENDMENTS),
+    any_size=_any_size,
+    hashable=True,
+)
+"""A follower that joins, of any number."""
 MARKS_WITHIN: Final = Hypothesis(
     "marks-within",
     "no high watermark is negative or beyond its replica's end, nor a leader epoch of the future",
     lambda v: _marks_within(_before(v)),
+)
+BROKERS_DISTINCT: Final = Hypothesis(
+    "brokers-distinct", "no broker is listed twice", lambda v: distinct(v["brokers"])
+)
+FOLLOWER_LISTED: Final = Hypothesis(
+    "follower-listed",
+    "the follower is one of the brokers",
+    lambda v: member(v["broker"], v["brokers"]),
 )
 LEADER_MEMBER: Final = Hypothesis(
     "leader-member", "broker 0, which leads, is in sync", lambda v: v["members"][0]
@@ -324,6 +403,23 @@ def _marks_held(_: Values, after: Any) -> Truth:
 def _replication_invariant_is_enough(_: Values, broken: Any) -> Truth:
     """In the invariant none of the model's own predicates about replication is broken."""
     return len(broken) == 0
+
+
+@about(JOIN, "replication-join-holds-all", "isr.entry.end-at-election")
+@given(BROKERS_DISTINCT, FOLLOWER_LISTED)
+def _join_holds_all(values: Values, after: Any) -> Truth:
+    """Whoever a leader takes into the in-sync set holds all that is below its mark and that it had
+    at its election; nobody else joins, and nobody leaves.
+    """
+    if after is None:
+        return True
+    known, mark, start = values["known"], values["mark"], values["end_at_election"]
+    return subset(known, after) & all_of(
+        absent(broker, after)
+        | member(broker, known)
+        | ((broker == values["broker"]) & (mark <= offset) & (start <= offset))
+        for broker, offset in zip(values["brokers"], values["offsets"], strict=True)
+    )
 
 
 def _deny(reading: str, value: str, clause: str, finding: str) -> None:

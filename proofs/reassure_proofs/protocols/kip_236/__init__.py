@@ -2,12 +2,11 @@
 
 from typing import Final
 
-from reassure_proofs.protocols.kip_236 import acts, contracts, drop, protocol, refutations, writes
+from reassure_proofs.protocols.kip_236 import acts, drop, protocol, refutations, writes
 
 THEOREMS: Final = (
     *drop.THEOREMS,
     *drop.WITHOUT,
-    *contracts.THEOREMS,
     *protocol.THEOREMS,
     *writes.THEOREMS,
     *acts.THEOREMS,

@@ -1,8 +1,9 @@
 """The drop rule: who goes when a target changes while a reassignment is in flight.
 
-Only lengths are bounded; replica ids, `top` and the minimum are any integers at all. Some theorems
-state a promise under a reading that cannot keep it. Such a refutation is a finding about the
-document, and it would be news if it went away.
+What is proved is proved for any number of brokers; refutations, and what shows that a hypothesis is
+needed, are of few. `top` and the minimum are any integers at all. Some theorems state a promise
+under a reading that cannot keep it. Such a refutation is a finding about the document, and it would
+be news if it went away.
 """
 
 # ruff: noqa: D401  # the docstring of a claim is what it claims
@@ -27,7 +28,9 @@ from reassure_proofs.engine.formula import (
     subset,
 )
 from reassure_proofs.engine.statement import (
+    BROKER,
     ID,
+    LIST,
     Claims,
     Hypothesis,
     Parameter,
@@ -43,7 +46,6 @@ from reassure_proofs.engine.statement import (
     says,
     shaped,
 )
-from reassure_proofs.protocols.kip_236.contracts import claim_amended_contract, claim_contract
 from reassure_proofs.protocols.kip_236.plantings import show_drop
 from reassure_proofs.protocols.kip_236.refutations import tell_drops
 from reassure_spec.readings import Readings
@@ -72,9 +74,13 @@ def _drop_and_target_shapes(replication_factor: int) -> Iterator[Shape]:
 
 def _drop_any_order_shapes(replication_factor: int) -> Iterator[Shape]:
     for shape in _drop_shapes(replication_factor):
-        out_of_sync = (shape["assigned"].length or 0) - (shape["isr"].length or 0)
-        if out_of_sync >= 0:
+        for out_of_sync in range(shape["assigned"].length or 0):
             yield {**shape, "others": ids(out_of_sync)}
+
+
+def _any_size(*more: str) -> Shape:
+    lists = dict.fromkeys(("assigned", "isr", *more), LIST)
+    return {**lists, "leader": BROKER, "top": Parameter(), "minimum": ID}
 
 
 def ask_drop(values: Values, readings: Readings, rule: Callable[..., Any] = compute_drop) -> Any:
@@ -90,7 +96,10 @@ def ask_drop(values: Values, readings: Readings, rule: Callable[..., Any] = comp
 
 _subject: Final = partial(make_subject, profile="kip-236")
 DROP: Final = _subject(
-    "drop", ask_drop, "the drop rule", _drop_shapes, tell=tell_drops, shown=show_drop
+    *("drop", ask_drop, "the drop rule", _drop_shapes),
+    any_size=_any_size,
+    tell=tell_drops,
+    shown=show_drop,
 )
 """The drop rule as written, in the reading that keeps what the document promises."""
 DROP_EXCLUSIVE: Final = _subject(
@@ -102,11 +111,14 @@ DROP_EXCLUSIVE: Final = _subject(
 DROP_AMENDED: Final = make_subject(
     *("drop-amended", ask_drop, "the amended drop rule", _drop_and_target_shapes),
     profile="kip-236-amended",
+    any_size=partial(_any_size, "target"),
     shown=show_drop,
 )
 """The drop rule with every amendment."""
 DROP_ANY_ORDER: Final = _subject(
-    "drop-any-order", ask_drop, "the drop rule", _drop_any_order_shapes, shown=show_drop
+    *("drop-any-order", ask_drop, "the drop rule", _drop_any_order_shapes),
+    any_size=partial(_any_size, "others"),
+    shown=show_drop,
 )
 """The drop rule with the replicas that are out of sync in an order that is given."""
 DROP_AND_TARGET: Final = _subject(
@@ -175,6 +187,9 @@ OTHERS_OUT_OF_SYNC: Final = Hypothesis(
         distinct(v["others"])
         & subset(v["others"], v["assigned"])
         & all_of(absent(replica, v["isr"]) for replica in v["others"])
+        & all_of(
+            member(replica, v["isr"]) | member(replica, v["others"]) for replica in v["assigned"]
+        )
     ),
 )
 NO_LEADER_AT_HAND: Final = Hypothesis(
@@ -212,16 +227,6 @@ def needs(*hypotheses: Hypothesis, shape: tuple[Hypothesis, ...] = ()) -> Termin
     rest = (each for each in _WELL_FORMED if each not in hypotheses)
     only_bounds = shaped(*rest, *shape)
     return lambda claim: given(*hypotheses)(only_bounds(claim))
-
-
-_linked = given(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, ISR_DISTINCT)
-about(DROP, "drop-meets-contract", "drop.keep-top")(_linked(claim_contract))
-_linked_too = given(
-    *(LEADER_IS_BROKER, LEADER_IN_SYNC, ISR_ASSIGNED, ISR_DISTINCT, ASSIGNED_DISTINCT, TOP_POSITIVE)
-)
-about(DROP_AMENDED, "drop-amended-meets-contract", "drop.protect-target", largest=3)(
-    _linked_too(claim_amended_contract)
-)
 
 
 @about(DROP_AMENDED, "drop-amended-offline-skipped", "drop.offline.skip")
@@ -321,17 +326,15 @@ def _isr_sufficient(values: Values, drop: Any) -> Truth:
 @needs(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_AT_LEAST_MIN, ISR_AT_LEAST_MIN)
 def _assigned_isr_sufficient(values: Values, drop: Any) -> Truth:
     """A drop leaves at least min.insync.replicas replicas both assigned and in sync."""
-    isr = values["isr"]
     kept = count(
-        member(replica, values["assigned"]) & absent(replica, drop) & absent(replica, isr[:place])
-        for place, replica in enumerate(isr)
+        member(replica, values["isr"]) & absent(replica, drop) for replica in values["assigned"]
     )
     return kept >= values["minimum"]
 
 
 @about(DROP_ANY_ORDER, "drop-any-order-leaves-top", "drop.keep-top")
 @says("A drop leaves top replicas assigned in whatever order the replicas out of sync are.")
-@needs(ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
+@needs(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE, OTHERS_OUT_OF_SYNC)
 @about(DROP, "drop-leaves-top", "drop.keep-top")
 @needs(ASSIGNED_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC, TOP_POSITIVE)
 def _size_is_top(values: Values, drop: Any) -> Truth:
@@ -339,6 +342,16 @@ def _size_is_top(values: Values, drop: Any) -> Truth:
     before, top = len(values["assigned"]), values["top"]
     after = count(absent(replica, drop) for replica in values["assigned"])
     return implies(top >= before, after == before) & implies(top <= before, top == after)
+
+
+@about(DROP_AMENDED, "drop-amended-bounds-assigned", "top.bounds-assigned", largest=3)
+@needs(ASSIGNED_DISTINCT, LEADER_IN_SYNC, LEADER_IS_BROKER, TOP_POSITIVE)
+def _few_beside_target(values: Values, drop: Any) -> Truth:
+    """With every amendment, a drop leaves at most top replicas assigned beside the target."""
+    beside = count(
+        absent(replica, drop) & absent(replica, values["target"]) for replica in values["assigned"]
+    )
+    return beside <= values["top"]
 
 
 @about(DROP_AMENDED, "drop-amended-names-assigned", "drop.keep-top", largest=3)
@@ -430,6 +443,5 @@ RULE: Final = Rule(
     more="target",
     shapes_with_more=_drop_and_target_shapes,
     preconditions=(TOP_POSITIVE, ASSIGNED_DISTINCT, ISR_DISTINCT, ISR_ASSIGNED, LEADER_IN_SYNC),
-    besides=("drop-meets-contract", "drop-amended-meets-contract"),
 )
 """A drop rule answers the replicas to drop."""
