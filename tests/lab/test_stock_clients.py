@@ -1,7 +1,7 @@
 """What stock clients can do with a cluster of ours: the table in docs/lab.md, tried.
 
-librdkafka's column is tried where `confluent_kafka` is installed, that of Java where KAFKA_JARS
-names a directory with the jars of Kafka's tools (such as org.apache.kafka:kafka-tools:3.9.1).
+Java's column is tried where KAFKA_JARS names a directory with the jars of Kafka's tools, which are
+too large (100 MB) to be fetched for each run of the tests; docs/lab.md says how to get them.
 """
 
 import os
@@ -13,7 +13,9 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import confluent_kafka as kafka
 import pytest
+from confluent_kafka import admin as parts
 from kafka import KafkaConsumer, KafkaProducer, OffsetAndMetadata, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient, NewTopic
 
@@ -144,8 +146,6 @@ def name_code(code: int) -> str:
 
 def try_librdkafka(at: str) -> Any:
     """Try what librdkafka can do."""
-    kafka = pytest.importorskip("confluent_kafka", reason="confluent_kafka is not installed")
-    parts = pytest.importorskip("confluent_kafka.admin")
     admin, there = parts.AdminClient({"bootstrap.servers": at}), kafka.TopicPartition(TOPIC, 0, 0)
 
     def settle(futures: dict[Any, Any]) -> None:
@@ -208,7 +208,7 @@ def try_java(at: str) -> Any:
     """Try what the tools of Kafka itself can do."""
     jars, java = os.environ.get("KAFKA_JARS"), shutil.which("java")
     if not jars or not java:
-        pytest.skip("KAFKA_JARS names no directory with the jars of Kafka's tools")
+        pytest.skip("set KAFKA_JARS to the jars of Kafka's tools: docs/lab.md, Over the wire")
     servers, topic = ("--bootstrap-server", at), ("--topic", TOPIC)
     tools = "org.apache.kafka.tools"
 
