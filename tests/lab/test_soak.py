@@ -55,7 +55,8 @@ from reassure_zookeeper.txnlog_writer import write_log
 
 ALONE = pytest.mark.skipif(
     "PYTEST_XDIST_WORKER" in os.environ,
-    reason="a soak needs the machine for itself: pytest tests/lab/test_soak.py",
+    reason="memory and lags are judged by the clock, so other tests make it red: "
+    "pytest tests/lab/test_soak.py",
 )
 MEMBERS = [
     *(f"broker-{number}" for number in range(1, 6)),
@@ -398,17 +399,3 @@ def test_a_minute_of_faults(tmp_path: Path) -> None:
     code, report = run_soak(tmp_path, "--seconds", "60", "--seed", "2")
     assert (report["breaches"], report["unknown"], report["untested"]) == ([], [], {})
     assert code == 0
-
-
-@ALONE
-@pytest.mark.slow
-@pytest.mark.parametrize("name", load_faults())
-def test_planted_fault_is_found(name: str, tmp_path: Path) -> None:
-    """Half a minute with a mistake in the brokers breaks the guarantee that it is made for."""
-    words = ("--seconds", "30", "--seed", "2", "--kills", "6", "--wide", "30", "--fault", name)
-    code, report = run_soak(tmp_path, *words)
-    assert code == 1
-    found = {breach["guarantee"] for breach in report["breaches"]}
-    # Where few were shown too much, it may be found by what became of that alone.
-    also = {"seen-stays"} if name == "read-past-mark" else set()
-    assert ({load_faults()[name]["guarantee"]} | also) & found

@@ -1,7 +1,7 @@
 """The cluster of a soak: every connection of its members passes a proxy."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -30,6 +30,8 @@ class Shape:
     profile: str = DEFAULT_PROFILE
     faults: Sequence[str] = ()
     """Mistakes that brokers and controllers have."""
+    own_faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By member: mistakes that it alone has."""
 
     def list_members(self, role: Role) -> list[str]:
         """Return the names of the members in a role."""
@@ -96,7 +98,8 @@ def plant(member: MemberState, shape: Shape) -> MemberState:
     """Return a member whose process has the mistakes that are asked for, if it is one of ours."""
     if member.role == "zookeeper":
         return member
-    return replace(member, command=start_with(shape.faults, member.command))
+    faults = (*shape.faults, *shape.own_faults.get(member.name, ()))
+    return replace(member, command=start_with(faults, member.command))
 
 
 def _repeat(option: str, values: Sequence[str]) -> list[str]:
