@@ -18,7 +18,7 @@ from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_spec.observations import Evaluate, decode_observation
+from reassure_spec.observations import Evaluate, Serve, decode_observation
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.readings import get_profile, override_readings
 
@@ -84,11 +84,11 @@ COMMIT = (
 )
 
 
-def list_lines(trial: Trial) -> list[Any]:
-    """Return what the leader has written down of fetches and of looks."""
+def list_lines(trial: Trial, *kinds: type) -> list[Any]:
+    """Return what the leader has written down of these kinds: of fetches and looks, if none."""
     (file,) = list_files(trial.stepped.machines[1].observations)
     found = [decode_observation(line).what for line in file.read_bytes().splitlines()]
-    return [what for what in found if isinstance(what, Evaluate | FetchLine)]
+    return [what for what in found if isinstance(what, kinds or (Evaluate, FetchLine))]
 
 
 def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> None:
@@ -104,6 +104,15 @@ def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> Non
     two, three, look = list_lines(trial)[len(before) :]
     assert [(one.follower, one.time_ms) for one in (two, three)] == [(2, now_ms), (3, now_ms)]
     assert look.pseudo_isr == (1, 2, 3)
+
+
+def test_consumer_that_is_shown_nothing_new_has_no_line(begin: Begin) -> None:
+    """One line says how far consumers were shown the log: the mark, or the end of records."""
+    trial = begin(*COMMIT)
+    for offset in (1, 1, 0, 0, 1):
+        trial.stepped.consume(1, KEY, offset)
+        do(trial, "deliver all")
+    assert list_lines(trial, Serve) == [Serve(1), Serve(1, 1)]
 
 
 @pytest.mark.clause("hw.acks-all.answered")

@@ -91,6 +91,8 @@ class Leading(Role):
             self._rules,
         )
         self._due_ms = now_ms
+        self._served = -1, 0
+        """The mark that consumers were shown last, and the end of what they were handed out."""
         line = Lead(
             end,
             replica.high_watermark,
@@ -428,5 +430,8 @@ class Leading(Role):
                 reply(Consumed(key, request.correlation, errors.KAFKA_STORAGE_ERROR))
                 return
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
-        self._replica.say(Serve(shown, end))
+        mark, farthest = self._served
+        if shown != mark or (end is not None and end > farthest):
+            self._served = shown, max(farthest, end or 0)
+            replica.say(Serve(shown, end))
         reply(Consumed(key, request.correlation, errors.NONE, shown, records))
