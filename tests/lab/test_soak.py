@@ -23,11 +23,13 @@ from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, short
 from reassure_lab.soak.judging import merge_logs
 from reassure_lab.soak.leftovers import check_files, check_znodes, expect_znodes
 from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
+from reassure_lab.soak.operator import Wanted
 from reassure_lab.soak.own_mistakes import find_patches, load_faults
-from reassure_lab.soak.quiescence import FIND_S, Quiescence
+from reassure_lab.soak.quiescence import FIND_S, Quiescence, find_misplaced
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import (
     ALL,
+    AWAY_S,
     BROKERS,
     LEAST_STRIKES,
     MOST_DOWN,
@@ -90,6 +92,25 @@ def test_plan_leaves_enough_members() -> None:
             and one.at_s <= fault.at_s < one.at_s + one.for_s
         ]
         assert all(away.count(role) <= most for role, most in MOST_DOWN.items())
+
+
+def test_brokers_stay_away_where_they_are_replaced() -> None:
+    """Only under a profile with healing is a broker dead for so long that another takes over."""
+    assert (Shape().heals, Shape(profile="kip-46").heals) == (False, True)
+    long = [
+        [fault.for_s for fault in draw(3, 60, 14, MEMBERS, heals=heals).faults].count(AWAY_S)
+        for heals in (False, True)
+    ]
+    assert long == [0, 1]
+
+
+def test_partition_may_be_where_healing_put_it() -> None:
+    """A partition is where it was asked to be last, or where a task of healing has put it."""
+    wanted: Wanted = {KEY: {(1, 2), (1, 3)}}
+    places = ((1, 3), (4, 2), (4, 3))
+    found = [[*find_misplaced({KEY: one}, wanted, {KEY: {(4, 2)}})] for one in places]
+    assert [len(one) for one in found] == [0, 0, 1]
+    assert found[2][0].what == "t-0 is on [4, 3], asked for was [1, 2] or [1, 3]"
 
 
 def test_plan_has_leaders_die_when_logs_differ() -> None:

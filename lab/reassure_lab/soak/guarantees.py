@@ -62,6 +62,10 @@ GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
         ("move 1", "move 30", "move 300", "cancel", "change", "grow", "delete", "throttle",
          "factor"),
     ),
+    "failures-healed": SoakGuarantee(
+        "A broker that stays away is replaced, and whatever was begun for that ends.",
+        ("brokers missed", "tasks"),
+    ),
     "in-sync-again": SoakGuarantee(
         "Every assigned replica is in sync again, under a leader.", ("partitions", "kills")
     ),

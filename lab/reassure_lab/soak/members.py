@@ -10,12 +10,15 @@ from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
 from reassure_lab.soak.own_mistakes import start_with
 from reassure_lab.soak.proxies import Address, ProxyNetwork
+from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 LAG_MS: Final = 4_000
 """replica.lag.time.max.ms: a little more than a session."""
 MIN_INSYNC: Final = 2
 SESSION_S: Final = 3.0
+HEAL_MS: Final = 3_000
+"""How long a broker is missed before it is replaced, where the profile has that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,11 @@ class Shape:
     """Mistakes that brokers and controllers have."""
     own_faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By member: mistakes that it alone has."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether brokers that stay away are replaced."""
+        return any(clause.id.startswith("heal.") for clause in clauses_of_profile(self.profile))
 
     def list_members(self, role: Role) -> list[str]:
         """Return the names of the members in a role."""
@@ -70,6 +78,7 @@ def start_cluster(directory: Path, shape: Shape, network: ProxyNetwork) -> Proce
         profile=shape.profile,
         session_timeout_s=SESSION_S,
         broker_options=broker_options,
+        controller_options=("--failure-interval", str(HEAL_MS)),
         arrange=arrange,
     )
 

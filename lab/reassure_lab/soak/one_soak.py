@@ -20,7 +20,7 @@ from reassure_lab.soak import leftovers, workload
 from reassure_lab.soak.checker import check_history
 from reassure_lab.soak.faulting import CRASH, Faults
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
-from reassure_lab.soak.judging import judge_histories, merge_logs, tell_states
+from reassure_lab.soak.judging import find_healed, judge_histories, merge_logs, tell_states
 from reassure_lab.soak.members import (
     MIN_INSYNC,
     Shape,
@@ -30,7 +30,7 @@ from reassure_lab.soak.members import (
 )
 from reassure_lab.soak.operator import REPLICAS, UNANSWERED, Operator
 from reassure_lab.soak.proxies import ProxyNetwork
-from reassure_lab.soak.quiescence import Quiescence
+from reassure_lab.soak.quiescence import Quiescence, find_misplaced
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import Operation, draw
 from reassure_lab.soak.seen_events import Event, HistoryWriter, read_history
@@ -81,7 +81,6 @@ class SoakSettings:
 class SoakOutcome:
     """What came of a soak."""
 
-    settings: SoakSettings
     seconds: float
     counts: dict[str, int]
     findings: SoakFindings
@@ -116,6 +115,7 @@ class Soak:
             settings.kills,
             settings.shape.list_targets(),
             full_disks=settings.full_disks,
+            heals=settings.shape.heals,
         )
         write_text(directory / "plan.txt", "\n".join(map(str, self.schedule.faults)) + "\n")
         operations = "\n".join(map(str, self.schedule.operations))
@@ -160,6 +160,8 @@ class Soak:
         events = read_history(self.directory.glob("*.ndjson"))
         events = sorted([*events, *tell_states(merged)], key=lambda event: event.at_ms)
         findings = check_history(events, MIN_INSYNC)
+        healed = find_healed(merged, findings)
+        self._breaches += find_misplaced(assigned, operator.wanted, healed)
         marks = {one.key: one.offset for one in events if one.did == "end"}
         compare_replicas(self._logs, assigned, marks, findings)
         left_open = judge_histories(
@@ -175,7 +177,7 @@ class Soak:
         counts = self._count(events, findings, len(assigned))
         counts["controller_elections"] = epoch
         seconds = time.monotonic() - begun
-        return SoakOutcome(self._settings, seconds, counts, findings, left_open)
+        return SoakOutcome(seconds, counts, findings, left_open)
 
     # The beginning
 
@@ -293,7 +295,6 @@ class Soak:
         _wait(lambda: _is_answered(operator.finish), SETTLE_S / 3)
         self._breaches += wait(rest.find_unfinished, SETTLE_S / 3)
         self._breaches += wait(rest.find_out_of_sync, SETTLE_S / 3)
-        self._breaches += rest.find_misplaced(operator.wanted)
         self._progress("reading the logs again", 0, 0)
         with self._clients(faults.cluster, "read"):
             pass
@@ -325,6 +326,9 @@ class Soak:
         findings.count("memory-flat", processes=self._memory.judged)
         if not self._settings.full_disks:
             findings.skipped["full-disk-survived"] = "without --full-disks no disk is full"
+        if not self._settings.shape.heals:
+            profile = self._settings.shape.profile
+            findings.skipped["failures-healed"] = f"under {profile} no broker is replaced"
         named = (
             "kill",
             "kill at a point",
