@@ -316,12 +316,8 @@ class Soak:
             done[event.what if event.did == "did" else event.did] += 1
             done["kill at a point"] += event.did == "kill" and event.what.startswith(CRASH)
             records[event.did] += event.count
-        needs = [(name, need) for name, one in GUARANTEES.items() for need in one.needs]
-        for name, need in needs:
-            if name in COUNTED:
-                findings.count(
-                    name, **{need: done[need.removesuffix("s") if need == "kills" else need]}
-                )
+        for name in COUNTED:
+            findings.count(name, **{need: done[need] for need in GUARANTEES[name].needs})
         findings.count("in-sync-again", partitions=partitions, kills=done["kill"])
         findings.count("memory-flat", processes=self._memory.judged)
         if not self._settings.full_disks:
@@ -330,14 +326,8 @@ class Soak:
             profile = self._settings.shape.profile
             findings.skipped["failures-healed"] = f"under {profile} no broker is replaced"
         named = (
-            "kill",
-            "kill at a point",
-            "start in vain",
-            "pause",
-            "struck",
-            "unanswered",
-            "refused",
-        )
+            "kill", "kill at a point", "start in vain", "pause", "struck", "unanswered", "refused"
+        )  # fmt: skip
         return {
             **{f"records_{did}": records[did] for did in ("sent", "acked", "failed", "read")},
             **{name.replace(" ", "_"): done[name] for name in named},
