@@ -48,6 +48,7 @@ from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.observations import Produce as ProduceLine
 from reassure_spec.observations import Replica as ReplicaLine
+from reassure_spec.znodes import ReplicaList
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,8 @@ class Leading(Role):
             self._rules,
         )
         self._due_ms = now_ms
+        self._concluded: tuple[ReplicaList, int] = (), 0
+        """Who keeps up and where the mark is, as written last."""
         self._served = -1, 0
         """The mark that consumers were shown last, and the end of what they were handed out."""
         line = Lead(
@@ -132,6 +135,10 @@ class Leading(Role):
         if self._is_repeated(before, noted):
             self._replica.say_later(follower, line)
         else:
+            if noted.offset >= noted.last_fetch_leader_end:  # its credit is of now
+                self._replica.supersede(follower)
+            else:
+                self._replica.say_deferred()
             self._replica.say(line)
             self.evaluate()
         reply(self.answer_again(request))
@@ -265,10 +272,13 @@ class Leading(Role):
         """Conclude who keeps up and how far the mark may go, and answer whom that lets go on."""
         replica, host = self._replica, self._host
         now_ms, end = host.clock.now_ms(), replica.log.end_offset
-        self._due_ms = now_ms + self._rules.evaluate_ms
         self.view = evaluate(self.view, end, now_ms, self._rules)
         mark = self.view.high_watermark
-        replica.say(Evaluate(self.view.pseudo_isr, mark, time_ms=now_ms))
+        concluded = self.view.pseudo_isr, mark
+        is_news = concluded != self._concluded or not self.view.is_settled
+        if is_news or now_ms >= self._due_ms:
+            self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
+            replica.say(Evaluate(*concluded, time_ms=now_ms))
         replica.high_watermark = mark
         self._answer_up_to(mark)
 
