@@ -17,7 +17,7 @@ from reassure_conformance.mutants.exchange import prepare
 from reassure_controller import plan
 from reassure_controller.storage.records import Record, encode
 from reassure_lab.cluster.state_file import MemberState, Role
-from reassure_lab.soak import workload
+from reassure_lab.soak import one_soak, workload
 from reassure_lab.soak.checker import LATE_MS, LEARN_MS, REFUSALS, check_history
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
 from reassure_lab.soak.judging import merge_logs
@@ -29,7 +29,6 @@ from reassure_lab.soak.quiescence import FIND_S, Quiescence, find_misplaced
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import (
     ALL,
-    AWAY_S,
     BROKERS,
     LEAST_STRIKES,
     MOST_DOWN,
@@ -94,14 +93,26 @@ def test_plan_leaves_enough_members() -> None:
         assert all(away.count(role) <= most for role, most in MOST_DOWN.items())
 
 
-def test_brokers_stay_away_where_they_are_replaced() -> None:
-    """Only under a profile with healing is a broker dead for so long that another takes over."""
+def test_brokers_are_replaced_under_a_profile_with_healing() -> None:
+    """What is asked of healing is asked where the profile has it."""
     assert (Shape().heals, Shape(profile="kip-46").heals) == (False, True)
-    long = [
-        [fault.for_s for fault in draw(3, 60, 14, MEMBERS, heals=heals).faults].count(AWAY_S)
-        for heals in (False, True)
-    ]
-    assert long == [0, 1]
+
+
+@pytest.mark.parametrize("replicas", [(1, 2), (1, 3)])
+def test_broker_that_is_not_replaced_is_a_breach(
+    replicas: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker that stays away has to be replaced everywhere, before it is brought back."""
+    monkeypatch.setattr(one_soak, "SETTLE_S", 0.0)
+    settings = one_soak.SoakSettings(1, 60, 14, shape=Shape(brokers=2))
+    soak = one_soak.Soak(settings, tmp_path, lambda *_: None)
+    done: list[str] = []
+    faults = SimpleNamespace(keep_away=done.append, bring_back=done.append)
+    soak._let_heal(
+        cast("Any", faults), cast("Any", SimpleNamespace(read_assigned=lambda: {KEY: replicas}))
+    )
+    assert done == ["broker-2", "broker-2"]
+    assert [one.guarantee for one in soak._breaches] == ["failures-healed"] * (2 in replicas)
 
 
 def test_partition_may_be_where_healing_put_it() -> None:

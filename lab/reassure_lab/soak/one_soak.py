@@ -115,7 +115,6 @@ class Soak:
             settings.kills,
             settings.shape.list_targets(),
             full_disks=settings.full_disks,
-            heals=settings.shape.heals,
         )
         write_text(directory / "plan.txt", "\n".join(map(str, self.schedule.faults)) + "\n")
         operations = "\n".join(map(str, self.schedule.operations))
@@ -294,6 +293,9 @@ class Soak:
         self._breaches += left
         _wait(lambda: _is_answered(operator.finish), SETTLE_S / 3)
         self._breaches += wait(rest.find_unfinished, SETTLE_S / 3)
+        if self._settings.shape.heals:
+            self._let_heal(faults, rest)
+            self._breaches += wait(rest.find_unfinished, SETTLE_S)
         self._breaches += wait(rest.find_out_of_sync, SETTLE_S / 3)
         self._progress("reading the logs again", 0, 0)
         with self._clients(faults.cluster, "read"):
@@ -301,6 +303,23 @@ class Soak:
         self._breaches += wait(rest.find_left, SETTLE_S / 3)
         self._take_samples(faults.cluster, self.schedule.seconds + time.monotonic() - begun)
         return rest.read_assigned()
+
+    def _let_heal(self, faults: Faults, rest: Quiescence) -> None:
+        """Have a broker stay away until it is replaced, while nothing else is left to do.
+
+        That is when a controller looks after it, so under the load it hardly ever comes to that.
+        """
+        gone = self._brokers[-1]
+        name = f"broker-{gone}"
+        faults.keep_away(name)
+
+        def find_kept() -> list[PartitionKey]:
+            return [key for key, replicas in rest.read_assigned().items() if gone in replicas]
+
+        if not _wait(lambda: not find_kept(), SETTLE_S):
+            what = f"{name} has stayed away, and {len(find_kept())} partitions are on it still"
+            self._breaches.append(Breach("failures-healed", what))
+        faults.bring_back(name)
 
     def _find_processes(self) -> Iterator[Breach]:
         for pid, line in leftovers.find_processes([str(self._place.absolute())]).items():

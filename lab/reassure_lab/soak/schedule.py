@@ -69,8 +69,6 @@ WIDE_S: Final = 60.0
 """In so long something meets many at once, once each."""
 FULL_S: Final = (1.0, 4.0)
 """How long a disk is full."""
-AWAY_S: Final = 14.0
-"""A broker that is dead for so long is replaced, where the profile has that (`HEAL_MS`)."""
 ALL_S: Final = 2.0
 """How long all brokers, or all servers, are away at once."""
 BROKERS: Final = "brokers"
@@ -161,20 +159,11 @@ def default_kills(seconds: float) -> int:
 
 
 def draw(
-    seed: int,
-    seconds: float,
-    kills: int,
-    members: Sequence[str],
-    *,
-    full_disks: bool = False,
-    heals: bool = False,
+    seed: int, seconds: float, kills: int, members: Sequence[str], *, full_disks: bool = False
 ) -> Schedule:
-    """Return the schedule of a seed. Raises NoRoom when there is no time for so many kills.
-
-    Where brokers are replaced (`heals`), some are away for so long.
-    """
+    """Return the schedule of a seed. Raises NoRoom when there is no time for so many kills."""
     draws = random.Random(seed)
-    faults = _draw_blocks(draws, seconds, kills, members, heals=heals)
+    faults = _draw_blocks(draws, seconds, kills, members)
     kinds: list[Kind] = ["kill"] * (kills - sum(fault.kind == "kill" for fault in faults))
     kinds += ["pause"] * round(kills * PAUSES_PER_KILL)
     rare: tuple[Kind, ...] = (*TROUBLES, *(("full disk",) if full_disks else ()))
@@ -210,12 +199,11 @@ def _draw_operations(draws: random.Random, seconds: float) -> tuple[Operation, .
 
 
 def _draw_blocks(
-    draws: random.Random, seconds: float, kills: int, members: Sequence[str], *, heals: bool
+    draws: random.Random, seconds: float, kills: int, members: Sequence[str]
 ) -> list[Fault]:
     """Return what has a time of its own, one behind the other in any order, as much as fits.
 
-    Strikes; all brokers, or all servers, away at once; two brokers that fetch nothing; one that is
-    away for long.
+    Strikes; all brokers, or all servers, away at once; two brokers that fetch nothing.
     """
     brokers = [one for one in members if role_of(one) == "broker"]
     roles = dict.fromkeys(role_of(one) for one in members if role_of(one) != "controller")
@@ -225,8 +213,6 @@ def _draw_blocks(
     for _ in range(minutes):
         two = draws.sample(brokers, 2)
         wanted.append([Fault(0.0, "cut", one, STARVED_S, peer=BROKERS) for one in two])
-        if heals:
-            wanted.append([Fault(0.0, "kill", draws.choice(brokers), AWAY_S)])
     wanted += [_draw_strike(draws, brokers) for _ in range(strikes)]
     free_s, blocks = seconds - QUIET_S, list[tuple[float, list[Fault]]]()
     for block in wanted:
