@@ -31,6 +31,8 @@ class Role:
     """What a replica does for its partition: it leads, or it follows."""
 
     leader_epoch: int
+    is_refused = False
+    """Whether the last that it asked for was refused: by its leader, or by what is stored."""
 
     def end(self) -> None:
         """End it."""

@@ -312,7 +312,9 @@ class Leading(Role):
 
     def read_again(self) -> None:
         """Read the stored in-sync set, where this is still its leader."""
-        if self._host.states.refresh(self._replica.key) == "ok":
+        outcome = self._host.states.refresh(self._replica.key)
+        self.is_refused = outcome == "refused"
+        if outcome == "ok":
             hosted = self._replica.hosted
             line = IsrRead(hosted.state.isr, hosted.state_version)
             self._replica.say(line)
