@@ -65,6 +65,8 @@ if TYPE_CHECKING:  # a broker without logs does not load what reads and writes t
 
 log = logging.getLogger("reassure_controller.broker")
 
+LEAP: Final = 1_000
+"""An order whose leader epoch is so far beyond the last one is held against ZooKeeper."""
 Replication = Callable[["Broker", int], "Replicas"]
 """Makes the replicas of a broker that has just registered, given its broker epoch."""
 
@@ -250,10 +252,32 @@ class Broker:
         refused = self._refuse(message.controller_epoch, message.broker_epoch)
         if refused:
             return refused
-        with self._guard((message.topic, message.partition)):
+        key = (message.topic, message.partition)
+        with self._guard(key):
+            if message.leader_epoch - self.find_obeyed(key) > LEAP and self._is_made_up(message):
+                return "ignored"
             if isinstance(message, StopReplica):
                 return self._end_role(message)
             return self._take_role(message)
+
+    def _is_made_up(self, message: LeaderAndIsr | StopReplica) -> bool:
+        """Whether an order is of a leader epoch that its partition has never had, or may be so.
+
+        Obeyed, it would make the broker deaf to all orders of later leaders.
+        """
+        path, told = state_path(message.topic, message.partition), message.leader_epoch
+        try:
+            self._require_connection()
+            gather([self._client.sync_async("/")])
+            found = fetch(self._client, [path])[0]
+            stored = NO_EPOCH if found is None else decode_state(path, found[0]).leader_epoch
+        except (Indefinite, BadZnode) as unreadable:
+            log.warning("an order of leader epoch %d is ignored: %s", told, unreadable)
+            return True
+        if told > stored:
+            what = "%s-%d: an order of leader epoch %d is ignored: it is %d"
+            log.warning(what, message.topic, message.partition, told, stored)
+        return told > stored
 
     def _guard(self, key: PartitionKey) -> AbstractContextManager[object]:
         """Return what keeps out those who serve a partition, where there is anything to serve."""

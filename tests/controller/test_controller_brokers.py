@@ -71,6 +71,24 @@ def test_an_order_of_a_controller_that_was_never_elected_is_refused(
     assert broker.handle(told(leader_epoch=4, controller_epoch=6)) == Reply("ok")
 
 
+@pytest.mark.parametrize("order", ["lead", "stop"])
+def test_an_order_of_a_leader_epoch_that_never_was_is_ignored(
+    leader: Any, caplog: pytest.LogCaptureFixture, order: str
+) -> None:
+    """One frame with the right controller epoch deafens no broker to the orders that follow."""
+    cluster, broker = leader
+    made_up = {
+        "lead": told(leader_epoch=2**31 - 1, leader=2),
+        "stop": StopReplica(100, 5, "t", 0, delete=True, leader_epoch=2**31 - 1),
+    }[order]
+    assert broker.handle(made_up) == Reply("ignored")
+    assert "t-0: an order of leader epoch 2147483647 is ignored: it is 3" in caplog.text
+    assert broker.leads("t", 0)
+    assert broker.handle(told(leader_epoch=4, leader=2)) == Reply("ok")
+    cluster.admin.set(state_path("t", 0), encode_state(StateZnode(1, 9_000, 4, (1, 2))))
+    assert broker.handle(told(leader_epoch=9_000)) == Reply("ok")
+
+
 @pytest.mark.parametrize(
     ("message", "reply"),
     [

@@ -18,8 +18,9 @@ from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_spec.observations import Evaluate, decode_observation
+from reassure_spec.observations import Evaluate, Serve, decode_observation
 from reassure_spec.observations import Fetch as FetchLine
+from reassure_spec.observations import Replica as ReplicaLine
 from reassure_spec.readings import get_profile, override_readings
 
 BROKERS, (KEY,) = TrialSetting().brokers, TrialSetting().keys
@@ -84,11 +85,11 @@ COMMIT = (
 )
 
 
-def list_lines(trial: Trial) -> list[Any]:
-    """Return what the leader has written down of fetches and of looks."""
-    (file,) = list_files(trial.stepped.machines[1].observations)
+def list_lines(trial: Trial, *kinds: type, broker: int = 1) -> list[Any]:
+    """Return what a broker has written down of these kinds: of fetches and looks, if none."""
+    (file,) = list_files(trial.stepped.machines[broker].observations)
     found = [decode_observation(line).what for line in file.read_bytes().splitlines()]
-    return [what for what in found if isinstance(what, Evaluate | FetchLine)]
+    return [what for what in found if isinstance(what, kinds or (Evaluate, FetchLine))]
 
 
 def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> None:
@@ -104,6 +105,36 @@ def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> Non
     two, three, look = list_lines(trial)[len(before) :]
     assert [(one.follower, one.time_ms) for one in (two, three)] == [(2, now_ms), (3, now_ms)]
     assert look.pseudo_isr == (1, 2, 3)
+
+
+def test_look_that_concludes_the_same_has_no_line(begin: Begin) -> None:
+    """Of the looks after an append and two fetches the one that moves the mark is written."""
+    trial = begin(*COMMIT)
+    before = list_lines(trial, Evaluate)
+    do(trial, *COMMIT)
+    (look,) = list_lines(trial, Evaluate)[len(before) :]
+    assert (look.pseudo_isr, look.high_watermark) == ((1, 2, 3), 2)
+
+
+def test_mark_that_a_follower_hears_of_is_written_before_it_is_saved(begin: Begin) -> None:
+    """A follower that hears of a mark alone says so with more records, or before it is saved."""
+    trial = begin(*COMMIT, "2 fetches and is answered")
+    assert ends(trial, 2) == (1, 1)
+    assert list_lines(trial, ReplicaLine, broker=2)[-1].high_watermark == 0
+    trial.stepped.replicas(2).checkpoint()
+    told = list_lines(trial, ReplicaLine, broker=2)
+    assert told[-1] == ReplicaLine(1, 1)
+    do(trial, *COMMIT)
+    assert list_lines(trial, ReplicaLine, broker=2)[len(told) :] == [ReplicaLine(2, 1)]
+
+
+def test_consumer_that_is_shown_nothing_new_has_no_line(begin: Begin) -> None:
+    """One line says how far consumers were shown the log: the mark, or the end of records."""
+    trial = begin(*COMMIT)
+    for offset in (1, 1, 0, 0, 1):
+        trial.stepped.consume(1, KEY, offset)
+        do(trial, "deliver all")
+    assert list_lines(trial, Serve) == [Serve(1), Serve(1, 1)]
 
 
 @pytest.mark.clause("hw.acks-all.answered")

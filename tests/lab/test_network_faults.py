@@ -28,7 +28,15 @@ from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import NodeSettings
 from reassure_lab.node.strays import Strays
 from reassure_spec.readings import get_profile, override_readings
-from reassure_spec.znodes import broker_path, encode_broker, encode_topic, topic_path
+from reassure_spec.znodes import (
+    StateZnode,
+    broker_path,
+    encode_broker,
+    encode_state,
+    encode_topic,
+    state_path,
+    topic_path,
+)
 
 from ..controller.conftest import wait_for
 
@@ -98,12 +106,12 @@ def move_away(trial: Trial, *left: int) -> Any:
     return client
 
 
-def sweep(trial: Trial, client: Any) -> bool:
-    """Have broker 3 look for strays; return whether it keeps its replica."""
-    running = trial.stepped.machines[3].running
+def sweep(trial: Trial, client: Any, broker: int = 3) -> bool:
+    """Have a broker look for strays; return whether it keeps its replica."""
+    running = trial.stepped.machines[broker].running
     assert running is not None
     Strays(client, running, threading.RLock()).sweep()
-    return trial.stepped.replicas(3).find(KEY) is not None
+    return trial.stepped.replicas(broker).find(KEY) is not None
 
 
 DEAD = ("produce 1 with acks 1 to 1", "deliver all", "3 fetches and is answered", "3 crashes")
@@ -115,6 +123,16 @@ def test_log_that_has_moved_away_is_deleted(begin: Begin) -> None:
     client = move_away(trial, 1, 2)
     assert trial.perform(parse_step("3 starts"))
     assert not sweep(trial, client)
+
+
+def test_leader_whose_partition_has_moved_away_deletes_its_log(begin: Begin) -> None:
+    """A leader that was told nothing notices it when its write of the in-sync set is refused."""
+    trial = begin("produce 1 with acks 1 to 1", "deliver all")
+    client = move_away(trial, 2, 3)
+    client.set(state_path(*KEY), encode_state(StateZnode(2, 9, 1, (2, 3))))
+    assert sweep(trial, client, 1)
+    assert trial.perform(parse_step("wait 1500 ms"))
+    assert not sweep(trial, client, 1)
 
 
 def test_late_order_brings_no_stray_back(begin: Begin) -> None:

@@ -43,7 +43,7 @@ _FOREIGN: Final[tuple[tuple[type[BaseException], type[ReassureError]], ...]] = (
 
 _EXTRAS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("numba", "numpy"), "explore"),
-    **dict.fromkeys(("crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
+    **dict.fromkeys(("cramjam", "crc32c", "hypothesis", "kazoo", "kio", "structlog"), "gate"),
     **dict.fromkeys(("kafka", "prometheus_client"), "lab"),
     **dict.fromkeys(("py4j", "pandas", "pyarrow", "pyspark"), "spark"),
     "deltalake": "tables",

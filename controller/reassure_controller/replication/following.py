@@ -160,6 +160,9 @@ class Following(Role):
         end, mark = replica.log.end_offset, answer.high_watermark
         mark = min(mark, end)
         mark = max(mark, replica.high_watermark)
-        if answer.records or mark != replica.high_watermark:
-            replica.high_watermark = mark
+        is_moved, replica.high_watermark = mark != replica.high_watermark, mark
+        if answer.records:
+            replica.supersede(host.broker_id)
             replica.say(ReplicaLine(end, mark))
+        elif is_moved:  # which matters when it is saved, or begins to lead
+            replica.say_later(host.broker_id, ReplicaLine(end, mark))

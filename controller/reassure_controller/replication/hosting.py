@@ -260,7 +260,12 @@ class Replicas:
 
     def checkpoint(self) -> None:
         """Write the high watermarks to disk. Raises WriteRefused."""
-        self._disk.save_high_watermarks({replica.key: replica.high_watermark for replica in self})
+        marks = {}
+        for replica in self:
+            with self.guard(replica.key):
+                replica.say_deferred()
+                marks[replica.key] = replica.high_watermark
+        self._disk.save_high_watermarks(marks)
 
     def close(self) -> None:
         """End in order: answer who waits, checkpoint, and close the logs. Raises DiskFailed."""

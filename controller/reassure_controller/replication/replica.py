@@ -1,11 +1,21 @@
 """One broker's replica of one partition: its log, its high watermark, and what it is told to be."""
 
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reassure_controller.replication.host import HostedPartition
 from reassure_controller.storage.log import PartitionLog
-from reassure_spec.observations import Restored, Spans, Stopped, What
+from reassure_spec.observations import (
+    Answer,
+    Fetch,
+    Produce,
+    Restored,
+    Serve,
+    Spans,
+    Stopped,
+    What,
+)
+from reassure_spec.observations import Replica as ReplicaLine
 from reassure_spec.znodes import PartitionKey
 
 if TYPE_CHECKING:
@@ -13,11 +23,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_NOT_BY_TIME: Final = (ReplicaLine, Fetch, Produce, Answer, Serve)
+"""What a replica says whoever keeps up: what was to be written later need not stand before it."""
+
 
 class Role:
     """What a replica does for its partition: it leads, or it follows."""
 
     leader_epoch: int
+    is_refused = False
+    """Whether the last that it asked for was refused: by its leader, or by what is stored."""
 
     def end(self) -> None:
         """End it."""
@@ -56,14 +71,20 @@ class Replica:
 
     def say(self, what: What) -> None:
         """Write a line of history, under the order that the replica acts upon."""
-        self._say_deferred()
+        if not isinstance(what, _NOT_BY_TIME):
+            self.say_deferred()
         self.host.say(self.key, *self._order, what)
 
-    def say_later(self, follower: int, what: What) -> None:
-        """Write a line before the next one, unless another about the follower takes its place."""
-        self._deferred[follower] = what
+    def say_later(self, broker: int, what: What) -> None:
+        """Write a line before what is concluded from it, unless another one takes its place."""
+        self._deferred[broker] = what
 
-    def _say_deferred(self) -> None:
+    def supersede(self, broker: int) -> None:
+        """Leave out a line that was to be written later, as the next one says all of it."""
+        self._deferred.pop(broker, None)
+
+    def say_deferred(self) -> None:
+        """Write what was to be written later."""
         lines, self._deferred = self._deferred, {}
         for line in lines.values():
             self.host.say(self.key, *self._order, line)
@@ -86,7 +107,7 @@ class Replica:
 
     def rest(self) -> None:
         """Neither lead nor follow any more."""
-        self._say_deferred()
+        self.say_deferred()
         if self.role is not None:
             self.role.end()
         self.role = None

@@ -48,6 +48,7 @@ from reassure_spec.observations import Answer, Evaluate, IsrRead, IsrWrite, Lead
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.observations import Produce as ProduceLine
 from reassure_spec.observations import Replica as ReplicaLine
+from reassure_spec.znodes import ReplicaList
 
 log = logging.getLogger(__name__)
 
@@ -91,6 +92,10 @@ class Leading(Role):
             self._rules,
         )
         self._due_ms = now_ms
+        self._concluded: tuple[ReplicaList, int] = (), 0
+        """Who keeps up and where the mark is, as written last."""
+        self._served = -1, 0
+        """The mark that consumers were shown last, and the end of what they were handed out."""
         line = Lead(
             end,
             replica.high_watermark,
@@ -130,6 +135,10 @@ class Leading(Role):
         if self._is_repeated(before, noted):
             self._replica.say_later(follower, line)
         else:
+            if noted.offset >= noted.last_fetch_leader_end:  # its credit is of now
+                self._replica.supersede(follower)
+            else:
+                self._replica.say_deferred()
             self._replica.say(line)
             self.evaluate()
         reply(self.answer_again(request))
@@ -263,10 +272,13 @@ class Leading(Role):
         """Conclude who keeps up and how far the mark may go, and answer whom that lets go on."""
         replica, host = self._replica, self._host
         now_ms, end = host.clock.now_ms(), replica.log.end_offset
-        self._due_ms = now_ms + self._rules.evaluate_ms
         self.view = evaluate(self.view, end, now_ms, self._rules)
         mark = self.view.high_watermark
-        replica.say(Evaluate(self.view.pseudo_isr, mark, time_ms=now_ms))
+        concluded = self.view.pseudo_isr, mark
+        is_news = concluded != self._concluded or not self.view.is_settled
+        if is_news or now_ms >= self._due_ms:
+            self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
+            replica.say(Evaluate(*concluded, time_ms=now_ms))
         replica.high_watermark = mark
         self._answer_up_to(mark)
 
@@ -300,7 +312,9 @@ class Leading(Role):
 
     def read_again(self) -> None:
         """Read the stored in-sync set, where this is still its leader."""
-        if self._host.states.refresh(self._replica.key) == "ok":
+        outcome = self._host.states.refresh(self._replica.key)
+        self.is_refused = outcome == "refused"
+        if outcome == "ok":
             hosted = self._replica.hosted
             line = IsrRead(hosted.state.isr, hosted.state_version)
             self._replica.say(line)
@@ -428,5 +442,8 @@ class Leading(Role):
                 reply(Consumed(key, request.correlation, errors.KAFKA_STORAGE_ERROR))
                 return
         end = max((batch.last_offset + 1 for batch in scan(records)), default=None)
-        self._replica.say(Serve(shown, end))
+        mark, farthest = self._served
+        if shown != mark or (end is not None and end > farthest):
+            self._served = shown, max(farthest, end or 0)
+            replica.say(Serve(shown, end))
         reply(Consumed(key, request.correlation, errors.NONE, shown, records))

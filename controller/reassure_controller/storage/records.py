@@ -8,7 +8,6 @@ as a float, which loses milliseconds.
 """
 
 import struct
-import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from typing import Final, NoReturn
 from crc32c import crc32c
 from kio.serial.writers import write_signed_varint, write_signed_varlong
 
+from reassure_controller.storage.codecs import unpack
 from reassure_controller.storage.errors import CorruptBatch, describe
 
 NO_TIMESTAMP: Final = -1
@@ -34,11 +34,6 @@ _BEFORE_LENGTH_COUNTS: Final = 12
 """Base offset and length stand before the bytes that the length counts."""
 _NUMBER_BITS: Final = 64
 _COMPRESSION: Final = 0b111
-_GZIP: Final = 1
-_BEGINS: Final = {2: b"", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
-"""What is compressed by snappy, lz4 and zstd begins with this; by snappy, with anything."""
-_UNPACKED_BYTES_MAX: Final = 100 * 2**20
-"""How much a batch may unpack to."""
 _LOG_APPEND_TIME: Final = 0b1000
 _TRANSACTIONAL: Final = 0b1_0000
 _CONTROL: Final = 0b10_0000
@@ -72,9 +67,9 @@ class RecordBatch:
     base_sequence: int
 
     @property
-    def is_readable(self) -> bool:
-        """Whether the records are not compressed, or in a way that the standard library knows."""
-        return self.attributes & _COMPRESSION in (0, _GZIP)
+    def codec(self) -> int:
+        """How its records are compressed, 0 where they are not."""
+        return self.attributes & _COMPRESSION
 
     @property
     def offsets(self) -> range:
@@ -192,8 +187,7 @@ def scan(raw: bytes | memoryview) -> Iterator[RecordBatch]:
 def check_produced(raw: bytes) -> Checked:
     """Return batches as a client may send them. Raises CorruptBatch for bytes that are none.
 
-    The offsets of a batch leave nothing out, and its records fill it, as far as they can be
-    decompressed by the standard library; others begin as their codec has it. As with Kafka no
+    The offsets of a batch leave nothing out, and its records, unpacked, fill it. As with Kafka no
     client may write control batches; nor those of transactions, which no broker here carries out.
     """
     batches = tuple(scan(raw))
@@ -224,8 +218,6 @@ def decode(raw: bytes) -> list[tuple[int, Record]]:
     """
     found: list[tuple[int, Record]] = []
     for batch in scan(raw):
-        if not batch.is_readable:
-            raise CorruptBatch(batch.position, "its records are compressed")
         found += _read_records(raw, batch)
     return found
 
@@ -247,25 +239,14 @@ def _read_records(raw: bytes, batch: RecordBatch) -> list[tuple[int, Record]]:
 
 
 def _unpack(raw: bytes, batch: RecordBatch) -> tuple[bytes, int, int]:
-    """Return what has the records of a batch, where they begin and end; nothing if unreadable.
-
-    Raises CorruptBatch where they are not compressed as the batch says.
-    """
-    begin, codec = batch.position + _HEADER_BYTES, batch.attributes & _COMPRESSION
-    if codec == 0:
+    """Return what has the records of a batch, and where they begin and end. Raises CorruptBatch."""
+    begin = batch.position + _HEADER_BYTES
+    if batch.codec == 0:
         return raw, begin, batch.end
-    packed = raw[begin : batch.end]
-    if codec != _GZIP:
-        if codec not in _BEGINS or not packed.startswith(_BEGINS[codec]):
-            raise CorruptBatch(batch.position, f"codec {codec} is unknown, or begins otherwise")
-        return b"", 0, 0
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)  # with the header of a file
     try:
-        content = unpacker.decompress(packed, _UNPACKED_BYTES_MAX)
-    except zlib.error as error:
+        content = unpack(batch.codec, raw[begin : batch.end])
+    except ValueError as error:
         raise CorruptBatch(batch.position, str(error)) from error
-    if not unpacker.eof or unpacker.unused_data:
-        raise CorruptBatch(batch.position, "what is compressed does not fill it, or is huge")
     return content, 0, len(content)
 
 
@@ -277,8 +258,6 @@ def _walk(
     Every record that a producer sends is looked at, so nothing is copied. Raises CorruptBatch.
     """
     begun, delta, most = position, -1, batch.last_offset - batch.base_offset
-    if not batch.is_readable:
-        return
     try:
         for _ in range(batch.count):
             begun = position

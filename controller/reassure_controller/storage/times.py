@@ -11,8 +11,7 @@ _READ_BYTES: Final = 2**20
 def find_offset(log: PartitionLog, time_ms: int, below: int) -> tuple[int, int] | None:
     """Return offset and time of the first record of at least this time; None before `below`.
 
-    Of a batch whose records cannot be read, its own first offset and largest time. Raises as
-    `PartitionLog.read` does.
+    Raises as `PartitionLog.read` does, and CorruptBatch where records cannot be unpacked.
     """
     offset = log.start_offset
     while offset < below and (raw := log.read(offset, _READ_BYTES, below)):
@@ -20,8 +19,6 @@ def find_offset(log: PartitionLog, time_ms: int, below: int) -> tuple[int, int] 
             offset = batch.last_offset + 1
             if batch.max_timestamp_ms < time_ms:
                 continue
-            if not batch.is_readable:
-                return batch.base_offset, batch.max_timestamp_ms
             for found, record in decode(raw[batch.position : batch.end]):
                 if record.timestamp_ms >= time_ms:
                     return found, record.timestamp_ms

@@ -1,7 +1,7 @@
 """The verb `soak`: a plan, a run, and what came of it in the common document."""
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,43 +12,31 @@ from reassure_lab.soak.guarantees import GUARANTEES
 from reassure_lab.soak.members import Shape
 from reassure_lab.soak.one_soak import Progress, Soak, SoakOutcome, SoakSettings
 from reassure_lab.soak.own_mistakes import find_patches
-from reassure_lab.soak.schedule import default_kills
 
 
 def run_soak(
-    seed: int,
-    seconds: float,
-    kills: int | None,
-    counts: tuple[int, int, int],
-    wide: int,
-    full_disks: bool,
-    faults: Sequence[str],
-    out: Path | None,
-    progress: Progress,
+    settings: SoakSettings, out: Path | None, progress: Progress
 ) -> tuple[Document, Callable[[str], str]]:
     """Carry out a soak; return its document, and what renders it in a form for people.
 
-    `counts` are brokers, controllers and ZooKeeper servers, `wide` the partitions of the topic that
-    is moved as a whole. Raises UnknownFault, NoRoom, and where
-    the cluster does not start what `Soak.run` raises.
+    Raises UnknownFault, NoRoom, and where the cluster does not start what `Soak.run` raises.
     """
-    find_patches(faults)
+    shape = settings.shape
+    find_patches(shape.faults)
     logging.getLogger("kazoo").setLevel(logging.ERROR)  # lost connections are what this is about
-    shape = Shape(*counts, wide, faults=faults)
-    kills = default_kills(seconds) if kills is None else kills
-    directory = make_directory(out, seed)
-    soak = Soak(SoakSettings(seed, seconds, kills, full_disks, shape), directory, progress)
+    directory = make_directory(out, settings.seed)
+    soak = Soak(settings, directory, progress)
     outcome = soak.run()
     document = Document(
         "soak",
         outcome.verdict,
         outcome.seconds,
         outcome.counts,
-        seed,
+        settings.seed,
         shape.profile,
         body={
             "directory": str(directory),
-            "repeat": _command(outcome, faults),
+            "repeat": _command(settings),
             "breaches": [asdict(breach) for breach in outcome.findings.breaches],
             "tests": {name: dict(tests) for name, tests in outcome.findings.tests.items()},
             "untested": outcome.untested,
@@ -62,13 +50,12 @@ def run_soak(
     return document, lambda form: _render(document, outcome, form)
 
 
-def _command(outcome: SoakOutcome, faults: Sequence[str]) -> str:
-    settings = outcome.settings
-    words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
-    words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in faults)]
-    words += ["--full-disks"] if settings.full_disks else []
+def _command(settings: SoakSettings) -> str:
     shape, usual = settings.shape, Shape()
-    for name in ("brokers", "controllers", "zookeepers", "wide"):
+    words = ["reassure lab soak", f"--seconds {settings.seconds:g}", f"--seed {settings.seed}"]
+    words += [f"--kills {settings.kills}", *(f"--fault {one}" for one in shape.faults)]
+    words += ["--full-disks"] if settings.full_disks else []
+    for name in ("brokers", "controllers", "zookeepers", "wide", "profile"):
         if getattr(shape, name) != getattr(usual, name):
             words.append(f"--{name} {getattr(shape, name)}")
     return " ".join(words)

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, format_option
+from reassure_spec.profiles import DEFAULT_PROFILE, list_profiles
 
 
 @click.command()
@@ -27,6 +28,13 @@ from reassure_conformance.cli.options import ProgressLine, choose_seed, emit, fo
     show_default=True,
     help="Partitions of the topic that is moved as a whole.",
 )
+@click.option(
+    "--profile",
+    type=click.Choice(list_profiles(DEFAULT_PROFILE)),
+    default=DEFAULT_PROFILE,
+    show_default=True,
+    help="The controllers' rules; a profile with healing has brokers replaced.",
+)
 @click.option("--full-disks", is_flag=True, help="Let brokers' disks be full for a while.")
 @click.option(
     "--fault",
@@ -45,6 +53,7 @@ def soak(
     controllers: int,
     zookeepers: int,
     wide: int,
+    profile: str,
     full_disks: bool,
     faults: tuple[str, ...],
     out: Path | None,
@@ -57,18 +66,13 @@ def soak(
     healed, and it is checked what clients saw, and how often each guarantee was put to the test.
     """
     from reassure_lab.answers.soaking import run_soak
+    from reassure_lab.soak.members import Shape
+    from reassure_lab.soak.one_soak import SoakSettings
+    from reassure_lab.soak.schedule import default_kills
 
-    chosen = choose_seed(seed)
+    shape = Shape(brokers, controllers, zookeepers, wide, profile, faults)
+    kills = default_kills(seconds) if kills is None else kills
+    settings = SoakSettings(choose_seed(seed), seconds, kills, full_disks, shape)
     with ProgressLine() as progress:
-        document, text = run_soak(
-            chosen,
-            seconds,
-            kills,
-            (brokers, controllers, zookeepers),
-            wide,
-            full_disks,
-            faults,
-            out,
-            progress,
-        )
+        document, text = run_soak(settings, out, progress)
     return emit(document, form, lambda: text(form))

@@ -198,10 +198,6 @@ class ProcessCluster:
         """Return the file that a member logs to."""
         return self.directory / "log" / f"{name}.log"
 
-    def get_data(self, name: str) -> Path:
-        """Return the directory of a server's or broker's data."""
-        return self.directory / name
-
     # What can be done to a member
 
     def kill(self, name: str) -> None:

@@ -338,7 +338,7 @@ class RequestHandler:
             try:
                 with self._replicas.guard(replica.key):
                     found = find_offset(log, asked.timestamp, answer.high_watermark)
-            except (DiskFailed, CorruptLog) as failed:
+            except (DiskFailed, CorruptLog, CorruptBatch) as failed:
                 logger.warning("%s-%d: no time is found: %s", *replica.key, failed)
                 return ListedPartition(number, ErrorCode.kafka_storage_error)
         return ListedPartition(number, error, *found or (-1, -1), leader_epoch=log.epochs.latest)

@@ -2,8 +2,8 @@
 
 The controller tells a broker to delete a replica once, when the partition has moved. A broker that
 was dead then, or cut off, would keep the log for ever. So it looks by itself where it may have
-missed that: at replicas that nobody has told anything since the broker registered, and at followers
-that their leader refuses.
+missed that: at replicas that nobody has told anything since the broker registered, at followers
+that their leader refuses, and at leaders of which something else is stored.
 """
 
 import logging
@@ -16,7 +16,6 @@ from typing import Final
 from kazoo.client import KazooClient
 
 from reassure_controller.broker import Broker
-from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.replica import Role
 from reassure_controller.session import Indefinite, gather
@@ -102,10 +101,6 @@ class Strays:
 
 
 def _list_unsettled(replicas: Replicas) -> dict[PartitionKey, Role | None]:
-    """Return the replicas, with their roles, that have none or whose leader refuses them."""
+    """Return the replicas, with their roles, that have none or are refused what they ask for."""
     roles = {replica.key: replica.role for replica in replicas}
-    return {
-        key: role
-        for key, role in roles.items()
-        if role is None or (isinstance(role, Following) and role.is_refused)
-    }
+    return {key: role for key, role in roles.items() if role is None or role.is_refused}

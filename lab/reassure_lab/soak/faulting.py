@@ -72,7 +72,7 @@ class Faults:
         self._due.clear()
         for member in self.cluster.members():
             if not member.alive:
-                self._revive(member.name)
+                self.bring_back(member.name)
             elif member.stopped:
                 self._resume(member.name)
 
@@ -119,7 +119,7 @@ class Faults:
         self._away.add(name)
         self.cluster.kill(name)
         self.history.note(name, "kill", str(fault))
-        self._due.append((fault.ends_s, partial(self._revive, name, fault.crash_at)))
+        self._due.append((fault.ends_s, partial(self.bring_back, name, fault.crash_at)))
 
     def _list_pairs(self, source: str, target: str) -> list[tuple[str, str]]:
         """Return between whom connections are spoilt: who connects, and to whom."""
@@ -144,7 +144,14 @@ class Faults:
             most = FULL_BYTES if full else resource.RLIM_INFINITY
             resource.prlimit(pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
-    def _revive(self, name: str, crash_at: str = "") -> None:
+    def keep_away(self, name: str) -> None:
+        """Kill a member, and leave it dead."""
+        self._away.add(name)
+        self.cluster.kill(name)
+        self.history.note(name, "kill", "until it is brought back")
+
+    def bring_back(self, name: str, crash_at: str = "") -> None:
+        """Start a member again; a controller may end itself where it is told to."""
         options = ("--crash-at", crash_at) if crash_at else ()
         self.cluster.restart(name, wait_s=0, options=options)
         self._armed[name] = crash_at
@@ -167,7 +174,7 @@ class Faults:
             else:
                 self._note_end(member.name)
             self._away.add(member.name)
-            self._due.append((now_s + REVIVE_S, partial(self._revive, member.name)))
+            self._due.append((now_s + REVIVE_S, partial(self.bring_back, member.name)))
 
     def _note_end(self, name: str) -> None:
         """Write down that a member has ended by itself, with the last that it said."""

@@ -62,10 +62,14 @@ GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
         ("move 1", "move 30", "move 300", "cancel", "change", "grow", "delete", "throttle",
          "factor"),
     ),
+    "failures-healed": SoakGuarantee(
+        "A broker that stays away is replaced, and whatever was begun for that ends.",
+        ("brokers missed", "tasks"),
+    ),
     "in-sync-again": SoakGuarantee(
         "Every assigned replica is in sync again, under a leader.", ("partitions", "kills")
     ),
-    "nothing-left": SoakGuarantee("No znode, process or file stays that nobody needs.", ("kills",)),
+    "nothing-left": SoakGuarantee("No znode, process or file stays that nobody needs.", ("kill",)),
     "memory-flat": SoakGuarantee("A process that lives on does not grow.", ("processes",)),
     "log-judged": SoakGuarantee(
         "What controllers wrote to ZooKeeper is what the profile allows.", ("transactions",)
@@ -73,7 +77,7 @@ GUARANTEES: Final[Mapping[str, SoakGuarantee]] = {
     "observations-judged": SoakGuarantee(
         "What the brokers observed is what KAFKA-4485 allows.", ("lines",)
     ),
-    "ended-as-asked": SoakGuarantee("No process ends but by a fault of the plan.", ("kills",)),
+    "ended-as-asked": SoakGuarantee("No process ends but by a fault of the plan.", ("kill",)),
     "faults-happened": SoakGuarantee(
         "Each kind of fault was there.",
         ("kill", "pause", "cut", "half-open", "slow", "all brokers", "all zookeepers"),

@@ -8,10 +8,18 @@ from typing import Final
 
 from reassure_judge.protocols import get_observing
 from reassure_lab.soak.guarantees import SoakFindings
+from reassure_lab.soak.operator import Wanted
 from reassure_lab.soak.seen_events import Event
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.run_audit import audit_paths
-from reassure_spec.znodes import TOPICS, decode_state
+from reassure_spec.rooms import choose_readings, judge_of
+from reassure_spec.znodes import (
+    FAILED_BROKERS,
+    REASSIGNMENT_TASKS,
+    TOPICS,
+    decode_state,
+    decode_task,
+)
 from reassure_zookeeper.transactions import Create, Error, SetData, Transaction
 from reassure_zookeeper.txnlog import read_logs
 from reassure_zookeeper.txnlog_writer import write_log
@@ -97,6 +105,20 @@ def _take(findings: SoakFindings, guarantee: str, report: AuditReport) -> None:
         for found in archive.unsettled
         if found.binds()
     ]
+
+
+def find_healed(merged: Path, findings: SoakFindings) -> Wanted:
+    """Return where healing has put partitions, as its tasks say, and count what it did."""
+    name, healed = "failures-healed", Wanted()
+    for transaction in read_logs(merged):
+        for op in transaction.ops:
+            if isinstance(op, Create) and op.path.startswith(f"{FAILED_BROKERS}/"):
+                findings.count(name, brokers_missed=1)
+            elif isinstance(op, Create) and op.path.startswith(f"{REASSIGNMENT_TASKS}/"):
+                findings.count(name, tasks=1)
+                for key, target in decode_task(op.path, op.data).assignments.items():
+                    healed.setdefault(key, set()).add(target)
+    return healed
 
 
 def tell_states(merged: Path) -> Iterator[Event]:

@@ -1,7 +1,7 @@
 """The cluster of a soak: every connection of its members passes a proxy."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -10,12 +10,15 @@ from reassure_lab.cluster.state_file import MemberState, Role
 from reassure_lab.cluster.supervisor import FIRST_CONTROLLER, ProcessCluster
 from reassure_lab.soak.own_mistakes import start_with
 from reassure_lab.soak.proxies import Address, ProxyNetwork
+from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.profiles import DEFAULT_PROFILE
 
 LAG_MS: Final = 4_000
 """replica.lag.time.max.ms: a little more than a session."""
 MIN_INSYNC: Final = 2
 SESSION_S: Final = 3.0
+HEAL_MS: Final = 3_000
+"""How long a broker is missed before it is replaced, where the profile has that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +33,13 @@ class Shape:
     profile: str = DEFAULT_PROFILE
     faults: Sequence[str] = ()
     """Mistakes that brokers and controllers have."""
+    own_faults: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By member: mistakes that it alone has."""
+
+    @property
+    def heals(self) -> bool:
+        """Whether brokers that stay away are replaced."""
+        return any(clause.id.startswith("heal.") for clause in clauses_of_profile(self.profile))
 
     def list_members(self, role: Role) -> list[str]:
         """Return the names of the members in a role."""
@@ -68,6 +78,7 @@ def start_cluster(directory: Path, shape: Shape, network: ProxyNetwork) -> Proce
         profile=shape.profile,
         session_timeout_s=SESSION_S,
         broker_options=broker_options,
+        controller_options=("--failure-interval", str(HEAL_MS)),
         arrange=arrange,
     )
 
@@ -96,7 +107,8 @@ def plant(member: MemberState, shape: Shape) -> MemberState:
     """Return a member whose process has the mistakes that are asked for, if it is one of ours."""
     if member.role == "zookeeper":
         return member
-    return replace(member, command=start_with(shape.faults, member.command))
+    faults = (*shape.faults, *shape.own_faults.get(member.name, ()))
+    return replace(member, command=start_with(faults, member.command))
 
 
 def _repeat(option: str, values: Sequence[str]) -> list[str]:

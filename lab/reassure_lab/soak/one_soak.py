@@ -20,7 +20,7 @@ from reassure_lab.soak import leftovers, workload
 from reassure_lab.soak.checker import check_history
 from reassure_lab.soak.faulting import CRASH, Faults
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
-from reassure_lab.soak.judging import judge_histories, merge_logs, tell_states
+from reassure_lab.soak.judging import find_healed, judge_histories, merge_logs, tell_states
 from reassure_lab.soak.members import (
     MIN_INSYNC,
     Shape,
@@ -30,7 +30,7 @@ from reassure_lab.soak.members import (
 )
 from reassure_lab.soak.operator import REPLICAS, UNANSWERED, Operator
 from reassure_lab.soak.proxies import ProxyNetwork
-from reassure_lab.soak.quiescence import Quiescence
+from reassure_lab.soak.quiescence import Quiescence, find_misplaced
 from reassure_lab.soak.replicas import compare_replicas
 from reassure_lab.soak.schedule import Operation, draw
 from reassure_lab.soak.seen_events import Event, HistoryWriter, read_history
@@ -81,7 +81,6 @@ class SoakSettings:
 class SoakOutcome:
     """What came of a soak."""
 
-    settings: SoakSettings
     seconds: float
     counts: dict[str, int]
     findings: SoakFindings
@@ -160,6 +159,8 @@ class Soak:
         events = read_history(self.directory.glob("*.ndjson"))
         events = sorted([*events, *tell_states(merged)], key=lambda event: event.at_ms)
         findings = check_history(events, MIN_INSYNC)
+        healed = find_healed(merged, findings)
+        self._breaches += find_misplaced(assigned, operator.wanted, healed)
         marks = {one.key: one.offset for one in events if one.did == "end"}
         compare_replicas(self._logs, assigned, marks, findings)
         left_open = judge_histories(
@@ -175,7 +176,7 @@ class Soak:
         counts = self._count(events, findings, len(assigned))
         counts["controller_elections"] = epoch
         seconds = time.monotonic() - begun
-        return SoakOutcome(self._settings, seconds, counts, findings, left_open)
+        return SoakOutcome(seconds, counts, findings, left_open)
 
     # The beginning
 
@@ -292,14 +293,33 @@ class Soak:
         self._breaches += left
         _wait(lambda: _is_answered(operator.finish), SETTLE_S / 3)
         self._breaches += wait(rest.find_unfinished, SETTLE_S / 3)
+        if self._settings.shape.heals:
+            self._let_heal(faults, rest)
+            self._breaches += wait(rest.find_unfinished, SETTLE_S)
         self._breaches += wait(rest.find_out_of_sync, SETTLE_S / 3)
-        self._breaches += rest.find_misplaced(operator.wanted)
         self._progress("reading the logs again", 0, 0)
         with self._clients(faults.cluster, "read"):
             pass
         self._breaches += wait(rest.find_left, SETTLE_S / 3)
         self._take_samples(faults.cluster, self.schedule.seconds + time.monotonic() - begun)
         return rest.read_assigned()
+
+    def _let_heal(self, faults: Faults, rest: Quiescence) -> None:
+        """Have a broker stay away until it is replaced, while nothing else is left to do.
+
+        That is when a controller looks after it, so under the load it hardly ever comes to that.
+        """
+        gone = self._brokers[-1]
+        name = f"broker-{gone}"
+        faults.keep_away(name)
+
+        def find_kept() -> list[PartitionKey]:
+            return [key for key, replicas in rest.read_assigned().items() if gone in replicas]
+
+        if not _wait(lambda: not find_kept(), SETTLE_S):
+            what = f"{name} has stayed away, and {len(find_kept())} partitions are on it still"
+            self._breaches.append(Breach("failures-healed", what))
+        faults.bring_back(name)
 
     def _find_processes(self) -> Iterator[Breach]:
         for pid, line in leftovers.find_processes([str(self._place.absolute())]).items():
@@ -315,25 +335,18 @@ class Soak:
             done[event.what if event.did == "did" else event.did] += 1
             done["kill at a point"] += event.did == "kill" and event.what.startswith(CRASH)
             records[event.did] += event.count
-        needs = [(name, need) for name, one in GUARANTEES.items() for need in one.needs]
-        for name, need in needs:
-            if name in COUNTED:
-                findings.count(
-                    name, **{need: done[need.removesuffix("s") if need == "kills" else need]}
-                )
+        for name in COUNTED:
+            findings.count(name, **{need: done[need] for need in GUARANTEES[name].needs})
         findings.count("in-sync-again", partitions=partitions, kills=done["kill"])
         findings.count("memory-flat", processes=self._memory.judged)
         if not self._settings.full_disks:
             findings.skipped["full-disk-survived"] = "without --full-disks no disk is full"
+        if not self._settings.shape.heals:
+            profile = self._settings.shape.profile
+            findings.skipped["failures-healed"] = f"under {profile} no broker is replaced"
         named = (
-            "kill",
-            "kill at a point",
-            "start in vain",
-            "pause",
-            "struck",
-            "unanswered",
-            "refused",
-        )
+            "kill", "kill at a point", "start in vain", "pause", "struck", "unanswered", "refused"
+        )  # fmt: skip
         return {
             **{f"records_{did}": records[did] for did in ("sent", "acked", "failed", "read")},
             **{name.replace(" ", "_"): done[name] for name in named},

@@ -1,7 +1,7 @@
 """What a cluster looks like from ZooKeeper when all is healed, and what is still amiss."""
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -18,7 +18,9 @@ from reassure_spec.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
     DELETED_TOPICS,
+    FAILED_BROKERS,
     REASSIGNMENT_REQUESTS,
+    REASSIGNMENT_TASKS,
     REASSIGNMENTS,
     PartitionKey,
     ReplicaList,
@@ -31,6 +33,10 @@ from reassure_spec.znodes import (
 
 STAY: Final = (CONFIGS, "/latest_producer_id_block")
 """Beginnings of znodes that stay for good: settings, and which ids producers have got."""
+UNFINISHED: Final = (
+    REASSIGNMENT_REQUESTS, REASSIGNMENTS, DELETED_TOPICS, REASSIGNMENT_TASKS, FAILED_BROKERS
+)  # fmt: skip
+"""Where there is nothing any more once everything has ended."""
 FIND_S: Final = 0.5
 """How long it may take to look who leads."""
 
@@ -63,7 +69,7 @@ class Quiescence:
         """Yield requests and reassignments that have not ended."""
         if self._get(CONTROLLER) is None:
             yield Breach("reassignments-end", f"there is no {CONTROLLER}")
-        for root in (REASSIGNMENT_REQUESTS, REASSIGNMENTS, DELETED_TOPICS):
+        for root in UNFINISHED:
             for child in leftovers.list_children(self.client, root):
                 yield Breach("reassignments-end", f"{root}/{child} has not ended")
 
@@ -81,17 +87,6 @@ class Quiescence:
                     "in-sync-again",
                     f"{name} is assigned to {list(replicas)}, in sync are {list(state.isr)} under "
                     f"leader {state.leader}",
-                )
-
-    def find_misplaced(self, wanted: Wanted) -> Iterator[Breach]:
-        """Yield partitions that are not where they were asked to be last."""
-        assigned = self.read_assigned()
-        for key, targets in wanted.items():
-            if assigned[key] not in targets:
-                asked = " or ".join(str(list(target)) for target in sorted(targets))
-                yield Breach(
-                    "reassignments-end",
-                    f"{key[0]}-{key[1]} is on {list(assigned[key])}, asked for was {asked}",
                 )
 
     def find_leader(self, behind: str) -> str | None:
@@ -138,3 +133,16 @@ class Quiescence:
             for number, replicas in decode_topic(path, self.client.get(path)[0]).items():
                 found[topic, number] = replicas
         return found
+
+
+def find_misplaced(
+    assigned: Mapping[PartitionKey, ReplicaList], wanted: Wanted, healed: Wanted
+) -> Iterator[Breach]:
+    """Yield partitions that are not where they were asked to be last, or put by healing."""
+    for key, targets in wanted.items():
+        if assigned[key] not in targets | healed.get(key, set()):
+            asked = " or ".join(str(list(target)) for target in sorted(targets))
+            yield Breach(
+                "reassignments-end",
+                f"{key[0]}-{key[1]} is on {list(assigned[key])}, asked for was {asked}",
+            )

@@ -45,7 +45,7 @@ DOWN_S: Final = (0.3, 6.0)
 MOST_DOWN: Final = {"broker": 2, "zookeeper": 1, "controller": 2}
 """How many of a kind may be away or spoilt at the same time."""
 OTHER_TIMES: Final = 20
-"""At how many other times a kill is tried for which there is nobody."""
+"""At how many other times a kill, or a full disk, is tried for which there is nobody."""
 PAUSES_PER_KILL: Final = 0.25
 RARE_PER_KILL: Final = 0.5
 """Connections that are spoilt, and disks that are full."""
@@ -172,7 +172,7 @@ def draw(
     step = (seconds - QUIET_S) / len(kinds)
     for number, kind in enumerate(kinds):
         times_s = [QUIET_S + (number + draws.random()) * step]
-        if kind == "kill":  # where nobody may have it then, it comes at another time
+        if kind in ("kill", "full disk"):  # where nobody may have it, it comes at another time
             times_s += [draws.uniform(QUIET_S, seconds) for _ in range(OTHER_TIMES)]
         found = (_draw_fault(draws, kind, round(one, 2), members, faults) for one in times_s)
         faults += itertools.islice((one for one in found if one is not None), 1)
