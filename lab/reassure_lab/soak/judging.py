@@ -12,7 +12,6 @@ from reassure_lab.soak.operator import Wanted
 from reassure_lab.soak.seen_events import Event
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.run_audit import audit_paths
-from reassure_spec.rooms import choose_readings, judge_of
 from reassure_spec.znodes import (
     FAILED_BROKERS,
     REASSIGNMENT_TASKS,
