@@ -66,11 +66,12 @@ class ReplicaHistory:
         is_restored, leading = isinstance(said.what, Restored), self._leading
         if said.run != self._run >= 0 and not is_restored:
             self.tear()
-        if self._is_torn:
-            self._terms.get(said.leader_epoch).ragged.add(self._broker)
-            self._is_torn = False
         if not is_restored and not self._take_order(line):
             return
+        if self._is_torn:
+            # What is missing may be of any term up to this one, though an older line came between.
+            self._terms.get(said.leader_epoch).ragged.add(self._broker)
+            self._is_torn = False
         self._check_silent(line)
         if leading is not None and isinstance(said.what, Follow | Stopped):
             leading.finish(line)
