@@ -12,6 +12,7 @@ m min.insync.replicas, X the limit of the lag. `[1,2] -> [1,3]` asks to move fro
 other.
 """
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -33,7 +34,7 @@ class Finding:
     clauses: tuple[str, ...]
     """The clauses concerned."""
     readings: tuple[str, ...]
-    """The readings that settle it or depend on it."""
+    """The readings that settle it or depend on it; `=value` where it is met under that alone."""
     profiles: tuple[str, ...]
     """The profiles in which it can be met."""
     instance: str
@@ -129,4 +130,24 @@ def get_finding(finding_id: str) -> Finding:
 
 def findings_of_reading(name: str) -> tuple[Finding, ...]:
     """Return the findings that depend on this reading."""
-    return tuple(finding for finding in FINDINGS if name in finding.readings)
+    return tuple(
+        finding
+        for finding in FINDINGS
+        if any(each.partition("=")[0] == name for each in finding.readings)
+    )
+
+
+def findings_that_break(
+    clause_id: str, readings: Mapping[str, str], chosen: Collection[str]
+) -> tuple[Finding, ...]:
+    """Return the findings by which the document itself breaks a clause under these readings.
+
+    They are met under values that `readings` has, of which somebody has `chosen` one: what is usual
+    keeps the clause, so that it is broken by a fault.
+    """
+    found = []
+    for finding in FINDINGS:
+        values = dict(each.split("=") for each in finding.readings if "=" in each)
+        if clause_id in finding.clauses and values.items() <= readings.items():
+            found += [finding] if values.keys() & set(chosen) else []
+    return tuple(found)

@@ -113,3 +113,48 @@ def test_line_that_says_nothing_is_refused(line: str, complaint: str, tmp_path: 
     file.write_text(line)
     with pytest.raises(BadKnown, match=complaint):
         read_known(file)
+
+
+DROPS = (
+    *("world cluster brokers=1,2,3", "create orders with 1", "request orders-0 to 2"),
+    *("broker 1 dies", "request orders-0 to 3"),
+)
+"""A drop while nobody leads: the exclusive slice drops the leader, and a drop as it is written
+whoever is in sync, which the findings say."""
+
+
+@pytest.mark.parametrize(
+    ("readings", "clause", "finding"),
+    [
+        ({"drop.slice": "exclusive"}, "drop.leader-kept", "drop-1"),
+        ({"offline.drop": "as-written"}, "drop.isr-first", "drop-11"),
+        ({}, None, None),
+    ],
+)
+def test_what_a_reading_breaks_is_known_as_its_finding(
+    tmp_path: Path, readings: dict[str, str], clause: str | None, finding: str | None
+) -> None:
+    """A red run says under which reading the document itself breaks the clause, and counts."""
+    saved = tmp_path / "saved"
+    saved.mkdir()
+    (saved / "drops.txt").write_text("\n".join(DROPS), encoding="utf-8")
+    settings = Settings(
+        1, readings=readings, examples=0, steps_min=0, with_stories=False, failures=str(saved)
+    )
+    result = run(settings, tmp_path)
+    document = result.as_document()
+    assert (document.verdict == "violated", document.body["clause"]) == (bool(clause), clause)
+    found = [(each["id"], each["clause"]) for each in document.body["findings"]]
+    assert found == ([(finding, clause)] if finding else [])
+    shown = render_run(document.as_dict(), "pretty")
+    assert (f"Known as finding {finding}: " in shown) == bool(finding)
+    assert all(f"Under {name}={value} the" in shown for name, value in readings.items())
+
+
+def test_fault_under_such_a_reading_is_nobody_elses(tmp_path: Path) -> None:
+    """What another clause forbids is a fault of the implementation, whatever the reading."""
+    settings = Settings(
+        1, readings={"drop.slice": "exclusive"}, faults=(FAULT,), examples=0, steps_min=0
+    )
+    body = run(settings, tmp_path).as_document().body
+    assert (body["clause"], body["findings"]) == (CLAUSE, [])

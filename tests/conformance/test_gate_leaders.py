@@ -12,6 +12,7 @@ from reassure_conformance.gate.replication.tale import format_tale, make_tale, s
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.qualified import read_report
 from reassure_mutation.protocols.kafka_4485 import worlds
+from reassure_mutation.protocols.kafka_4485.first_words import ElectedMoment, RestoredMoment
 from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
 from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
 from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, Moments, find_refused
@@ -80,6 +81,7 @@ def test_moments_of_real_brokers_are_right(tmp_path: Path, monkeypatch: pytest.M
     leaders = [each for each in found if isinstance(each, LeaderMoment)]
     assert {type(each.event) for each in leaders} >= {Evaluate, Fetch, IsrRead, Serve}
     assert any(each.known.stored for each in leaders)
+    assert {type(each) for each in found} >= {ElectedMoment, RestoredMoment}
     assert {find_refused(each, each.right) for each in found} == {""}
 
 

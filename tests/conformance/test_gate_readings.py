@@ -1,6 +1,6 @@
 """Readings that the bundled controller carries out: each value of them in a short generated run."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pytest
@@ -10,8 +10,17 @@ from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.story import parse_story, shipped_stories
-from reassure_spec.findings import get_finding
-from reassure_spec.readings import READINGS, Reading, field_name, get_profile
+from reassure_conformance.scenarios.scenario import find_scenarios, read_scenario
+from reassure_explorer.scopes.sweep import INSTANCES
+from reassure_spec.findings import FINDINGS as FINDINGS_OF_DOCUMENTS
+from reassure_spec.findings import findings_that_break, get_finding
+from reassure_spec.readings import (
+    READINGS,
+    Reading,
+    field_name,
+    get_profile,
+    override_readings,
+)
 from reassure_spec.rooms import controller_of, gate_of, get_room
 
 PROFILES = ("kip-236-amended", "kip-236-legacy", "kip-46", "kafka-42")
@@ -42,6 +51,30 @@ def _list_cells() -> Iterator[Any]:
 SEED = 17
 FINDINGS = {("drop.slice", "exclusive"): "drop-1", ("offline.drop", "as-written"): "drop-11"}
 """Values under which a run may come to what is wrong with the document itself."""
+
+
+@pytest.mark.parametrize(("reading", "value"), FINDINGS)
+def test_register_says_what_a_value_breaks(reading: str, value: str) -> None:
+    """So a run under it says that the finding is known, whichever of its clauses is broken."""
+    finding = get_finding(FINDINGS[reading, value])
+    for clause in finding.clauses:
+        assert finding in findings_that_break(clause, {reading: value}, [reading])
+
+
+def test_finding_is_shown_under_the_values_that_it_names() -> None:
+    """By a scenario or an exploration, where there is one."""
+    shown: dict[str, list[Mapping[str, str]]] = {}
+    for scenario in map(read_scenario, find_scenarios()):
+        for name in scenario.findings:
+            shown.setdefault(name, []).append(scenario.readings.as_dict())
+    for each in INSTANCES:
+        readings = override_readings(get_profile(each.profile), each.readings)
+        shown.setdefault(each.finding, []).append(readings.as_dict())
+    named = {f.id: [v for v in f.readings if "=" in v] for f in FINDINGS_OF_DOCUMENTS}
+    for name, values in named.items():
+        wanted = dict(each.split("=") for each in values).items()
+        assert name not in shown or any(wanted <= each.items() for each in shown[name]), name
+    assert sum(map(bool, named.values())) > 30
 
 
 @pytest.mark.sampled(5)

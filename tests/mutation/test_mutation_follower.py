@@ -1,4 +1,7 @@
-"""What followers, and leaders whose write fails, would have said by mutants of their rules."""
+"""What all but leaders at rest would have said by mutants of their rules.
+
+Those are followers, leaders whose write fails, and who takes a replica up or is elected.
+"""
 
 from functools import cache
 from typing import Final
@@ -7,6 +10,7 @@ import pytest
 
 from reassure_model.protocols.kafka_4485 import replication as logs
 from reassure_mutation.kills import ALLOWED, find_kills
+from reassure_mutation.protocols.kafka_4485.first_words import ElectedMoment, RestoredMoment
 from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
 from reassure_mutation.protocols.kafka_4485.leader_words import LeaderMoment
 from reassure_mutation.protocols.kafka_4485.replica_moments import (
@@ -16,7 +20,15 @@ from reassure_mutation.protocols.kafka_4485.replica_moments import (
     find_refused,
 )
 from reassure_mutation.protocols.kafka_4485.worlds import READINGS, WORLDS, explore
-from reassure_spec.observations import Evaluate, IsrRead, IsrWrite, Lead, Observation, Replica
+from reassure_spec.observations import (
+    Evaluate,
+    IsrRead,
+    IsrWrite,
+    Lead,
+    Observation,
+    Replica,
+    Restored,
+)
 
 MODEL: Final = "kafka_4485.replication"
 PLANTED: Final = {
@@ -24,13 +36,18 @@ PLANTED: Final = {
     f"{MODEL}._answer: quantifier: min -> max": "hw.follower.from-leader",
     f"{MODEL}._answer: bound: len(replica.log) -> len(replica.log) + 1": "log.committed-kept",
     f"{MODEL}._write_isr: if state.term.version != state.version:": "isr.write.conditional",
+    f"{MODEL}._elect: arithmetic: state.leader_epoch + 1 ->": "epoch.replica.never-back",
+    f"{MODEL}._elect: constant: 0 -> 1": "hw.minimum-of-pseudo-isr",
+    f"{MODEL}._elect: condition: broker not in state.isr -> False": "isr.change.leader-kept",
+    f"{MODEL}.restore_mark: quantifier: min -> max": "hw.restored-not-raised",
+    f"{MODEL}.restore_mark: constant: 0 -> 1": "hw.restored-not-raised",
 }
 """By the beginning of the name of a mutant the clause that kills it."""
 
 
 @cache
 def list_moments() -> tuple[Moment, ...]:
-    """Return the moments of followers, and those of leaders where a write comes to nothing."""
+    """Return the moments but those of leaders, and theirs where a write comes to nothing."""
     found = {
         each.situation: None
         for world in WORLDS
@@ -39,7 +56,9 @@ def list_moments() -> tuple[Moment, ...]:
     return tuple(
         each
         for each in found
-        if isinstance(each, FollowerMoment) or each.known.stored or isinstance(each.event, IsrRead)
+        if not isinstance(each, LeaderMoment)
+        or each.known.stored
+        or isinstance(each.event, IsrRead)
     )
 
 
@@ -57,7 +76,7 @@ def test_wrong_rule_is_killed(name: str, clause: str) -> None:
 def test_right_words_are_never_refused() -> None:
     """What the rules themselves say is accepted at every moment, and so is what follows."""
     kinds = {type(getattr(each, "event", each)) for each in list_moments()}
-    assert kinds == {FollowerMoment, Evaluate, IsrRead}
+    assert kinds == {FollowerMoment, ElectedMoment, RestoredMoment, Evaluate, IsrRead}
     assert {find_refused(each, each.right) for each in list_moments()} == {""}
 
 
@@ -105,6 +124,32 @@ def test_moments_of_followers_are_read_from_what_was_observed(is_answered: bool)
         moments.read(told.values(), moment.readings)
         assert moment in moments.take_fresh()
     assert len(wanted) > 10
+
+
+def test_first_words_are_read_from_what_was_observed() -> None:
+    """A replica that is taken up again, and an election, are moments; the first of each is none."""
+    head = Observation("broker-1", 1, 0, "", "t", 0, 1, 1, 0, Restored(0, 0, ()))
+    lead = Lead(2, 1, (1, 2, 3), (1, 2), 4, 1000, 10**6)
+    told = [
+        head,
+        head._replace(what=Lead(0, 0, (1, 2, 3), (1, 2, 3), 0, 1000, 10**6)),
+        head._replace(what=Replica(2, 1)),
+        head._replace(run=2, what=Restored(2, 1)),
+        head._replace(run=2, leader_epoch=1, what=lead),
+    ]
+    moments = Moments()
+    moments.read([[line._replace(sequence=at) for at, line in enumerate(told)]], READINGS)
+    first = [each for each in moments.take_fresh() if not isinstance(each, LeaderMoment)]
+    restored = [each for each in first if isinstance(each, RestoredMoment)]
+    assert restored == [RestoredMoment(READINGS, 1, 1, 1, 2)]
+    elected = [each for each in first if isinstance(each, ElectedMoment)]
+    assert [each.broker for each in elected] == [1, 3]
+    assert [line.what for line in elected[0].right] == [
+        Lead(2, 1, (1, 2, 3), (1, 2), 4, 1000, 10**6),
+        Evaluate((1, 2), 1, None, 10**6),
+    ]
+    assert elected[1].right == ()
+    assert {find_refused(each, each.right) for each in first} == {""}
 
 
 def read(told: tuple[Observation, ...], *, is_answered: bool) -> list[LeaderMoment]:

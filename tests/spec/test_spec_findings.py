@@ -1,6 +1,7 @@
 """The register of findings."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -12,10 +13,11 @@ from reassure_spec.findings import (
     Finding,
     UnknownFinding,
     findings_of_reading,
+    findings_that_break,
     get_finding,
     parse_findings,
 )
-from reassure_spec.readings import PROFILES, READINGS
+from reassure_spec.readings import PROFILES, READINGS, get_profile
 
 EACH = pytest.mark.parametrize("finding", FINDINGS, ids=lambda finding: finding.id)
 
@@ -36,7 +38,10 @@ def test_ids_are_unique_and_in_order() -> None:
 def test_finding_refers_to_what_exists(finding: Finding) -> None:
     """Clauses, readings and profiles of a finding are those of the spec."""
     assert set(finding.clauses) <= set(load_clauses())
-    assert set(finding.readings) <= {reading.name for reading in READINGS}
+    values = {reading.name: reading.values for reading in READINGS}
+    for each in finding.readings:
+        name, _, value = each.partition("=")
+        assert value in ("", *values[name]), each
     assert finding.profiles
     assert set(finding.profiles) <= set(PROFILES)
     assert finding.instance
@@ -82,3 +87,18 @@ def test_findings_are_looked_up_by_id_and_reading() -> None:
     assert get_finding("drop-1") in findings_of_reading("drop.slice")
     with pytest.raises(UnknownFinding, match="reassure spec findings"):
         get_finding("drop-99")
+
+
+def test_finding_breaks_its_clauses_under_the_values_that_it_names() -> None:
+    """Only these, all of them, and where somebody has chosen one: what is usual keeps them."""
+
+    def find(clause: str, chosen: tuple[str, ...], **values: str) -> list[str]:
+        readings = replace(get_profile("kip-236"), **values).as_dict()
+        return [each.id for each in findings_that_break(clause, readings, chosen)]
+
+    assert find("drop.leader-kept", ("drop.slice",), drop_slice="exclusive") == ["drop-1"]
+    assert find("drop.leader-kept", ("drop.slice",)) == []
+    assert find("drop.leader-kept", ("offline.drop",), drop_slice="exclusive") == []
+    assert find("drop.replica.states", ("drop.slice",), drop_slice="exclusive") == []
+    assert find("drop.keep-top", ()) == []
+    assert find("drop.keep-top", ("drop.protects",)) == ["drop-6", "drop-8"]

@@ -25,6 +25,7 @@ from reassure_conformance.gate.story import Story, read_story, shipped_stories
 from reassure_conformance.report import display
 from reassure_conformance.report.cases import describe_death
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_conformance.report.own_faults import list_own_faults, say_own_fault
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_limit
 from reassure_judge.verdicts import Violation
@@ -211,6 +212,8 @@ def describe_telling(
     harness = telling.harness if telling else None
     passages = telling.passages if telling else []
     violations = [found for each in passages[-1:] for found in each.violations]
+    readings = harness.readings.as_dict() if harness else settings.readings
+    broken = [found.clause for found in violations]
     return Document(
         "tell",
         UNKNOWN if died or telling is None else telling.verdict(),
@@ -222,7 +225,7 @@ def describe_telling(
             "violations": len(violations),
         },
         profile=settings.profile,
-        readings=harness.readings.as_dict() if harness else settings.readings,
+        readings=readings,
         exit_code=Unavailable.exit_code if died else None,
         body={
             "implementation": harness.description.as_dict() if harness else {},
@@ -230,6 +233,7 @@ def describe_telling(
             "why": list(story.why),
             "told": [each.as_dict() for each in passages],
             "violations": [found.as_dict() for found in violations],
+            "findings": list_own_faults(broken, settings.profile, readings, settings.readings),
             "died": died,
             "died_after": [s.format_step(step) for step in story.steps[: len(passages)]]
             if died
@@ -272,6 +276,9 @@ def _describe_wrong(report: Mapping[str, Any], width: int | None) -> Iterator[st
     for violation in report["violations"]:
         yield from display.describe_broken(violation["clause"], width)
         yield from display.describe_record(violation)
+        yield ""
+    for finding in report["findings"]:
+        yield from display.hang("", say_own_fault(finding), width, "  ")
         yield ""
     if report["died"]:
         yield from display.hang("ADAPTER-DIED ", report["died"], width, "  ")

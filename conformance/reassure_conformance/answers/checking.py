@@ -199,7 +199,9 @@ class CheckResult:
             yield {**row.as_dict(), "by": by, "proof": proofs.get(name)}
 
 
-_OF_FAILURE: Final = ("violations", "story", "repeats", "clause", "timeline", "directory")
+_OF_FAILURE: Final = (
+    *("violations", "story", "repeats", "clause", "findings", "timeline", "directory"),
+)
 _OF_DEATH: Final = ("died", "died_after", "traceback")
 """What of a report is about a failure, and about an implementation that died."""
 

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
+from reassure_conformance.report.own_faults import list_own_faults
 from reassure_judge.verdicts import ClauseVerdict, Violation
 from reassure_spec.errors import Unavailable
 
@@ -184,6 +185,8 @@ class RunOutcome(ABC):
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
         failure = self.failure
+        broken = [failure.violation.clause] if failure else []
+        chosen = self.settings.readings
         return {
             "implementation": dict(self.implementation),
             "world": self.settings.world,
@@ -195,6 +198,7 @@ class RunOutcome(ABC):
             "story": list(failure.lines()) if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
+            "findings": list_own_faults(broken, self.profile, self.readings, chosen),
             "timeline": None,
             "not_exercised": list(self.missing()),
             "not_asked": {clause: list(needs) for clause, needs in self.not_asked().items()},

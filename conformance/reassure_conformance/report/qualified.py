@@ -22,6 +22,7 @@ from reassure_conformance.report.cases import (
     say_seconds,
 )
 from reassure_conformance.report.document import NOT_DISCRIMINATED
+from reassure_conformance.report.own_faults import say_own_fault
 
 MUTANTS: Final = ("mutants_killed", "mutants")
 """The counts of a score."""
@@ -132,6 +133,7 @@ def _describe_scope(result: Result) -> str:
 
 def _list_notes(result: Result) -> Iterator[str]:
     """Yield what keeps a verdict from holding, or was left out of it, and what to do about it."""
+    yield from map(say_own_fault, result.get("findings", ()))
     if result.get("unsettled") and isinstance(result["unsettled"], int):
         yield (
             f"The cluster was not quiescent {result['unsettled']} times, though no process was "

@@ -344,7 +344,7 @@ SITUATIONS: Final = (
     BrokerGoal(
         "mark-beyond-the-log",
         "A disk loses records from before the high watermark that it has a checkpoint of.",
-        ("hw.follower.from-leader",),
+        ("hw.restored-not-raised",),
         _is_mark_beyond_log,
         lose_what_the_mark_says,
     ),

@@ -48,6 +48,8 @@ class Leading:
         self._isr: ReplicaList | None = None
         self._version: int | None = None
         self._end = self._mark = self._start = 0
+        self._told_mark = 0
+        """The largest mark that it has said, which may be more than it may have."""
         self._offsets: dict[int, int] = {}
         self._pseudo: ReplicaList | None = None
         self._heard: set[int] = set()
@@ -113,13 +115,16 @@ class Leading:
         evidence = Evidence(f"at least {before}", was, now)
         ledger.check(line, "hw.never-decreases", kept or f"{mark} after {before}", evidence)
         if mark > before:
-            # A mark that is too high is not gone on from: what follows from it is no news.
             mark = min(mark, self._check_advance(line, mark, pseudo))
         self._mark = mark
 
     @clause("hw.minimum-of-pseudo-isr", "hw.over-stored-isr")
     def _check_advance(self, line: Line, mark: int, pseudo: ReplicaList | None) -> int:
-        """Judge how far the mark advances; answer how far it may, where that is certain."""
+        """Judge how far the mark advances; answer how far it may, where that is certain.
+
+        A mark that is too high is not gone on from, and does not advance where it is said again.
+        """
+        before, self._told_mark = self._told_mark, max(self._told_mark, mark)
         if pseudo is None or not self._replicas:
             return mark
         offsets, waited, most = self._list_offsets(), (self._broker, *pseudo), mark
@@ -130,13 +135,15 @@ class Leading:
             rules.append(("hw.over-stored-isr", (*waited, *self._isr), self._tells_all(*tells)))
         for name, members, certain in rules:
             allowed = compute_high_watermark(self._mark, self._replicas, offsets, members)
-            if mark <= allowed:
+            kept = mark <= allowed
+            if kept:
                 self._ledger.keep(name)
-                continue
-            ends = {r: end for r, end in zip(self._replicas, offsets, strict=True) if r in members}
-            was, now = f"high watermark {self._mark}", f"high watermark {mark}"
-            evidence = Evidence(f"at most {allowed}", was, now)
-            kept = self._ledger.check(line, name, f"log ends {ends}", evidence, certain=certain)
+            elif mark > before:
+                known = zip(self._replicas, offsets, strict=True)
+                ends = {r: end for r, end in known if r in members}
+                was, now = f"high watermark {self._mark}", f"high watermark {mark}"
+                evidence = Evidence(f"at most {allowed}", was, now)
+                kept = self._ledger.check(line, name, f"log ends {ends}", evidence, certain=certain)
             most = most if kept else min(most, allowed)
         return most
 

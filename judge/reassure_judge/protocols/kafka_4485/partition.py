@@ -4,6 +4,7 @@ from reassure_judge.observed.ledger import Evidence, Ledger, Line
 from reassure_judge.protocols.kafka_4485.contents import Contents, tell
 from reassure_judge.protocols.kafka_4485.leading import Leading
 from reassure_judge.protocols.kafka_4485.terms import Followed, ToldTerm, ToldTerms
+from reassure_model.protocols.kafka_4485.replication import restore_mark
 from reassure_spec.clauses import clause
 from reassure_spec.observations import (
     NOBODY,
@@ -66,11 +67,12 @@ class ReplicaHistory:
         is_restored, leading = isinstance(said.what, Restored), self._leading
         if said.run != self._run >= 0 and not is_restored:
             self.tear()
-        if self._is_torn:
-            self._terms.get(said.leader_epoch).ragged.add(self._broker)
-            self._is_torn = False
         if not is_restored and not self._take_order(line):
             return
+        if self._is_torn:
+            # What is missing may be of any term up to this one, though an older line came between.
+            self._terms.get(said.leader_epoch).ragged.add(self._broker)
+            self._is_torn = False
         self._check_silent(line)
         if leading is not None and isinstance(said.what, Follow | Stopped):
             leading.finish(line)
@@ -135,7 +137,7 @@ class ReplicaHistory:
     def _stop(self, said: Stopped) -> None:
         self._stopped, self._followed, self._leading = said, False, None
         if said.deleted:
-            self._mark = self._highest = 0
+            self._log, self._mark, self._highest = Contents(0), 0, 0
 
     @clause("replica.deleted.empty")
     def _check_empty(self, line: Line, end: int, said: Stopped) -> None:
@@ -160,17 +162,20 @@ class ReplicaHistory:
         self._check_restored(line, said, run)
         self._log, self._mark = log, said.high_watermark
         self._whole, self._followed, self._leading = True, False, None
-        self._check_mark(line, said.high_watermark, said.log_end_offset)
 
     @clause("hw.restored-not-raised")
     def _check_restored(self, line: Line, said: Restored, run: int) -> None:
-        """Judge the mark that a replica begins with by those that it had in its life before."""
-        mark, before = said.high_watermark, self._highest
+        """Judge the mark that a replica begins with by those of its life before, and by its log."""
+        mark, end, before = said.high_watermark, said.log_end_offset, self._highest
+        if run in (-1, line.said.run):
+            before = None  # it has no life before this one
+        most = restore_mark(mark if before is None else before, end)
         self._highest = mark
-        if before is None or run < 0:
+        if before is None and mark <= most:
             return
-        kept = mark <= before or f"it had a high watermark of {before} at most"
-        evidence = Evidence(f"at most {before}", f"high watermark {before}", f"{mark} restored")
+        was = f"log end {end}" if before is None else f"log end {end}, high watermark {before}"
+        kept = mark <= most or f"it may begin with {most} at most"
+        evidence = Evidence(f"at most {most}", was, f"{mark} restored")
         if self._ledger.check(line, "hw.restored-not-raised", kept, evidence):
             self._highest = before
 

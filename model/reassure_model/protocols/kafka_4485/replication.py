@@ -5,11 +5,11 @@ be told apart by their content. Lag is not measured here: that a follower falls 
 comes back within it is an action (`Lag`, `CatchUp`) which may come at any time. A follower has one
 fetch request on its way or waiting at the leader (`Serve`: it arrives and the leader notes its
 offset; `Answer`: the response arrives with records and high watermark, and the next request
-leaves). A broker that is down is one that takes no action. Elections are clean; what a leader had
-in memory goes with it. The stored ISR is changed by conditional write: the controller may change it
-too (`Remove`), and then the leader's write fails until it has read again (`Refresh`). Under the
-other value of reading `isr.members` nothing is stored: the set is what its definition says at any
-moment (`define_isr`).
+leaves). A broker that is down is one that takes no action; with which mark it comes back no action
+says, but `restore_mark` does. Elections are clean; what a leader had in memory goes with it. The
+stored ISR is changed by conditional write: the controller may change it too (`Remove`), and then
+the leader's write fails until it has read again (`Refresh`). Under the other value of reading
+`isr.members` nothing is stored: the set is what its definition says at any moment (`define_isr`).
 
 Not here: unclean elections, lost disks, min.insync.replicas, changes of the assignment.
 """
@@ -345,6 +345,19 @@ def _follow(state: Replication, broker: int, readings: Readings) -> Outcome:
     mark = min(replica.high_watermark, len(log))
     request = Request(state.leader_epoch, len(log))
     return Accepted(_set(state, broker, Replica(log, mark, state.leader_epoch, request)))
+
+
+@clause("hw.restored-not-raised")
+def restore_mark(saved: int | None, end: int) -> int:
+    """Return the high watermark with which a replica is taken up again, its log ending at `end`.
+
+    What was saved last is a mark that it had, of which its disk may have lost records; None where
+    nothing was saved.
+
+    >>> restore_mark(4, 6), restore_mark(9, 6), restore_mark(None, 6)
+    (4, 6, 0)
+    """
+    return 0 if saved is None else min(saved, end)
 
 
 def count_common(log: Log, other: Log) -> int:

@@ -53,8 +53,10 @@ BEGIN: Final[tuple[Any, ...]] = (
             logs.Refresh,
             logs.Follow,
             logs.Answer,
+            logs.Elect,
         )
     ),
+    logs.restore_mark,
 )
 """The functions of the model by which leaders and followers decide what to say."""
 Get = Callable[[Any], Callable[..., Any]]

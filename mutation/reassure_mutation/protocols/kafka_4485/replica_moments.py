@@ -3,12 +3,14 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from itertools import chain
+from typing import Any, Final
 
 from reassure_judge.protocols.kafka_4485 import LagRules
 from reassure_model.protocols.kafka_4485 import replication as logs
 from reassure_mutation.kills import ALLOWED, SAME
 from reassure_mutation.linked import Linked, Mutant, find_called, list_mutants
+from reassure_mutation.protocols.kafka_4485.first_words import ElectedMoment, RestoredMoment
 from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment, read_log
 from reassure_mutation.protocols.kafka_4485.leader_words import BEGIN, Known, LeaderMoment, begin
 from reassure_spec.observations import (
@@ -25,12 +27,15 @@ from reassure_spec.observations import (
     Replica,
     Restored,
     Serve,
+    Stopped,
     What,
     Writer,
 )
 from reassure_spec.readings import Readings
 
-Moment = LeaderMoment | FollowerMoment
+Moment = LeaderMoment | FollowerMoment | ElectedMoment | RestoredMoment
+Words = tuple[Any, ...]
+"""What a broker says: kinds of lines, or lines where it is not clear whose and of which epoch."""
 Place = tuple[str, str, int]
 
 
@@ -83,7 +88,9 @@ class Moments:
             told += places.items()
         for place, lines in told:
             self._read_leader(lines, readings, is_answered=is_answered)
-            for moment in iterate_followed(place, lines, led, readings):
+            followed = iterate_followed(place, lines, led, readings)
+            moments: Iterator[Moment] = chain(followed, iterate_restored(lines, readings))
+            for moment in moments:
                 self._note(moment)
 
     def _read_leader(
@@ -95,6 +102,8 @@ class Moments:
             what = line.what
             if isinstance(what, Lead):
                 known, before = begin(line, what, readings), [line]
+                for moment in list_elected(known):
+                    self._note(moment)
             elif known is None:
                 continue
             elif line.sequence < 0:
@@ -133,6 +142,31 @@ def _is_refused(following: Iterable[Observation]) -> bool:
     """Whether the write that follows a look at once came to nothing."""
     what = next((line.what for line in following if not isinstance(line.what, Answer)), None)
     return isinstance(what, IsrWrite) and what.isr_version is None
+
+
+def list_elected(known: Known | None) -> tuple[ElectedMoment, ...]:
+    """Return the moments of an election: of who is elected, and of one who may not be.
+
+    The first term of a partition begins without one.
+    """
+    if known is None or not (known.epoch and known.version):
+        return ()
+    others = [each for each in known.ids if each not in known.isr]
+    return tuple(ElectedMoment(known, each) for each in (known.replicas[0], *others[:1]))
+
+
+def iterate_restored(lines: Iterable[Observation], readings: Readings) -> Iterator[RestoredMoment]:
+    """Yield the moments at which a broker takes a replica up again, in another life."""
+    run, highest = -1, 0
+    for line in lines:
+        what = line.what
+        if isinstance(what, Restored) and -1 < run < line.run:
+            saved, end = what.high_watermark or None, what.log_end_offset
+            yield RestoredMoment(readings, line.broker, highest, saved, end)
+        if isinstance(what, Stopped) and what.deleted:
+            highest = 0
+        if line.sequence >= 0:
+            run, highest = line.run, max(highest, getattr(what, "high_watermark", 0))
 
 
 def iterate_followed(
@@ -178,7 +212,7 @@ class WordRules:
     def __init__(self) -> None:
         self.linked: Final = Linked(*BEGIN)
         self.functions: Final = self.linked.functions
-        self._judged: dict[tuple[Moment, tuple[What, ...]], str] = {}
+        self._judged: dict[tuple[Moment, Words], str] = {}
 
     def list_mutants(self) -> tuple[Mutant, ...]:
         """Return every mutant, in a stable order."""
@@ -198,7 +232,7 @@ class WordRules:
             self._judged[key] = find_refused(moment, said) or ALLOWED
         return self._judged[key]
 
-    def _say(self, moment: Moment) -> tuple[What, ...]:
+    def _say(self, moment: Moment) -> Words:
         """Return what a broker says; one that fails says nothing, as its process would."""
         try:
             return moment.say(self.linked.get)
@@ -206,18 +240,19 @@ class WordRules:
             return ()
 
 
-def find_refused(moment: Moment, said: tuple[What, ...]) -> str:
+def find_refused(moment: Moment, said: Words) -> str:
     """Return the clause by which words are refused, or what follows on them, else ""."""
     try:
         for before, after in moment.tell(said):
-            judge, counts = LagRules.make_judge(moment.readings), Counter[str]()
+            judge, counts = LagRules.make_judge(moment.readings), Counter[tuple[str, int]]()
             for number, line in enumerate((*before, *after), start=1):
-                if not counts[line.writer]:
+                life = line.writer, line.run
+                if not counts[life]:
                     writer = Writer(tuple(KINDS))
                     head = line._replace(topic="", partition=-1, broker=NOBODY, what=writer)
-                    judge.feed(head._replace(run=0, sequence=0), "", 0)
-                counts[line.writer] += 1
-                judge.feed(line._replace(run=0, sequence=counts[line.writer]), "", number)
+                    judge.feed(head._replace(sequence=0), "", 0)
+                counts[life] += 1
+                judge.feed(line._replace(sequence=counts[life]), "", number)
             for each in judge.finish(is_over=True).violations:
                 if each.line > len(before) and each.binds():
                     return each.clause

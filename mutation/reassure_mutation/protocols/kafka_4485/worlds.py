@@ -14,10 +14,20 @@ from typing import Any, Final, NamedTuple
 from reassure_judge.observed import judge as observed_judge
 from reassure_judge.protocols.kafka_4485 import contents, lags, leading, partition, terms
 from reassure_model.protocols.kafka_4485 import replication as logs
-from reassure_mutation.protocols.kafka_4485 import follower_words, leader_words, replica_moments
+from reassure_mutation.protocols.kafka_4485 import (
+    first_words,
+    follower_words,
+    leader_words,
+    replica_moments,
+)
+from reassure_mutation.protocols.kafka_4485.first_words import RestoredMoment
 from reassure_mutation.protocols.kafka_4485.follower_words import FollowerMoment
 from reassure_mutation.protocols.kafka_4485.leader_words import Known, LeaderMoment, begin
-from reassure_mutation.protocols.kafka_4485.replica_moments import Moment, WordRules
+from reassure_mutation.protocols.kafka_4485.replica_moments import (
+    Moment,
+    WordRules,
+    list_elected,
+)
 from reassure_spec.observations import (
     Evaluate,
     Fetch,
@@ -54,6 +64,7 @@ ASKED: Final = IsrRead((), 0)
 """In place of what a write has stored: the next one is to have no answer."""
 READINGS: Final = override_readings(get_profile(PROFILE), SHIPPED)
 MADE_FROM: Final = (
+    first_words,
     leader_words,
     follower_words,
     replica_moments,
@@ -109,6 +120,12 @@ WORLDS: Final = (
         "world brokers rules=early-credit",
         {"produce": 1, "fetch": 2, "wait": 2, "crash": 1},
         override_readings(READINGS, {"lag.initial": "now", "lag.initial-leader-end": "zero"}),
+    ),
+    LeaderWorld(
+        "a restart in order",
+        "world brokers on=1,2 t-0=1,2",
+        {"produce": 2, "fetch": 2, "stop": 1},
+        followers=(2,),
     ),
     LeaderWorld(
         "writes that fail",
@@ -182,6 +199,8 @@ class _Play:
             power = (f"{leader} loses power, and 1 batches", settled, *comes)
             yield "crash", partial(_Play.crash, left=max(0, len(self.log) - 1)), power
             yield "crash", partial(_Play.crash, left=len(self.log)), (*crash, *comes)
+            stop = (f"{leader} stops", "the controller works", settled)
+            yield "stop", partial(_Play.crash, left=len(self.log), saved=True), (*stop, *comes)
             for one in self.copies:
                 hide = (f"{one} crashes", "the controller works")
                 yield "hide", partial(_Play.hide, gone=one), hide
@@ -243,6 +262,7 @@ class _Play:
     ) -> None:
         """Let a broker lead; of the others follows at once who has nothing, the rest ask first."""
         self.known, self.lines = _begin(self.world, lead, leader, epoch, self.now_ms)
+        self.found += list_elected(self.known)
         self.copies = {one: _Copy(held, asks=bool(held.log)) for one, held in copies.items()}
         for one, copy in self.copies.items():
             if not copy.asks:
@@ -294,16 +314,21 @@ class _Play:
         self.begin(lead, old.replicas[0], old.epoch + 1, {follower: held})
         self.happen(Fetch(follower, len(held.log), old.epoch, time_ms=self.now_ms))
 
-    def crash(self, left: int | None) -> None:
-        """Let the leader die, and who is in sync lead; it may come back with so much of its log."""
+    def crash(self, left: int | None, *, saved: bool = False) -> None:
+        """Let the leader die, and who is in sync lead; it may come back with so much of its log.
+
+        Its mark is `saved` where it ends in order.
+        """
         old, gone = self.known, self.known.replicas[0]
         new = next(one for one in sorted(self.copies) if one in old.isr)
         isr = tuple(one for one in old.isr if one != gone)
         copies = {one: each.held for one, each in self.copies.items()}
         leads = copies.pop(new)
         if left is not None:
-            kept = self.log[:left]
-            copies[gone] = logs.Replica(kept, 0, kept[-1] if kept else 0)
+            kept, mark = self.log[:left], (old.mark or None) if saved else None
+            self.found.append(RestoredMoment(old.readings, gone, old.mark, mark, left))
+            restored = logs.restore_mark(mark, left)
+            copies[gone] = logs.Replica(kept, restored, kept[-1] if kept else 0)
         end, mark, self.log = len(leads.log), leads.high_watermark, leads.log
         lead = Lead(end, mark, tuple(sorted(old.replicas)), isr, old.version + 1)
         self.begin(lead, new, old.epoch + 1, copies)
