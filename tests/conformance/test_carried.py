@@ -35,6 +35,7 @@ SEED = 7
 STORIES = {story.name: story for story in shipped_stories()}
 QUICK = ("a-move", "change-in-flight", "failover-with-two-moves", "bad-targets", "answer-lost")
 PROFILES = ("kip-236", "kip-236-amended", "kip-236-legacy")
+DRAWS = [(profile, seed) for seed, profile in enumerate((*PROFILES, *PROFILES, "kip-46"), SEED)]
 
 
 class Mistake(NamedTuple):
@@ -108,11 +109,7 @@ def test_one_that_fails_writes_nothing(make_harness: Callable[..., Harness]) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_all_test_cases_hold(profile: str, tmp_path: Path) -> None:
-    """Told all test cases it holds, and puts the same clauses to the test as the bundled one.
-
-    Nothing is drawn: what is drawn depends on how busy the machine is, and finds now and then that
-    what carries the decisions tells a broker of an old replica as of a new one (`message.is-new`).
-    """
+    """Told all test cases it holds, and puts the same clauses to the test as the bundled one."""
     settings = Settings(SEED, profile=profile, examples=0)
     folders = [tmp_path / name for name in ("carried", "bundled")]
     for folder in folders:
@@ -121,6 +118,17 @@ def test_all_test_cases_hold(profile: str, tmp_path: Path) -> None:
     assert [each.verdict() for each in runs] == [HOLDS, HOLDS]
     carried, bundled = ({c.id for c in each.clauses if c.exercised} for each in runs)
     assert carried == bundled
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("profile", "seed"), DRAWS)
+def test_drawn_examples_hold(
+    profile: str, seed: int, tmp_path: Path, zookeeper_server: Server
+) -> None:
+    """It violates nothing, and comes to rest, in what is drawn from each seed."""
+    settings = Settings(seed, profile=profile, examples=8, steps_min=0, with_stories=False)
+    outcome = run_with(JUDGEMENT, settings, tmp_path, zookeeper_server)
+    assert (outcome.failure, outcome.unsettled, outcome.examples) == (None, 0, 8)
 
 
 @pytest.mark.slow

@@ -19,7 +19,13 @@ from reassure_judge.rules import Possible, Sign, Signs
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
-from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_done, is_target_in_sync
+from reassure_model.partition import (
+    Environment,
+    LeaderAndIsr,
+    Partition,
+    is_done,
+    is_target_in_sync,
+)
 from reassure_model.protocols.kip_236_legacy.entries import (
     MAYBE,
     NO,
