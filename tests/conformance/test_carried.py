@@ -20,7 +20,7 @@ from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.story import shipped_stories
+from reassure_conformance.gate.story import parse_story, shipped_stories
 from reassure_conformance.report.document import HOLDS, VIOLATED
 from reassure_judge.protocols import make_rules
 from reassure_model.protocols import kip_236
@@ -84,6 +84,24 @@ def test_reference_controller_holds(name: str, make_harness: Callable[..., Harne
     example = make_harness(carry(JUDGEMENT, "kip-236")).tell(STORIES[name])
     skipped = [done.why for done in example.done if done.result == "skipped"]
     assert (example.violations, example.unsettled, skipped) == ([], 0, [])
+
+
+FOUND = {
+    "a stop before an answer that is lost": "create orders with 3,2; lose answer after 2;"
+    "request orders-0 to 2",
+    "one falls behind before the record goes": "create orders with 2; request orders-0 to 2,3;"
+    "3 joins orders-0; request orders-0 to 2,3,1; hold after 0; 1 joins orders-0;"
+    "cancel orders-0; 1 leaves orders-0",
+}
+"""What draws have found wrong with what carries the decisions."""
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_was_drawn_holds(name: str, make_harness: Callable[..., Harness]) -> None:
+    """What was once found by a draw is violated no more."""
+    story = parse_story("\n".join(["world cluster brokers=1,2,3", *FOUND[name].split(";")]), name)
+    example = make_harness(carry(JUDGEMENT, "kip-236")).tell(story)
+    assert (example.violations, example.unsettled) == ([], 0)
 
 
 @pytest.mark.parametrize("name", MISTAKES)
