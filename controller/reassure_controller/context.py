@@ -79,8 +79,8 @@ class PartitionContext:
     phase: Phase | None = None
     """How far the reassignment in flight has come; None when there is nothing to carry on."""
     unstarted: frozenset[int] = frozenset()
-    """The replicas that were assigned in this term while their brokers lived, who were told
-    nothing of them yet."""
+    """The replicas that were assigned in this term while their brokers lived, or that these were
+    told to delete, and of which they were told nothing since."""
 
     @property
     def hosts(self) -> ReplicaList:
@@ -381,8 +381,9 @@ def apply_step(context: Context, step: Step, version: int | None = None) -> None
             context.taken = {k: read for k, read in context.taken.items() if read.path != path}
         case SendLeaderAndIsr(to=to):
             context.note_started(step.key, to)
-        case SendStopReplica():
-            pass
+        case SendStopReplica(to=to, delete=delete):
+            if delete:
+                context.note_unstarted(step.key, context.brokers.keys() & {*to})
         case PartitionEffect() | EnterPhase() | RememberMove():
             _apply_to_partition(context, step, version)
         case TranslateEntries(entries=entries) if context.old is not None:

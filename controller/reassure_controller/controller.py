@@ -404,6 +404,10 @@ class Controller:
         if self._backlog:
             self._on_event(*self._backlog.popleft())
             return True
+        if self._asked:
+            # What is handed over goes to nobody of whose death there is word already.
+            self._take_shutdown()
+            return True
         if self._agenda.take_stale():
             return True
         job = self._agenda.find_job()
@@ -448,11 +452,9 @@ class Controller:
             self._forget()
         elif kind == CONNECTED:
             self._on_reconnect()
-        elif kind == STOPPING:
-            self._take_shutdown()
         elif path == CONTROLLER:
             self._check_still_controller()
-        else:
+        elif kind != STOPPING:
             self._agenda.take_event(path)
 
     def _on_reconnect(self) -> None:
@@ -477,8 +479,6 @@ class Controller:
 
     def _take_shutdown(self) -> None:
         """Queue the handover of what a broker has that wants to stop, and its answer."""
-        if not self._asked:
-            return  # whoever acted before has answered it
         asked = self._asked[0]
         error = find_refused_shutdown(self.context, asked)
         if error:

@@ -255,6 +255,7 @@ class PlanEngine:
             self._send_leader_and_isr(effect)
         elif isinstance(effect, SendStopReplica):
             epoch = self._find_stop_epoch(effect)
+            apply_step(self._context, effect)
             self._context.states.stop(effect.key, effect.to, delete=effect.delete)
             self._say_states()
             for broker in self._live(effect.to):

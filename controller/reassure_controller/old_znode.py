@@ -3,10 +3,15 @@
 from dataclasses import replace
 
 from reassure_controller.context import OldZnode
-from reassure_controller.effects import Recheck, RecheckOldZnode, Write
+from reassure_controller.effects import Recheck, RecheckOldZnode, Step, Write, WriteOldZnode
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Planner
-from reassure_spec.znodes import REASSIGN_PARTITIONS, BadZnode, decode_reassign_partitions
+from reassure_spec.znodes import (
+    REASSIGN_PARTITIONS,
+    BadZnode,
+    LegacyEntry,
+    decode_reassign_partitions,
+)
 
 
 class OldZnodePlanner(Planner):
@@ -42,3 +47,12 @@ def read_old_znode(reader: ClusterReader, *, arm: bool = True) -> None:
     if known is None or known.created != stat.czxid:
         known = OldZnode(entries, stat.version, stat.czxid)
     context.old = replace(known.holding(entries, stat.version), bad=bad)
+
+
+def plan_write(point: str, old: OldZnode, entries: tuple[LegacyEntry, ...]) -> tuple[Step, ...]:
+    """Return the write that leaves these entries, none of them where it goes.
+
+    One that a client has deleted and made anew may have the version that was read.
+    """
+    write = WriteOldZnode(point=f"old-znode.{point}", entries=entries, version=old.version)
+    return (RecheckOldZnode(), write)

@@ -47,7 +47,8 @@ class FieldJudge:
     """The last transactions before the cluster came to rest."""
     _zxid: int = 0
     _told: dict[_Replica, int] = field(default_factory=dict)
-    """By replica that was told of and not to be deleted: the controller epoch that did so last."""
+    """By replica that was told of and not to be deleted: the controller epoch that did so last, 0
+    where it is assigned no more since."""
 
     def note(self, wrote: Wrote) -> None:
         """Note what a transaction left."""
@@ -87,11 +88,18 @@ class FieldJudge:
     def _forget_removed(
         self, key: PartitionKey, before: Partition | None, after: Partition
     ) -> None:
-        """Forget who is taken away: it may have its replica still, but not for its controller."""
-        gone = set() if before is None else _list_replicas(before) - _list_replicas(after)
-        for broker in gone:
+        """Forget who is taken away: it may have its replica still, but not for its controller.
+
+        One of the target that is dropped, while its broker is down, is assigned once more.
+        """
+        if before is None:
+            return
+        for broker in _list_replicas(before) - _list_replicas(after):
             self._told.pop((key, broker), None)
             self._added.pop((key, broker), None)
+        for broker in set(before.assigned or ()).difference(after.assigned or ()):
+            if (key, broker) in self._told:
+                self._told[key, broker] = 0
 
     def note_rest(self) -> None:
         """Note that the cluster rests, so that the controller has seen all that is there."""

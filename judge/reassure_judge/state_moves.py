@@ -21,7 +21,7 @@ from reassure_model.state_machines import (
 )
 from reassure_spec.clauses import clause
 from reassure_spec.profiles import FIRST_STATES
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.znodes import PartitionKey, ReplicaList
 
 _GONE: Final = ReplicaState.NON_EXISTENT
 
@@ -39,6 +39,8 @@ class StateJudge:
     """Replicas that were new in a term."""
     _raised: set[tuple[int, PartitionKey, int]] = field(default_factory=set)
     """Those of them that went online from there."""
+    _settled: dict[PartitionKey, ReplicaList] = field(default_factory=dict)
+    """Who was assigned when the cluster rested without a move last: no move has started these."""
     _stopped: set[tuple[int, PartitionKey, int]] = field(default_factory=set)
     """Replicas whose brokers were told in a term to delete them, and not to run them since."""
 
@@ -103,6 +105,9 @@ class StateJudge:
             wanted = {*partition.assigned, *list_kept(partition)}
             in_sync = set(self.stored.list_in_sync(key))
             moves = partition.reassignment is not None
+            if not moves:
+                self._settled[key] = partition.assigned
+            settled = self._settled.get(key, partition.assigned)
             for replica, state in sorted(states.items()):
                 who = f"replica {replica} is said to be {state.name}"
                 at = (epoch, key, replica)
@@ -114,7 +119,7 @@ class StateJudge:
                     yield decide(key, clause_id, state is _GONE or reason)
                 elif first and replica in view.live and at in self._started:
                     online = state is ReplicaState.ONLINE
-                    if moves and at in self._raised and replica not in in_sync:
+                    if moves and at in self._raised and replica not in in_sync.union(settled):
                         reason = f"{who}, and was never in sync"
                         yield decide(key, "move.replica.states", not online or reason)
                     elif not moves and in_sync.issuperset(partition.assigned):

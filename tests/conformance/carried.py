@@ -259,7 +259,10 @@ class CarriedEngine(PlanEngine):
         try:
             super()._carry_out(effect)
         except Uncertain:
+            mind.note_orders(effect)
             mind.unsure |= {key: (before, write) for key, before, write in writes}
+            for key in mind.context.untold:
+                mind.stopped.pop(key, None)  # all are told anew, who was stopped as well
             raise
         mind.note_orders(effect)
         for key, before, write in writes:

@@ -277,6 +277,7 @@ def add_write(
         case DeleteReassignment() if content.child is not None:
             if mind.told.get(key) != content.assigned:
                 tell_anew(plan, key)
+            plan.recheck_state(key)  # that one of the target fell behind is no conflict of a record
             for planner in reversed(plan.rules.planners):
                 plan.add(*planner.plan_end(plan.context, key))
 

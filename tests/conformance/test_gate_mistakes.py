@@ -182,9 +182,9 @@ MISTAKES = {
         LEGACY,
     ),
     "an old znode that was made anew is removed by the version of the one before": Mistake(
-        "protocols.kip_236_legacy",
-        "return (RecheckOldZnode(), *entry_done, RecheckOldZnode())",
-        "return (*entry_done, RecheckOldZnode())",
+        "old_znode",
+        "return (RecheckOldZnode(), write)",
+        "return (write,)",
         "old-znode-made-anew",
         "legacy.translate.request",
         LEGACY,

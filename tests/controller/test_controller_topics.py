@@ -245,6 +245,16 @@ def test_brokers_that_stop_hand_over(cluster: Any) -> None:
     assert cluster.state("orders", 0).leader == 2
 
 
+def test_nothing_is_handed_over_to_the_dead(cluster: Any) -> None:
+    """A broker asks to stop before another one dies, and its controller looks after both."""
+    controller = cluster.begin({0: (3, 1)}, topic="orders")
+    asked = controller.shut_down(3, cluster.brokers[3].find_broker_epoch(3))
+    cluster.die(1)
+    controller.drain()
+    state = cluster.state("orders", 0)
+    assert (state.leader, state.isr, asked.remaining) == (3, (3,), (("orders", 0),))
+
+
 def test_an_earlier_life_is_not_heard(cluster: Any) -> None:
     """Who asks for an earlier life of a broker, or of no controller, is refused."""
     controller = begin(cluster)

@@ -96,6 +96,21 @@ def test_replica_is_new_once(drive: Any) -> None:
     assert list_broken(cluster, 3, replicas=(1, 2, 3), is_new=True) == []
 
 
+def test_replica_may_be_new_that_was_dropped(drive: Any) -> None:
+    """Who is dropped while its broker is down, and is of the target, may have its replica still."""
+    cluster = drive("kip-236", hears=True)
+    record = znodes.encode_reassignment(znodes.ReassignmentZnode(2, (2, 3)))
+    cluster.write(Create(znodes.reassignment_path(*KEY), record), session=900, fenced=True)
+    cluster.write(cluster.state_op(LeaderAndIsr(1, 1, 1, (1,))), session=900, fenced=True)
+    assert list_broken(cluster, 2, state_version=1) == []
+    for version, assigned in enumerate(((1,), (1, 2)), 1):
+        topic = SetData(znodes.topic_path("orders"), znodes.encode_topic({0: assigned}), version)
+        cluster.write(topic, session=900, fenced=True)
+        cluster.look()
+    assert list_broken(cluster, 2, state_version=1) == []
+    assert list_broken(cluster, 2, state_version=1) == ["message.is-new"]
+
+
 def test_superseded_controller_is_obeyed_by_nobody(drive: Any) -> None:
     """Of one that has been replaced only its own epoch is judged."""
     cluster = drive("kip-236", hears=True)

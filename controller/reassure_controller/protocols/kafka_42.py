@@ -21,9 +21,9 @@ Source: KAFKA-42, sections 2 to 5.
 
 from collections.abc import Callable
 
-from reassure_controller.context import Context, OldZnode, PartitionContext
-from reassure_controller.effects import RememberMove, Step, Warn, WriteOldZnode
-from reassure_controller.old_znode import OldZnodePlanner
+from reassure_controller.context import Context, PartitionContext
+from reassure_controller.effects import RememberMove, Step, Warn
+from reassure_controller.old_znode import OldZnodePlanner, plan_write
 from reassure_controller.plan import find_bad_target, warn_refused
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
@@ -94,7 +94,7 @@ class ListenerPlanner(OldZnodePlanner):
         left = () if old is None else tuple(entry for entry in old.entries if entry.key != key)
         if old is None or left == old.entries:
             return (forget,)
-        return (*_write("entry-removed", old, left), forget)
+        return (*plan_write("entry-removed", old, left), forget)
 
 
 PLANNER = ListenerPlanner()
@@ -111,7 +111,7 @@ def plan_listener(context: Context, rules: Rules) -> tuple[Step, ...]:
     if old.bad:
         return (
             Warn(REASSIGN_PARTITIONS, f"{old.bad}; deleted"),
-            *_write("entries-refused", old, ()),
+            *plan_write("entries-refused", old, ()),
         )
     steps: list[Step] = []
     left: list[LegacyEntry] = []
@@ -129,7 +129,7 @@ def plan_listener(context: Context, rules: Rules) -> tuple[Step, ...]:
             refused[entry.key] = reason
     steps += warn_refused(REASSIGN_PARTITIONS, refused, "removed")
     if len(left) < len(old.entries) or not left:
-        steps += _write("entries-refused", old, tuple(left))
+        steps += plan_write("entries-refused", old, tuple(left))
     return tuple(steps)
 
 
@@ -156,7 +156,3 @@ def is_same(assigned: ReplicaList, target: ReplicaList, readings: Readings) -> b
     if readings.move_same_replicas == "as-set":
         return set(assigned) == set(target)
     return assigned == target
-
-
-def _write(what: str, old: OldZnode, entries: tuple[LegacyEntry, ...]) -> tuple[Step, ...]:
-    return (WriteOldZnode(point=f"old-znode.{what}", entries=entries, version=old.version),)

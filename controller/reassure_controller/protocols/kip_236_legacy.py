@@ -23,9 +23,8 @@ from reassure_controller.effects import (
     TranslateEntries,
     Warn,
     Write,
-    WriteOldZnode,
 )
-from reassure_controller.old_znode import OldZnodePlanner
+from reassure_controller.old_znode import OldZnodePlanner, plan_write
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Rules
@@ -76,9 +75,7 @@ class EntriesPlanner(OldZnodePlanner):
         child = context.partitions[key].child
         if child is None or not child.legacy:
             return ()
-        entry_done = plan_entry_done(context, key, child.target)
-        # One that a client has deleted and made anew may have the version that was read.
-        return (RecheckOldZnode(), *entry_done, RecheckOldZnode())
+        return (*plan_entry_done(context, key, child.target), RecheckOldZnode())
 
 
 PLANNER = EntriesPlanner()
@@ -104,14 +101,14 @@ def plan_entries(context: Context, readings: Readings) -> tuple[Step, ...]:
         return ()
     if old.bad:
         warning = Warn(REASSIGN_PARTITIONS, f"{old.bad}; deleted")
-        return (warning, *_write("old-znode.deleted", old, ()))
+        return (warning, *plan_write("deleted", old, ()))
     new = _find_new(old, readings)
     if new:
         return _translate(context, old, new, readings)
     left = tuple(e for e in old.entries if not _is_translated(old, e) or _is_wanted(context, e))
     if left == old.entries and left:
         return ()
-    return _write("old-znode.entries-removed", old, left)
+    return plan_write("entries-removed", old, left)
 
 
 def plan_entry_done(context: Context, key: PartitionKey, target: ReplicaList) -> tuple[Step, ...]:
@@ -123,7 +120,7 @@ def plan_entry_done(context: Context, key: PartitionKey, target: ReplicaList) ->
     if old is None:
         return ()
     left = tuple(e for e in old.entries if e.key != key or e.target != target)
-    return () if left == old.entries else _write("old-znode.entry-removed", old, left)
+    return () if left == old.entries else plan_write("entry-removed", old, left)
 
 
 def _find_new(old: OldZnode, readings: Readings) -> Entries:
@@ -145,10 +142,11 @@ def _translate(
     if readings.legacy_original_replicas == "controller":
         filled = tuple(_fill(context, entry) for entry in old.entries)
         if filled != old.entries:
-            steps = _write("old-znode.originals-recorded", old, filled)
+            steps = plan_write("originals-recorded", old, filled)
             old = old.holding(filled, old.version + 1)
     return (
         *steps,
+        RecheckOldZnode(),
         TranslateEntries(point="old-znode.translated", entries=new, version=old.version),
     )
 
@@ -173,7 +171,3 @@ def _is_wanted(context: Context, entry: LegacyEntry) -> bool:
     content = context.partitions.get(entry.key)
     child = None if content is None else content.child
     return child is not None and child.legacy and child.target == entry.target
-
-
-def _write(point: str, old: OldZnode, entries: Entries) -> tuple[Step, ...]:
-    return (WriteOldZnode(point=point, entries=entries, version=old.version),)

@@ -19,7 +19,13 @@ from reassure_judge.rules import Possible, Sign, Signs
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_judge.verdicts import Tally
 from reassure_model.outcome import Rejected
-from reassure_model.partition import Environment, LeaderAndIsr, Partition, is_done
+from reassure_model.partition import (
+    Environment,
+    LeaderAndIsr,
+    Partition,
+    is_done,
+    is_target_in_sync,
+)
 from reassure_model.protocols.kip_236_legacy.entries import (
     MAYBE,
     NO,
@@ -128,6 +134,9 @@ class LegacyTracker(CrossPartitionTracker):
         """Whether a controller took office over something since the last rest."""
         self._left: set[PartitionKey] = set()
         """Partitions of which the record went and the entry is still there."""
+        self._completing: set[PartitionKey] = set()
+        """Partitions of which the acting controller saw the target in sync as it raised the epoch:
+        it may go on whoever falls behind."""
 
     def list_states(self) -> tuple[Possible, ...]:
         """Return by what a controller decides about the old znode, where it is known."""
@@ -135,7 +144,7 @@ class LegacyTracker(CrossPartitionTracker):
         if entries and any(entry.translated == MAYBE for entry in entries.values()):
             return ()
         partitions = {
-            key: _bare(each)
+            key: _bare(self.get(key))
             for key, each in self.partitions.items()
             if each.reassignment is not None or (entries and key in entries)
         }
@@ -147,10 +156,15 @@ class LegacyTracker(CrossPartitionTracker):
         acts = not (self.seen.given or self.seen.author.is_client)
         self.note(ACTS if acts else DISTURBED, self.seen.chroot, self.seen.around)
 
+    def get(self, key: PartitionKey) -> Partition:
+        """Return what ZooKeeper holds of a partition, and whether it is being completed."""
+        return replace(super().get(key), completing=key in self._completing)
+
     # What happens ---------------------------------------------------------------------------------
 
     def begin_term(self) -> None:
         """Note that another controller acts, who has made nothing of the entries."""
+        self._completing.clear()
         for key, entry in self.entries.items():
             if entry.translated != NO:
                 self._translated_before.add(key)
@@ -313,9 +327,12 @@ class LegacyTracker(CrossPartitionTracker):
         """Look at what becomes of a reassignment in flight."""
         if _is_told_by_leader(before.state, after.state):
             self.note(DISTURBED, self.seen.chroot, self.seen.around)
+        elif before.state != after.state and _is_led_in_target(after):
+            self._completing.add(key)
         old, new = before.reassignment, after.reassignment
         if old == new:
             return
+        self._completing.discard(key)
         if new is None:
             self._on_record_gone(key, before)
             return
@@ -432,6 +449,13 @@ def _is_told_by_leader(before: LeaderAndIsr | None, after: LeaderAndIsr | None) 
     if before is None or after is None:
         return False
     return before != after and before.leader_epoch == after.leader_epoch
+
+
+def _is_led_in_target(partition: Partition) -> bool:
+    """Whether the target is in sync and one of it leads."""
+    flight, state = partition.reassignment, partition.state
+    led = flight is not None and state is not None and state.leader in flight.target
+    return led and is_target_in_sync(partition)
 
 
 def _bare(partition: Partition) -> Partition:

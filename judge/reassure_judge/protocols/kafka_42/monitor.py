@@ -131,8 +131,9 @@ class MoveMonitor(Monitor):
         if found is not None and not fenced and (old != new or not set(found) <= set(isr)):
             del self._found[key]
         if new is not None and new != old:
+            if key not in self._asked:  # else it may be in flight, whoever died since
+                self._dead[key] = frozenset(new) - live
             self._asked.setdefault(key, []).append(new)
-            self._dead[key] = frozenset(new) - live
         if old is None or new is not None or not fenced:
             return
         if found is not None and self._readings.move_dead_at_failover == "re-elect":
