@@ -368,6 +368,11 @@ class Context:
         paths = (f"{topic_path(key[0])}/partitions", partition_path(*key))
         return tuple(path for path in paths if path not in self.directories)
 
+    def note_crowded(self, key: PartitionKey) -> None:
+        """Remember to leave the znode above a record, which somebody else's lies below as well."""
+        if not self.has_other_children(key):
+            self.crowded.add(key[0])
+
     def has_other_children(self, key: PartitionKey) -> bool:
         """Whether another partition of the topic has a reassignment znode."""
         own = self.partitions[key].child is not None

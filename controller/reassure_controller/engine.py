@@ -383,8 +383,7 @@ class PlanEngine:
             if refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
             if isinstance(effect, DeleteReassignment) and isinstance(refused.error, NotEmptyError):
-                # Somebody else's znode lies beside the child: next time leave the parent.
-                self._context.crowded.add(effect.topic)
+                self._context.note_crowded(effect.key)
             raise Conflict(effect, str(refused)) from refused
         except SessionLost:
             raise

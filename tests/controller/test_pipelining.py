@@ -251,3 +251,24 @@ def test_assignments_of_a_topic_are_written_one_on_top_of_the_other(cluster: Any
     points: Counter[str] = Counter()
     move_many(cluster, lambda point: points.update([point])).drain(60)
     assert points["request.assigned-expanded"] == points["completion.target-assigned"] == MANY
+
+
+def count_reads(cluster: Any, conflicts: int) -> int:
+    """Return how many requests to read a completion of twenty takes, of which some conflict."""
+    left: set[int] = set()
+
+    def on_point(point: str) -> None:
+        if point == "completion.isr-shrunk" and len(left) < conflicts:
+            left.add(number := len(left))
+            cluster.leave("t", number, 1)
+
+    controller = move_many(cluster, on_point, AT_ONCE)
+    before = dict(controller._client.operations.list())["MultiRead",]
+    controller.drain(60)
+    assert_moved(cluster, AT_ONCE)
+    return int(dict(controller._client.operations.list())["MultiRead",] - before)
+
+
+def test_what_conflicts_together_is_read_together(make_cluster: Any) -> None:
+    """Twenty conflicts at once cost no more requests than one."""
+    assert count_reads(make_cluster(), AT_ONCE) == count_reads(make_cluster(), 1)
