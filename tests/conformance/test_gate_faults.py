@@ -106,8 +106,8 @@ healing-nobody-left: replacement-twice
 healing-partly-needless: needless-rest-started
 healing-partly-refused: task-refused-for-one task-runs-while-all-move
 healing-two-at-once: replacement-dead
-first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
-    started-online new-for-ever new-told-to-lead
+first-a-move: answer-waited-for in-sync-set-unwatched entry-removed-before-target
+    path-removed-whole started-online new-for-ever new-told-to-lead
 first-leader-dies: found-move-given-up
 first-leader-stays: entries-not-resumed
 first-overwritten: entry-in-flight-begun
