@@ -81,8 +81,25 @@ class Counts:
     def __init__(self) -> None:
         self.orders: Counter[str] = Counter()
         self.plans: Counter[PartitionKey] = Counter()
+        self.again = 0
+        """Orders that were given before, as they were not answered in time."""
+        self._given: set[tuple[int, Any]] = set()
         self.on_effect: Callable[[PartitionEffect], None] = lambda _: None
         """Told of each effect of a partition before it is carried out."""
+
+    def clear(self) -> None:
+        """Count from here on."""
+        self.again = 0
+        self.orders.clear()
+        self.plans.clear()
+        self._given.clear()
+
+    def note_order(self, broker: int, message: Any) -> None:
+        """Count an order, and whether the same was given to that broker before."""
+        self.orders[type(message).__name__] += 1
+        order = (broker, message)
+        self.again += order in self._given
+        self._given.add(order)
 
     def note_plan(self, plan: tuple[Step, ...]) -> None:
         """Count the partitions that something is planned for."""
@@ -98,7 +115,7 @@ class CountedTransport(QueuedTransport):
 
     def send(self, broker: Any, message: Any) -> Any:
         """Queue an order."""
-        self._counts.orders[type(message).__name__] += 1
+        self._counts.note_order(broker.id, message)
         return super().send(broker, message)
 
 
@@ -156,6 +173,11 @@ class Bench:
         return int(self.admin.set("/bench", b"").mzxid & 0xFFFFFFFF)
 
 
+def count_writes(controller: Controller) -> int:
+    """Return how many transactions a controller has asked for."""
+    return dict(controller._client.operations.list())["Transaction",]  # noqa: SLF001
+
+
 def watch_engine(controller: Controller, counts: Counts) -> None:
     """Have the engines of a controller count what is planned, and tell of effects."""
 
@@ -198,18 +220,21 @@ def open_bench(**options: Any) -> Iterator[Bench]:
 
 def move(partitions: int, *, profiled: bool) -> None:
     """Print what moving so many partitions costs."""
-    with open_bench() as bench, bench.running(profiled=profiled):
+    with open_bench() as bench, bench.running(profiled=profiled) as controller:
         bench.create(TOPIC, partitions)
-        time.sleep(1)  # brokers write what they noted of their first leaders
-        before, bench.counts.orders = bench.count_transactions(), Counter()
+        counts = bench.counts
+        counts.clear()
+        all_before, own_before = bench.count_transactions(), count_writes(controller)
         bench.ask(partitions)
         seconds = wait_for(bench.is_done)
-        writes = bench.count_transactions() - before
-    orders = bench.counts.orders.total()
+        every = bench.count_transactions() - all_before
+        own = count_writes(controller) - own_before
+    given, plans = counts.orders.total(), counts.plans.total()
     print(
-        f"{partitions:>6} partitions: {seconds:8.2f} s, {writes / partitions:6.2f} transactions "
-        f"and {orders / partitions:6.2f} orders a partition, planned "
-        f"{bench.counts.plans.total() / partitions:.2f} times",
+        f"{partitions:>6} partitions: {seconds:8.2f} s; a partition: {own / partitions:5.2f} writes"
+        f" of the controller, {every / partitions:5.2f} of all, {given / partitions:5.2f} orders, "
+        f"of them {(given - counts.again) / partitions:5.2f} for the first time, "
+        f"{plans / partitions:5.2f} plans",
         flush=True,
     )
 

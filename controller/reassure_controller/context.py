@@ -290,9 +290,9 @@ class Context:
     def take_unreached(self) -> set[tuple[int, PartitionKey]]:
         """Return the live brokers and partitions of orders that are to be given again."""
         orders, self.unreached = {one for one in self.unreached if self.is_live(one[0])}, set()
-        brokers = {broker for broker, _ in orders}
         for topic, deletion in self.deletions.items():
-            told = frozenset(one for one in deletion.told if one[1] not in brokers)
+            lost = {(key[1], broker) for broker, key in orders if key[0] == topic}
+            told = frozenset(one for one in deletion.told if one[:2] not in lost)
             self.deletions[topic] = replace(deletion, told=told)
         return orders
 

@@ -89,6 +89,7 @@ old-znode-a-move: old-znode-read-once entry-kept-when-done
 old-znode-entries-of-all-kinds: old-znode-ignored first-entry-translated translated-unmarked
     entry-removed-early entry-removed-after-record refused-entry-kept old-znode-left-empty
     malformed-old-znode-kept
+old-znode-and-requests: records-watched
 old-znode-answer-lost: translated-twice
 old-znode-overwritten: added-entries-ignored newer-entry-removed
 old-znode-found: old-znode-before-queue

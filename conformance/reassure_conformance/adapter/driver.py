@@ -7,6 +7,7 @@ The calls to the implementation go through `calling`, which tells its exceptions
 else's. Where the time goes is counted in `clock`, by section.
 """
 
+import socket
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -25,8 +26,9 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
-from reassure_conformance.adapter import Reply, calling
+from reassure_conformance.adapter import LOG, WATCHES, Reply, calling
 from reassure_controller.direct import DirectClient
+from reassure_judge.live_events import ClusterView, Rested
 from reassure_judge.transaction_reader import written_paths
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
@@ -69,6 +71,9 @@ class Driver:
         past = self.read_log()
         self.past: Final = past if home is not None else []
         """What the log showed of the home before."""
+        told = {LOG: log_dir is not None, WATCHES: self._list_watched("") is not None}
+        self.abilities: Final = {name for name, is_told in told.items() if is_told}
+        """What the server lets be judged."""
         self.client = DirectClient(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
@@ -137,6 +142,28 @@ class Driver:
         with self.section("zookeeper"):
             found = walk(self.client, chroot)
             return [(path, content, stat.ephemeralOwner) for path, content, stat in found]
+
+    def make_rest(self, chroot: str, view: ClusterView) -> Rested:
+        """Return that a cluster rests, with what is watched then, if that may depend on moves."""
+        several = len(view.list_moving()) > 1
+        return Rested(view, self._list_watched(chroot) if several else None)
+
+    def _list_watched(self, chroot: str) -> frozenset[str] | None:
+        """Return the znodes of a cluster that somebody watches, but for who watches children.
+
+        None where the server does not answer the four-letter word `wchp`.
+        """
+        host, _, port = self.hosts.rpartition(":")
+        try:
+            with self.section("zookeeper"), socket.create_connection((host, int(port)), 10) as line:
+                line.sendall(b"wchp")
+                said = b"".join(iter(lambda: line.recv(65536), b"")).decode()
+        except (OSError, ValueError):
+            return None
+        if "whitelist" in said:
+            return None
+        inside = (path for path in said.splitlines() if path.startswith(f"{chroot}/"))
+        return frozenset(path.removeprefix(chroot) for path in inside)
 
     def commit(self, transaction: TransactionRequest) -> None:
         """Commit what has to succeed. Raises what the first refused operation raised."""
