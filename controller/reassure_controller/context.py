@@ -347,10 +347,10 @@ class Context:
         self.taken.pop(key, None)
         self.states.drop(key)
         self.numbers[key[0]].discard(key[1])
-        if not self.numbers[key[0]]:
-            del self.numbers[key[0]]
         dropped = self.partitions.pop(key)
         self.children[key[0]] -= dropped.child is not None
+        if not self.numbers[key[0]]:
+            del self.numbers[key[0]], self.children[key[0]]
         return dropped
 
     def keys_of(self, topics: Iterable[str]) -> list[PartitionKey]:
