@@ -7,7 +7,7 @@ last what clients ask of leaders and topics.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
@@ -15,11 +15,10 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.effects import (
     DeletionWrite,
     EndPreferred,
-    PartitionEffect,
+    Planned,
     Recheck,
-    RecheckOldZnode,
     Step,
-    Write,
+    list_partitions,
 )
 from reassure_controller.elections import (
     Shutdown,
@@ -78,18 +77,18 @@ class Agenda:
         for planner in self._rules.planners:
             planner.read_missed(self.reader)
 
-    def read_again(self, effect: Write | Recheck | RecheckOldZnode) -> None:
-        """Read everything an effect was planned from that did not get through."""
-        if isinstance(effect, DeletionWrite):
-            self._take_deletions(arm=False)
-            self.reader.read_topics([effect.topic])
-        elif isinstance(effect, EndPreferred):
-            self.reader.read_preferred(arm=False)
-        elif isinstance(effect, PartitionEffect | Recheck):
-            self.reader.refresh(effect.key)
+    def read_again(self, effects: Sequence[Planned]) -> None:
+        """Read everything that effects were planned from which did not get through."""
+        for effect in effects:
+            if isinstance(effect, DeletionWrite):
+                self._take_deletions(arm=False)
+                self.reader.read_topics([effect.topic])
+            elif isinstance(effect, EndPreferred):
+                self.reader.read_preferred(arm=False)
+        self.reader.refresh(list_partitions(effects))
         for planner in self._rules.planners:
-            planner.read_again(self.reader, effect)
-        if isinstance(effect, Recheck):
+            planner.read_again(self.reader, effects)
+        if any(isinstance(effect, Recheck) for effect in effects):
             self.take_brokers(self.reader.read_brokers())
 
     # Events
@@ -137,13 +136,16 @@ class Agenda:
             self._queue("broker start", lambda: self._plan_start(new, now))
 
     def tell_again(self) -> None:
-        """Have live brokers that an order did not reach told what they have, as if they came back.
+        """Have live brokers told of the partitions that an order did not reach them about.
 
         Nobody else would: a broker that only the controller cannot reach keeps its registration.
         """
-        brokers = self.context.take_unreached()
-        if brokers:
-            self._queue("brokers not reached", lambda: self._plan_start(brokers, {}))
+        orders = self.context.take_unreached()
+        brokers, keys = {broker for broker, _ in orders}, {key for _, key in orders}
+        if orders:
+            self._queue(
+                "brokers not reached", lambda: self._plan_telling(brokers, self._catch_up(keys))
+            )
 
     def hand_over(self, asked: Shutdown, done: Callable[[], None]) -> None:
         """Queue the handover of what a broker has that wants to stop."""

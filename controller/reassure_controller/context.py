@@ -162,11 +162,13 @@ class Context:
     topic_contents: MutableMapping[str, TopicContent] = field(default_factory=dict)
     """The znodes of the topics as they stand: a write keeps what it does not change."""
     partitions: MutableMapping[PartitionKey, PartitionContext] = field(default_factory=dict)
-    """Changed by `put` and `drop` only, which keep the two indexes that follow."""
+    """Changed by `put` and `drop` only, which keep the three indexes that follow."""
     numbers: dict[str, set[int]] = field(default_factory=dict)
     """The partition numbers of each topic."""
     flying: set[PartitionKey] = field(default_factory=set)
     """Partitions whose reassignment is to be carried on."""
+    children: Counter[str] = field(default_factory=Counter)
+    """How many partitions of each topic have a reassignment in flight."""
     settings: dict[str, TopicSettings] = field(default_factory=dict)
     """The topics whose settings were read and stand."""
     echoes: Counter[str] = field(default_factory=Counter)
@@ -179,8 +181,8 @@ class Context:
     """Paths above partition states that exist."""
     requests: list[str] = field(default_factory=list)
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
-    unreached: set[int] = field(default_factory=set)
-    """Live brokers that an order did not reach: they have to be told once more."""
+    unreached: set[tuple[int, PartitionKey]] = field(default_factory=set)
+    """Broker and partition of each order that was not answered: it has to be given once more."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
     taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
@@ -220,6 +222,7 @@ class Context:
             topic_contents={},
             partitions=ChainMap({}, self.partitions),
             flying=set(self.flying),
+            children=self.children.copy(),
             parents=set(self.parents),
             directories=set(self.directories),
             requests=list(self.requests),
@@ -284,16 +287,20 @@ class Context:
             answered = deletion.answered | {(effect.partition, broker)}
             self.deletions[effect.topic] = replace(deletion, answered=answered)
 
-    def take_unreached(self) -> set[int]:
-        """Return the live brokers that an order did not reach, for all of it to be told again."""
-        brokers, self.unreached = self.unreached & self.brokers.keys(), set()
+    def take_unreached(self) -> set[tuple[int, PartitionKey]]:
+        """Return the live brokers and partitions of orders that are to be given again."""
+        orders, self.unreached = {one for one in self.unreached if self.is_live(one[0])}, set()
         for topic, deletion in self.deletions.items():
-            told = frozenset(one for one in deletion.told if one[1] not in brokers)
+            lost = {(key[1], broker) for broker, key in orders if key[0] == topic}
+            told = frozenset(one for one in deletion.told if one[:2] not in lost)
             self.deletions[topic] = replace(deletion, told=told)
-        return brokers
+        return orders
 
     def put(self, key: PartitionKey, content: PartitionContext) -> None:
         """Remember this of a partition."""
+        before = self.partitions.get(key)
+        had_child = before is not None and before.child is not None
+        self.children[key[0]] += (content.child is not None) - had_child
         self.partitions[key] = content
         self.numbers.setdefault(key[0], set()).add(key[1])
         if content.phase is None:
@@ -340,9 +347,11 @@ class Context:
         self.taken.pop(key, None)
         self.states.drop(key)
         self.numbers[key[0]].discard(key[1])
+        dropped = self.partitions.pop(key)
+        self.children[key[0]] -= dropped.child is not None
         if not self.numbers[key[0]]:
-            del self.numbers[key[0]]
-        return self.partitions.pop(key)
+            del self.numbers[key[0]], self.children[key[0]]
+        return dropped
 
     def keys_of(self, topics: Iterable[str]) -> list[PartitionKey]:
         """Return the partitions of these topics, in order."""
@@ -359,14 +368,15 @@ class Context:
         paths = (f"{topic_path(key[0])}/partitions", partition_path(*key))
         return tuple(path for path in paths if path not in self.directories)
 
+    def note_crowded(self, key: PartitionKey) -> None:
+        """Remember to leave the znode above a record, which somebody else's lies below as well."""
+        if not self.has_other_children(key):
+            self.crowded.add(key[0])
+
     def has_other_children(self, key: PartitionKey) -> bool:
         """Whether another partition of the topic has a reassignment znode."""
-        if key[0] in self.crowded:
-            return True
-        return any(
-            other != key and self.partitions[other].child is not None
-            for other in self.keys_of([key[0]])
-        )
+        own = self.partitions[key].child is not None
+        return key[0] in self.crowded or self.children[key[0]] > own
 
 
 def apply_step(context: Context, step: Step, version: int | None = None) -> None:

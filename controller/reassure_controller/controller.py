@@ -343,9 +343,9 @@ class Controller:
 
     def _turn(self, budget: int | None) -> "_Turn":
         """Plan again if need be, run the plan in hand, and begin the next piece of work."""
-        while self._engine.broken:
-            self._read_again(self._engine.broken[-1])
-            self._engine.broken.pop()
+        if self._engine.broken:
+            self._read_again(self._engine.broken)
+            self._engine.broken.clear()
         if self._unplanned and self._job is not None:
             self._plan_job(self._job)
             self._unplanned = False
@@ -374,9 +374,10 @@ class Controller:
         job.count_attempt(steps)
         self._engine.load(plan_rubbish(self._agenda.reader.rubbish) + steps)
 
-    def _read_again(self, effect: Planned) -> None:
-        self._agenda.read_again(effect)
-        if isinstance(effect, Recheck) and self._agenda.jobs and self._job is not None:
+    def _read_again(self, effects: list[Planned]) -> None:
+        self._agenda.read_again(effects)
+        rechecked = any(isinstance(effect, Recheck) for effect in effects)
+        if rechecked and self._agenda.jobs and self._job is not None:
             # Whoever died is seen to first; what was in hand is planned again after that.
             self._agenda.jobs.append(self._job)
             self._job = None

@@ -9,6 +9,7 @@ Every effect names its `point`: what is true once it has been carried out. The c
 plan are therefore "before the first effect" and each `point` in turn.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple
@@ -338,6 +339,11 @@ def describe(step: Step) -> str:
             return f"{topic}: the topic is deleted"
         case _:
             return ""
+
+
+def list_partitions(steps: Iterable[Step]) -> list[PartitionKey]:
+    """Return the partitions that steps rest on, in order."""
+    return sorted({step.key for step in steps if isinstance(step, PartitionEffect | Recheck)})
 
 
 def list_keys(step: Step) -> dict[str, object]:

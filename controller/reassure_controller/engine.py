@@ -66,7 +66,6 @@ from reassure_controller.log_lines import about
 from reassure_controller.messages import (
     EPOCH_DURING_DELETE,
     LeaderAndIsr,
-    Message,
     Reply,
     StopReplica,
 )
@@ -326,13 +325,16 @@ class PlanEngine:
             self._context.states.end(effect.key, broker, ReplicaState.DELETION_INELIGIBLE)
 
     def _send(
-        self, broker: LiveBroker, message: Message, note: Callable[[Reply | None], None]
+        self,
+        broker: LiveBroker,
+        message: LeaderAndIsr | StopReplica,
+        note: Callable[[Reply | None], None],
     ) -> None:
         """Send a message; `note` is told the answer, now or when it has come."""
 
         def take(reply: Reply | None) -> None:
             if reply is None:
-                self._context.unreached.add(broker.id)
+                self._context.unreached.add((broker.id, (message.topic, message.partition)))
             elif reply.result not in ("ok", "ignored"):
                 log.info("broker %d refuses %s: %s", broker.id, message, reply.result)
             note(reply)
@@ -382,8 +384,7 @@ class PlanEngine:
             if refused.index == 0:
                 raise ControllerMoved(str(refused)) from refused
             if isinstance(effect, DeleteReassignment) and isinstance(refused.error, NotEmptyError):
-                # Somebody else's znode lies beside the child: next time leave the parent.
-                self._context.crowded.add(effect.topic)
+                self._context.note_crowded(effect.key)
             raise Conflict(effect, str(refused)) from refused
         except SessionLost:
             raise

@@ -1,9 +1,10 @@
 """Reads `/admin/reassign_partitions`, the znode of Kafka's own tool, for whoever looks after it."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from reassure_controller.context import OldZnode
-from reassure_controller.effects import Recheck, RecheckOldZnode, Step, Write, WriteOldZnode
+from reassure_controller.effects import Planned, RecheckOldZnode, Step, WriteOldZnode
 from reassure_controller.reader import ClusterReader
 from reassure_controller.rules import Planner
 from reassure_spec.znodes import (
@@ -21,7 +22,7 @@ class OldZnodePlanner(Planner):
         """Read it."""
         read_old_znode(reader)
 
-    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
+    def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
         """Read it, whatever was planned: a plan may end a reassignment that it asks for."""
         read_old_znode(reader, arm=False)
 

@@ -99,6 +99,13 @@ def _go_together(one: Any, other: Any) -> bool:
     return of_partitions and _rank(one) == _rank(other) in (_READ, _WRITE)
 
 
+def _leave_parent(step: Any, key: PartitionKey | None) -> Any:
+    """Return the step without the removal of what a partition's record stands below."""
+    if key is None or not isinstance(step, DeleteReassignment) or step.topic != key[0]:
+        return step
+    return replace(step, with_parent=False)
+
+
 class PipelinedEngine(PlanEngine):
     """Carries out plans for one controller during one term, with many writes on their way."""
 
@@ -195,4 +202,4 @@ class PipelinedEngine(PlanEngine):
         steps: Iterator[Any] = takewhile(
             lambda step: key is not None and isinstance(step, _OfPartition), self._plan
         )
-        self._plan = deque(step for step in steps if step.key != key)
+        self._plan = deque(_leave_parent(step, key) for step in steps if step.key != key)

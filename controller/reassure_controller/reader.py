@@ -284,12 +284,14 @@ class ClusterReader:
         if numbers is not None:
             directories.update((root, *(f"{root}/{number}" for number in numbers)))
 
-    def refresh(self, key: PartitionKey) -> None:
-        """Read everything about a partition again, and what stands above its state."""
-        topic = key[0]
-        self.read_topics([topic])
-        self._take_directories(topic, *read(self.client, [_list_partitions(topic)]))
-        self.refresh_states([key])
+    def refresh(self, keys: Iterable[PartitionKey]) -> None:
+        """Read everything about partitions again, and what stands above their states."""
+        topics = sorted({topic for topic, _ in keys})
+        self.read_topics(topics)
+        found = read(self.client, [_list_partitions(topic) for topic in topics])
+        for topic, numbers in zip(topics, found, strict=True):
+            self._take_directories(topic, numbers)
+        self.refresh_states(keys)
 
     def catch_up(self, keys: Iterable[PartitionKey]) -> None:
         """Read what has changed about these partitions, the settings of their topics included.

@@ -6,14 +6,14 @@ protocols' manifests. What a planner does not override is nothing.
 """
 
 from argparse import ArgumentParser
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from types import ModuleType
 from typing import ClassVar, TypeVar
 
 from reassure_controller.context import Context, PartitionContext
-from reassure_controller.effects import Recheck, RecheckOldZnode, RememberMove, Step, Write
+from reassure_controller.effects import Planned, RememberMove, Step
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_spec.errors import BadConfiguration
@@ -51,8 +51,8 @@ class Planner:
     def read_missed(self, reader: ClusterReader) -> None:
         """Read what may have changed while the watches were lost, and arm them."""
 
-    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
-        """Read again what an effect was planned from that did not get through."""
+    def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
+        """Read again what effects were planned from that did not get through."""
 
     def note(self, reader: ClusterReader, kind: str, path: str) -> bool:
         """Note a change at once; return whether it is one of what it looks after."""

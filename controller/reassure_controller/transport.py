@@ -30,8 +30,9 @@ LINE_BYTES: Final = 2**20
 
 SILENT_S: Final = 0.2
 """How long a broker is left alone that was not reached."""
-MOST_AT_ONCE: Final = 500
-"""How many messages are handed over to a broker together, at most."""
+MOST_AT_ONCE: Final = 50
+"""How many messages are handed over to a broker together, at most: few enough that one which is
+busy answers in time, or all of them would have to be given again."""
 
 Handler = Callable[[Message], Reply]
 """What a broker does with a message."""

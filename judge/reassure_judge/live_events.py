@@ -33,6 +33,10 @@ class ClusterView:
     """By topic, where its own settings say."""
     unclean_default: bool = False
 
+    def list_moving(self) -> list[PartitionKey]:
+        """Return the partitions with a reassignment in flight, in order."""
+        return sorted(k for k, each in self.partitions.items() if each.reassignment is not None)
+
     def allows_unclean(self, topic: str) -> bool:
         """Return `unclean.leader.election.enable` of the topic."""
         return self.unclean.get(topic, self.unclean_default)
@@ -91,6 +95,8 @@ class Rested:
     """The cluster came to rest."""
 
     view: ClusterView
+    watched: frozenset[str] | None = None
+    """The znodes that somebody watches then, None where the server was not asked."""
 
 
 @dataclass(frozen=True, slots=True)

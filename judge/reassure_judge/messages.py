@@ -56,6 +56,8 @@ class Told:
     """Whether LeaderAndIsr says that the broker never had this replica."""
     leader_epoch: int | None = None
     """In which leader epoch StopReplica says that the replica is wanted no more."""
+    answered: bool | None = None
+    """Whether its sender has ever had an answer to LeaderAndIsr."""
 
     @property
     def given(self) -> Mapping[str, int]:

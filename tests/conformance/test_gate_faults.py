@@ -89,6 +89,7 @@ old-znode-a-move: old-znode-read-once entry-kept-when-done
 old-znode-entries-of-all-kinds: old-znode-ignored first-entry-translated translated-unmarked
     entry-removed-early entry-removed-after-record refused-entry-kept old-znode-left-empty
     malformed-old-znode-kept
+old-znode-and-requests: records-watched
 old-znode-answer-lost: translated-twice
 old-znode-overwritten: added-entries-ignored newer-entry-removed
 old-znode-found: old-znode-before-queue
@@ -106,8 +107,8 @@ healing-nobody-left: replacement-twice
 healing-partly-needless: needless-rest-started
 healing-partly-refused: task-refused-for-one task-runs-while-all-move
 healing-two-at-once: replacement-dead
-first-a-move: in-sync-set-unwatched entry-removed-before-target path-removed-whole
-    started-online new-for-ever new-told-to-lead
+first-a-move: answer-waited-for in-sync-set-unwatched entry-removed-before-target
+    path-removed-whole started-online new-for-ever new-told-to-lead
 first-leader-dies: found-move-given-up
 first-leader-stays: entries-not-resumed
 first-overwritten: entry-in-flight-begun

@@ -108,3 +108,22 @@ def test_three_brokers_move_many_partitions_by_one_request(make_hands: Any, tmp_
         # The epoch is raised, 3 joins, 2 leads, 1 leaves.
         writes = Counter(after - before for before, after in zip(versions, written, strict=True))
         assert writes == {4: MANY}
+
+
+def test_who_was_not_reached_is_told_of_what_was_missed_alone(cluster: Any) -> None:
+    """An order that nobody answered is given again, and none of the others of that broker."""
+    controller = cluster.begin(dict.fromkeys(range(20), (1, 2)))
+    deaf = cluster.brokers[2]
+    cluster.transport.unregister(2)
+    cluster.request({("t", 7): (1, 2, 3)}, then=controller)
+    told: list[Any] = []
+
+    def hear(message: Any) -> Any:
+        told.append(message)
+        return deaf.handle(message)
+
+    cluster.transport.register(2, hear)
+    controller._agenda.tell_again()
+    controller.drain()
+    assert [(one.topic, one.partition, one.leader_epoch) for one in told] == [("t", 7, 1)]
+    assert controller.context.unreached == set()

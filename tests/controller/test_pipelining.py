@@ -8,7 +8,7 @@ import pytest
 
 from reassure_controller import engine
 from reassure_controller.context import Context, LiveBroker, PartitionContext
-from reassure_controller.effects import DeleteReassignment, Phase, Step
+from reassure_controller.effects import DeleteReassignment, PartitionEffect, Phase, Step
 from reassure_controller.pipelining import PipelinedEngine, interleave
 from reassure_controller.reassignment_steps import plan_changes
 from reassure_controller.rules import Rules
@@ -25,9 +25,10 @@ from reassure_spec.znodes import (
 )
 
 MANY = 50
+SOME = 200
+"""Partitions of which each has to be looked after by itself."""
 AT_ONCE = 20
 TARGET = (2, 3)
-REQUEST = {("t", number): TARGET for number in range(MANY)}
 
 
 def plan_completion(partitions: int) -> tuple[Step, ...]:
@@ -73,14 +74,19 @@ def test_each_partition_keeps_the_order_of_its_steps() -> None:
     ]
 
 
-def move_many(cluster: Any, on_point: Any = lambda _: None, partitions: int = MANY) -> Any:
+def move_many(
+    cluster: Any,
+    on_point: Any = lambda _: None,
+    partitions: int = MANY,
+    joined: int | None = None,
+) -> Any:
     """Have a controller that pipelines take over all but the completion of a request."""
     cluster.create_topic("t", dict.fromkeys(range(partitions), (1, 2)))
     controller = cluster.controller(on_point=on_point, at_once=AT_ONCE)
     controller.drain(60)
-    cluster.request({key: TARGET for key in REQUEST if key[1] < partitions})
+    cluster.request({("t", number): TARGET for number in range(partitions)})
     controller.drain(60)
-    for number in range(partitions):
+    for number in range(partitions if joined is None else joined):
         cluster.join("t", number, 3)
     return controller
 
@@ -116,7 +122,26 @@ def test_writes_do_not_wait_for_each_other(cluster: Any, monkeypatch: pytest.Mon
     assert most == MANY  # the records of the request
 
 
-def test_a_conflict_of_one_plans_no_other_anew(cluster: Any) -> None:
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> Counter[PartitionKey]:
+    """Count how often something is planned for each partition."""
+    counts = Counter[PartitionKey]()
+    load = PipelinedEngine.load
+
+    def note(self: Any, plan: tuple[Step, ...]) -> None:
+        counts.update({step.key for step in plan if isinstance(step, PartitionEffect)})
+        load(self, plan)
+
+    monkeypatch.setattr(PipelinedEngine, "load", note)
+    return counts
+
+
+def list_versions(cluster: Any, partitions: int) -> list[int]:
+    """Return how often the state of each partition was written since it was made."""
+    return [cluster.admin.get(state_path("t", n))[1].version for n in range(partitions)]
+
+
+def test_a_conflict_of_one_plans_no_other_anew(cluster: Any, plans: Counter[PartitionKey]) -> None:
     """One partition's state is changed at the last moment: that one alone is planned once more."""
     points: Counter[str] = Counter()
 
@@ -125,12 +150,49 @@ def test_a_conflict_of_one_plans_no_other_anew(cluster: Any) -> None:
         if point == "completion.isr-shrunk" and points[point] == 1:
             cluster.leave("t", 7, 1)  # the leader is faster
 
-    move_many(cluster, on_point).drain(60)
-    assert_moved(cluster)
-    assert points["completion.leader-moved"] == MANY
+    controller = move_many(cluster, on_point, SOME)
+    plans.clear()
+    controller.drain(60)
+    assert_moved(cluster, SOME)
+    others = dict.fromkeys((("t", number) for number in range(SOME)), 1)
+    assert plans == others | {("t", 7): 2}
+    assert points["completion.leader-moved"] == SOME
     assert points["completion.epoch-raised"] == 1
-    assert points["completion.target-assigned"] == MANY
-    assert points["completion.isr-shrunk"] == MANY
+    assert points["completion.target-assigned"] == SOME
+    assert points["completion.isr-shrunk"] == SOME
+    # The epoch is raised, 3 joins, 2 leads, and one alone cuts the in-sync set.
+    usual = 4
+    written = list_versions(cluster, SOME)
+    assert written.pop(7) == usual + 1
+    assert set(written) == {usual}
+
+
+def test_a_failover_resumes_each_partition_where_it_stands(
+    cluster: Any, plans: Counter[PartitionKey]
+) -> None:
+    """What is done is left alone, who waits is told once more, who can go on is completed."""
+    done, ready = SOME // 2, SOME * 3 // 4
+    first = move_many(cluster, partitions=SOME, joined=done)
+    first.drain(60)
+    first.kill()
+    for number in range(done, ready):
+        cluster.join("t", number, 3)
+    before = list_versions(cluster, SOME)
+    plans.clear()
+    points: Counter[str] = Counter()
+    second = cluster.controller(on_point=lambda point: points.update([point]), at_once=AT_ONCE)
+    second.drain(60)
+    written = [after - at for after, at in zip(list_versions(cluster, SOME), before, strict=True)]
+    assert set(written[:done]) == {0}
+    assert set(written[done:ready]) == {2}  # 2 leads, and the in-sync set is cut
+    assert set(written[ready:]) == {1}  # who waits has its epoch raised
+    assert points["failover.state-sent"] == SOME
+    assert {plans["t", n] for n in range(done)} == {1}
+    assert {plans["t", n] for n in range(done, SOME)} == {2}
+    for number in range(ready, SOME):
+        cluster.join("t", number, 3)
+    second.drain(60)
+    assert_moved(cluster, SOME)
 
 
 def test_what_somebody_else_does_to_the_topic_is_got_through(cluster: Any) -> None:
@@ -189,3 +251,24 @@ def test_assignments_of_a_topic_are_written_one_on_top_of_the_other(cluster: Any
     points: Counter[str] = Counter()
     move_many(cluster, lambda point: points.update([point])).drain(60)
     assert points["request.assigned-expanded"] == points["completion.target-assigned"] == MANY
+
+
+def count_reads(cluster: Any, conflicts: int) -> int:
+    """Return how many requests to read a completion of twenty takes, of which some conflict."""
+    left: set[int] = set()
+
+    def on_point(point: str) -> None:
+        if point == "completion.isr-shrunk" and len(left) < conflicts:
+            left.add(number := len(left))
+            cluster.leave("t", number, 1)
+
+    controller = move_many(cluster, on_point, AT_ONCE)
+    before = dict(controller._client.operations.list())["MultiRead",]
+    controller.drain(60)
+    assert_moved(cluster, AT_ONCE)
+    return int(dict(controller._client.operations.list())["MultiRead",] - before)
+
+
+def test_what_conflicts_together_is_read_together(make_cluster: Any) -> None:
+    """Twenty conflicts at once cost no more requests than one."""
+    assert count_reads(make_cluster(), AT_ONCE) == count_reads(make_cluster(), 1)

@@ -42,6 +42,11 @@ class Watches(Generic[Watcher]):
             for watchers in table.values():
                 watchers.pop(watcher, None)
 
+    def list_data(self) -> list[str]:
+        """Return the paths that somebody watches, but for who watches children alone."""
+        tables = (self._data, self._below)
+        return list(dict.fromkeys(path for table in tables for path in table if table[path]))
+
     def trigger(self, event: WatchEvent, path: str) -> Iterator[tuple[Watcher, WatchEvent, str]]:
         """Yield who is to be told what about which path when a node was written; their watches end.
 

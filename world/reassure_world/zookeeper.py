@@ -107,6 +107,10 @@ class VirtualZooKeeper:
             connection.close()
         return True
 
+    def list_watched(self) -> list[str]:
+        """Return what `wchp` would list: the znodes that somebody watches, children apart."""
+        return self._watches.list_data()
+
     def forget(self, connection: Connection) -> None:
         """Take note that a connection is gone; its session stays."""
         self._watches.forget(connection)

@@ -58,6 +58,8 @@ ROUTES: Final = (REQUESTS, OLD_ZNODE, ADMIN)
 
 LOG: Final = "log"
 """What somebody who gives no transaction log does not let be judged."""
+WATCHES: Final = "watches"
+"""What a server that does not say what is watched does not let be judged."""
 
 EXAMPLE: Final = "example"
 RUN: Final = "run"

@@ -12,6 +12,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 import contextlib
 import logging
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import Final
@@ -34,10 +35,9 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.messages import LeaderAndIsr, Message, StatesMoved, StopReplica
-from reassure_controller.messages import Reply as Answer
 from reassure_controller.rules import read_settings
 from reassure_controller.session import connect
-from reassure_controller.transport import LocalTransport
+from reassure_controller.transport import Answered, LocalTransport
 from reassure_judge.messages import OPTIONAL_FIELDS, Told, ToldStates
 from reassure_spec.profiles import DEFAULT_PROFILE, has_protocol
 from reassure_spec.rooms import choose_readings, controller_of
@@ -82,7 +82,10 @@ class _Process:
 
 
 class _Wire:
-    """What one controller sends by, which keeps in `received` what brokers received of it."""
+    """What one controller sends by, which keeps in `received` what brokers received of it.
+
+    Brokers carry out LeaderAndIsr and never answer it: whoever waits for that comes no further.
+    """
 
     def __init__(
         self, client: Client, to: LocalTransport, received: list[Told | ToldStates]
@@ -91,11 +94,13 @@ class _Wire:
         self._to = to
         self._received = received
 
-    def send(self, broker: LiveBroker, message: Message) -> Answer | None:
+    def send(self, broker: LiveBroker, message: Message) -> "Answered | Future[Answered]":
         """Deliver the message and note it, unless nobody is there to receive it."""
         answer = self._to.send(broker, message)
         if answer is not None and isinstance(message, LeaderAndIsr | StopReplica):
             self._received.append(_read_message(broker.id, message, self._client.last_zxid))
+            if isinstance(message, LeaderAndIsr):
+                return Future()
         return answer
 
     def hear(self, moved: StatesMoved) -> None:
@@ -115,7 +120,7 @@ def _read_message(broker: int, message: LeaderAndIsr | StopReplica, zxid: int) -
         controller_epoch=message.state_controller_epoch,
         isr=message.isr,
     )
-    return Told(*where, state, message.replicas, zxid=zxid, **said)
+    return Told(*where, state, message.replicas, zxid=zxid, answered=False, **said)
 
 
 @plants(attrgetter("_faults"))

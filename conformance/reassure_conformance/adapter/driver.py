@@ -24,8 +24,9 @@ from kazoo.exceptions import (
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.states import ZnodeStat
 
-from reassure_conformance.adapter import Reply, calling
+from reassure_conformance.adapter import LOG, WATCHES, Reply, calling
 from reassure_conformance.adapter.world import REAL, World
+from reassure_judge.live_events import ClusterView, Rested
 from reassure_judge.transaction_reader import written_paths
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
@@ -66,6 +67,7 @@ class Driver:
         self.clock: Counter[str] = Counter()
         """Seconds by section: `controller`, `zookeeper`, `log`, `judge`."""
         self.monotonic: Final = world.monotonic
+        self._world: Final = world
         self.made = 0
         """How many clusters were made."""
         self._prefix: Final = chroot_prefix
@@ -74,6 +76,9 @@ class Driver:
         past = self.read_log()
         self.past: Final = past if home is not None else []
         """What the log showed of the home before."""
+        told = {LOG: log_dir is not None, WATCHES: self._list_watched("") is not None}
+        self.abilities: Final = {name for name, is_told in told.items() if is_told}
+        """What the server lets be judged."""
         self.client = world.make_client(hosts=hosts, timeout=30.0)
         try:
             self.client.start(timeout=15)
@@ -142,6 +147,20 @@ class Driver:
         with self.section("zookeeper"):
             found = walk(self.client, chroot)
             return [(path, content, stat.ephemeralOwner) for path, content, stat in found]
+
+    def make_rest(self, chroot: str, view: ClusterView) -> Rested:
+        """Return that a cluster rests, with what is watched then, if that may depend on moves."""
+        several = len(view.list_moving()) > 1
+        return Rested(view, self._list_watched(chroot) if several else None)
+
+    def _list_watched(self, chroot: str) -> frozenset[str] | None:
+        """Return the znodes of a cluster that somebody watches, None where the server is mute."""
+        with self.section("zookeeper"):
+            watched = self._world.list_watched(self.hosts)
+        if watched is None:
+            return None
+        inside = (path for path in watched if path.startswith(f"{chroot}/"))
+        return frozenset(path.removeprefix(chroot) for path in inside)
 
     def commit(self, transaction: TransactionRequest) -> None:
         """Commit what has to succeed. Raises what the first refused operation raised."""

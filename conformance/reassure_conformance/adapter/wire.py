@@ -200,8 +200,8 @@ def _of_told() -> list[Schema]:
     }
     told = {"state": _record({**state, "isr": numbers}), "replicas": numbers}
     left_out = {name: {"type": ["integer", "null"]} for name in OPTIONAL_FIELDS}
-    left_out["is_new"] = {"type": ["boolean", "null"]}
-    of_state, of_stop = ("state_version", "is_new"), ("leader_epoch",)
+    left_out |= {name: {"type": ["boolean", "null"]} for name in ("is_new", "answered")}
+    of_state, of_stop = ("state_version", "is_new", "answered"), ("leader_epoch",)
     return [
         _record({**about, **parts, **_leave_out(left_out, other)}, optional=OPTIONAL_FIELDS)
         for parts, other in ((told, of_stop), ({"delete": {"type": "boolean"}}, of_state))

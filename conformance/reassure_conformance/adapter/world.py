@@ -4,6 +4,7 @@ In the virtual world ZooKeeper, its clients and their clock are objects in the c
 same calls leave the same transaction log, byte for byte, however busy the machine is.
 """
 
+import socket
 import time
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -32,6 +33,12 @@ class World(Protocol):
     def expire_session(self, hosts: str, client_id: tuple[int, bytes]) -> None:
         """End a session as if it had expired. Raises FaultError."""
 
+    def list_watched(self, hosts: str) -> list[str] | None:
+        """Return the znodes that somebody watches, but for who watches children.
+
+        None where the server does not answer the four-letter word `wchp`.
+        """
+
     def now_ms(self) -> int:
         """Return the time of day in milliseconds since 1970."""
 
@@ -53,6 +60,17 @@ class RealWorld:
     def expire_session(self, hosts: str, client_id: tuple[int, bytes]) -> None:
         """End a session by taking it over."""
         expire_session(hosts, client_id)
+
+    def list_watched(self, hosts: str) -> list[str] | None:
+        """Ask the server."""
+        host, _, port = hosts.rpartition(":")
+        try:
+            with socket.create_connection((host, int(port)), 10) as line:
+                line.sendall(b"wchp")
+                said = b"".join(iter(lambda: line.recv(65536), b"")).decode()
+        except (OSError, ValueError):
+            return None
+        return None if "whitelist" in said else said.splitlines()
 
     def now_ms(self) -> int:
         """Return the time of day."""
@@ -90,6 +108,10 @@ class VirtualWorld:
     def expire_session(self, hosts: str, client_id: tuple[int, bytes]) -> None:
         """End a session, as its client notices at once."""
         self._server.expire(client_id[0])
+
+    def list_watched(self, hosts: str) -> list[str]:
+        """Return what the server knows."""
+        return self._server.list_watched()
 
     def now_ms(self) -> int:
         """Return the time of day of the world."""

@@ -134,7 +134,7 @@ class Harness:
         """By clause the first violation that counts against no verdict, and where it came up."""
         self.driver = Driver(hosts, log_dir, chroot_prefix, home, world)
         self.actions: Final = Actions(self.driver, adapter)
-        self.abilities = {*self.description.abilities, *((LOG,) if log_dir else ())}
+        self.abilities = {*self.description.abilities, *self.driver.abilities}
         """What clauses may need of implementation and server, as far as that is known by now."""
         for transaction in self.driver.past:
             self.judge.feed(transaction)
@@ -375,7 +375,7 @@ class Harness:
         self._note_stopped(example)
         with self.driver.section("judge"):
             if quiescent:
-                self._note(example, Rested(self._view(example)))
+                self._note(example, self.driver.make_rest(example.chroot, self._view(example)))
                 self.judge.quiesce(example.chroot)
                 if example.transactions:
                     example.quiet.append(example.transactions[-1].zxid)

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from reassure_conformance.adapter import CAPABILITIES, LOG, MESSAGES, ROUTES
+from reassure_conformance.adapter import CAPABILITIES, LOG, MESSAGES, ROUTES, WATCHES
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
 
-ALL_ABILITIES: Final = frozenset((*CAPABILITIES, *ROUTES, LOG))
+ALL_ABILITIES: Final = frozenset((*CAPABILITIES, *ROUTES, LOG, WATCHES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,17 +22,16 @@ from reassure_controller.effects import (
     DeleteReassignment,
     DeleteRequest,
     HealingWrite,
-    PartitionEffect,
     Phase,
-    Recheck,
+    Planned,
     RecheckOldZnode,
     RequestRead,
     Step,
     TranslateEntries,
     UpdateReassignment,
     Warn,
-    Write,
     WriteOldZnode,
+    list_partitions,
 )
 from reassure_controller.plan import Plan, find_bad_target, warn_refused
 from reassure_controller.planned_job import Job
@@ -75,18 +74,20 @@ class RequestPlanner(Planner):
         names = list_children(reader.client, [REASSIGNMENT_REQUESTS])[0]
         _set_requests(reader.context, names or ())
 
-    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
-        """Read the record of a partition, or which requests there are."""
-        if isinstance(effect, PartitionEffect | Recheck):
-            topic = effect.key[0]
-            reader.context.parents.discard(topic)
-            if gather([reader.client.exists_async(f"{REASSIGNMENTS}/{topic}")])[0] is not None:
-                reader.context.parents.add(topic)
-            _refresh_children(reader, [effect.key])
-        elif isinstance(effect, HealingWrite | TranslateEntries | WriteOldZnode | RecheckOldZnode):
+    def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
+        """Read the records of partitions, or which requests there are."""
+        keys = list_partitions(effects)
+        topics = sorted({topic for topic, _ in keys})
+        reader.context.parents.difference_update(topics)
+        found = fetch(reader.client, [f"{REASSIGNMENTS}/{topic}" for topic in topics])
+        reader.context.parents.update(topic for topic, it in zip(topics, found, strict=True) if it)
+        _refresh_children(reader, keys)
+        make_requests = HealingWrite | TranslateEntries | WriteOldZnode | RecheckOldZnode
+        if any(isinstance(effect, make_requests) for effect in effects):
             self.read_missed(reader)
-        if isinstance(effect, CreateReassignment | UpdateReassignment):
-            _note_recorded(reader.context, effect)
+        for effect in effects:
+            if isinstance(effect, CreateReassignment | UpdateReassignment):
+                _note_recorded(reader.context, effect)
 
     def note(self, reader: ClusterReader, kind: str, path: str) -> bool:
         """Note a request that has come or gone."""

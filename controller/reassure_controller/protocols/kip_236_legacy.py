@@ -11,18 +11,17 @@ nothing: the target is in flight, or it is assigned.
 Source: KIP-236, legacy znode protocol, and what it says of a partition that catches up (step 1.1).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
 from reassure_controller.context import Context, OldZnode
 from reassure_controller.effects import (
-    Recheck,
+    Planned,
     RecheckOldZnode,
     Step,
     TranslateEntries,
     Warn,
-    Write,
 )
 from reassure_controller.old_znode import OldZnodePlanner, plan_write
 from reassure_controller.planned_job import Job
@@ -45,18 +44,19 @@ Entries = tuple[LegacyEntry, ...]
 class EntriesPlanner(OldZnodePlanner):
     """Makes requests of the entries of the old znode, and removes them when these are done."""
 
-    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
+    def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
         """Read it, and whether the request was made of which there was no answer."""
         before = reader.context.old
-        super().read_again(reader, effect)
+        super().read_again(reader, effects)
         old = reader.context.old
         if old is None or before is None or old.created != before.created:
             return
-        if isinstance(effect, TranslateEntries):
-            done = {(entry.key, entry.target) for entry in effect.entries} & _read_asked(reader)
-            if done:
-                done |= old.translated or frozenset()
-                reader.context.old = replace(old, translated=frozenset(done))
+        translations = (each for each in effects if isinstance(each, TranslateEntries))
+        entries = {(entry.key, entry.target) for each in translations for entry in each.entries}
+        done = entries and entries & _read_asked(reader)
+        if done:
+            done |= old.translated or frozenset()
+            reader.context.old = replace(old, translated=frozenset(done))
 
     def find_job(
         self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]

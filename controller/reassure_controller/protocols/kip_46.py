@@ -11,7 +11,7 @@ Source: KIP-46; what the extract does not say is as the clauses `heal.*` have it
 
 from argparse import ArgumentParser, Namespace
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -22,14 +22,12 @@ from reassure_controller.effects import (
     CreateTask,
     DeleteRecord,
     HealingWrite,
-    Recheck,
-    RecheckOldZnode,
+    Planned,
     RecordFailure,
     RemoveTask,
     StartTask,
     Step,
     Warn,
-    Write,
 )
 from reassure_controller.planned_job import Job
 from reassure_controller.protocols.kip_236 import find_refusal
@@ -55,7 +53,7 @@ Read = TypeVar("Read")
 
 Targets = tuple[tuple[PartitionKey, ReplicaList], ...]
 """Replica lists by partition, in order of partition."""
-Planned = dict[PartitionKey, ReplicaList]
+Placed = dict[PartitionKey, ReplicaList]
 """What each partition is to be assigned, in order of partition."""
 
 
@@ -88,9 +86,9 @@ class HealingPlanner(Planner):
         read_records(reader)
         read_tasks(reader)
 
-    def read_again(self, reader: ClusterReader, effect: Write | Recheck | RecheckOldZnode) -> None:
-        """Read the records and the tasks where the effect was about them."""
-        if isinstance(effect, HealingWrite):
+    def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
+        """Read the records and the tasks where an effect was about them."""
+        if any(isinstance(effect, HealingWrite) for effect in effects):
             read_records(reader)
             read_tasks(reader, arm=False)
 
@@ -207,7 +205,7 @@ def _get_place(content: PartitionContext) -> ReplicaList:
     return content.assigned if content.child is None else content.child.target
 
 
-def _compute_plan(context: Context, tasks: Mapping[int, TaskZnode]) -> Planned:
+def _compute_plan(context: Context, tasks: Mapping[int, TaskZnode]) -> Placed:
     """Return the assignment of every partition once these tasks are carried out."""
     plan = {key: _get_place(content) for key, content in sorted(context.partitions.items())}
     for _, task in sorted(tasks.items()):
@@ -230,7 +228,7 @@ def _find_left(context: Context, task: TaskZnode) -> Targets:
 # Records ------------------------------------------------------------------------------------------
 
 
-def _plan_records(context: Context, plan: Planned, now_ms: int, rules: Rules) -> tuple[Step, ...]:
+def _plan_records(context: Context, plan: Placed, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Remove the records of those who are back, and write those that lack."""
     back = [broker for broker in sorted(context.failed) if context.is_live(broker)]
     if back:
@@ -245,9 +243,7 @@ def _plan_records(context: Context, plan: Planned, now_ms: int, rules: Rules) ->
 # Tasks are generated ------------------------------------------------------------------------------
 
 
-def _plan_generation(
-    context: Context, plan: Planned, now_ms: int, rules: Rules
-) -> tuple[Step, ...]:
+def _plan_generation(context: Context, plan: Placed, now_ms: int, rules: Rules) -> tuple[Step, ...]:
     """Persist the tasks of the first broker whose interval has passed, then remove its record.
 
     A partition for which nobody can take over is left out; while any is, the record stays.
@@ -280,7 +276,7 @@ def _find_due(context: Context, now_ms: int, rules: Rules) -> tuple[int, ...]:
 
 
 def _choose_targets(
-    context: Context, plan: Planned, broker: int, due: tuple[int, ...], rules: Rules
+    context: Context, plan: Placed, broker: int, due: tuple[int, ...], rules: Rules
 ) -> Targets:
     """Return where the partitions go that have a replica on a broker which is due."""
     from_plan = rules.readings.heal_regenerate == "from-plan"

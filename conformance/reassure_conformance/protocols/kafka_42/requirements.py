@@ -35,7 +35,10 @@ NEEDS: Final = Needs(
         ),
         (MESSAGES,),
     ),
-    told=dict.fromkeys(
-        ("move.replica.new-follows", "move.replica.online", "move.replica.states"), "states"
-    ),
+    told={
+        "move.failure.leader-change-unanswered": "answered",
+        **dict.fromkeys(
+            ("move.replica.new-follows", "move.replica.online", "move.replica.states"), "states"
+        ),
+    },
 )

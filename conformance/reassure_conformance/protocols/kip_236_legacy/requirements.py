@@ -2,10 +2,13 @@
 
 from typing import Final
 
-from reassure_conformance.adapter import OLD_ZNODE
+from reassure_conformance.adapter import OLD_ZNODE, WATCHES
 from reassure_conformance.gate.requirements import Needs
 from reassure_spec.clauses import load_clauses
 
 NEEDS: Final = Needs(
-    each_of={name: (OLD_ZNODE,) for name in load_clauses() if name.startswith("legacy.")}
+    each_of={
+        **{name: (OLD_ZNODE,) for name in load_clauses() if name.startswith("legacy.")},
+        "legacy.watch.one-more": (OLD_ZNODE, WATCHES),
+    }
 )

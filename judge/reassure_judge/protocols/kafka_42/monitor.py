@@ -14,7 +14,7 @@ from reassure_judge.cross_partition import NO_KEY
 from reassure_judge.live_events import ClusterView, Event, Received, Rested, Wrote
 from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
-from reassure_model.partition import LeaderAndIsr, Partition
+from reassure_model.partition import LeaderAndIsr, Partition, from_znode
 from reassure_spec.clauses import clause
 from reassure_spec.znodes import NO_LEADER, REASSIGN_PARTITIONS, TOPICS, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import SetData
@@ -48,6 +48,8 @@ class MoveMonitor(Monitor):
         takes who is back for dead as it learns of both at once."""
         self._ended: list[tuple[PartitionKey, int, frozenset[int]]] = []
         """Moves whose target was written since the last rest: partition, zxid, old replicas."""
+        self._elected_within: dict[PartitionKey, LeaderAndIsr] = {}
+        """By partition, the state by which the leadership went to the target last."""
 
     def is_able(self) -> bool:
         """Whether what brokers are told is heard."""
@@ -106,6 +108,7 @@ class MoveMonitor(Monitor):
             if not set(target) <= set(getattr(view.partitions[key].state, "isr", ()))
         }
         self._taken.clear()
+        self._elected_within.clear()
         self._inherited = set(entries) if self._elected else set()
         self._found = {
             key: target
@@ -216,6 +219,7 @@ class MoveMonitor(Monitor):
             reason = f"{new.leader} was elected; in sync {list(old.isr)}"
             yield decide(key, "move.selector.reassigned", new.leader in old.isr or reason)
             yield Verdict(key, "move.partition.self-transition")
+            self._elected_within[key] = new
 
     # What brokers are told
 
@@ -240,6 +244,7 @@ class MoveMonitor(Monitor):
     # What has come about at rest
 
     @clause("move.step.stop-old", "move.step.write-assigned")
+    @clause("move.failure.leader-change-unanswered")
     def _judge_ends(self) -> Iterator[Verdict]:
         """Judge whether the old replicas were stopped before the target was written."""
         for key, zxid, old in self._ended:
@@ -254,10 +259,23 @@ class MoveMonitor(Monitor):
                     reason = f"broker {broker} is assigned no more and was not told to stop"
                     kept = bool(before) and before[-1].state is None
                     yield decide(key, "move.step.stop-old", kept or reason)
+            if self._is_unanswered(key):
+                yield Verdict(key, "move.failure.leader-change-unanswered")
+            self._elected_within.pop(key, None)
         self._ended.clear()
+
+    def _is_unanswered(self, key: PartitionKey) -> bool:
+        """Whether the leader of a move was told that it leads, and has not answered."""
+        state = self._elected_within.get(key)
+        told = () if state is None else self._heard.list_told(key, state.leader)
+        return any(
+            each.answered is False and each.state is not None and from_znode(each.state) == state
+            for each in told
+        )
 
     @clause("move.listener.refuse-missing", "move.listener.refuse-same", "move.step.listen")
     @clause("move.step.remove-path", "move.failover.resumes", "move.listener.refuse-dead")
+    @clause("move.failure.leader-change-unanswered")
     def _judge_entry(
         self, key: PartitionKey, partition: Partition, view: ClusterView
     ) -> Iterator[Verdict]:
@@ -279,6 +297,8 @@ class MoveMonitor(Monitor):
         in_sync = set(target) <= set(state.isr)
         if in_sync and not live.isdisjoint(target):
             late = "move.failover.resumes" if key in self._inherited else "move.step.listen"
+            if self._is_unanswered(key):
+                late = "move.failure.leader-change-unanswered"
             reason = f"the target {list(target)} is in sync, assigned {list(partition.assigned)}"
             yield decide(key, "move.step.remove-path" if same else late, reason)
         elif same and self._readings.move_expand_first == "no":
