@@ -17,6 +17,7 @@ from typing import Any, Final
 from carried_mind import Decisions, Mind, Pending, add_record, add_write, is_hurt, tell_anew
 
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.world import World
 from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
@@ -299,7 +300,7 @@ def run_with(
     """Carry out a run of the gate against a controller that is this judgement."""
 
     class Carrying(Settings):
-        def open(self) -> Bundled:
+        def open(self, world: World) -> Bundled:
             return carry(judgement, self.profile, self.readings)
 
     asked = {each.name: getattr(settings, each.name) for each in fields(settings)}

@@ -19,7 +19,6 @@ STORIES: Final = {
     "DeleteZnode": "foreign-record-beside-a-move",
     "TranslateEntries": "old-znode-a-move",
     "WriteOldZnode": "old-znode-a-move",
-    "WriteOldZnode.any-version": "first-overwritten-before-it-goes",
     "RemoveTopic": "topic-grows-before-it-goes",
     "EndDeletion": "topic-deleted",
     "RemoveSettings": "topic-deleted",
