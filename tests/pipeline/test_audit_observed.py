@@ -97,7 +97,7 @@ def test_people_are_shown_the_line(tmp_path: Path, capsys: Any) -> None:
     )
     assert run_command(["audit", str(write(tmp_path, told)), "--profile", "kafka-4485"]) == 1
     said = capsys.readouterr().out
-    assert "VIOLATED hw.follower.from-leader\n  line     " in said
+    assert "VIOLATED hw.restored-not-raised\n  line     " in said
     assert "broker-0.ndjson:2\n  of       t-0\n  writer   broker-0, run 1, its line 1\n" in said
     assert "znode" not in said
 
