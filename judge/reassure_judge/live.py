@@ -90,7 +90,7 @@ class LiveCluster:
             if event.rests:
                 yield self._count(self._states.rest(event.view, self.deleting))
         elif isinstance(event, ChangeAsked):
-            yield self._count(_judge_change(event))
+            yield self._count(self._judge_change(event))
 
     def _note(self, event: Event) -> None:
         match event:
@@ -151,8 +151,16 @@ class LiveCluster:
         if kept and not broken:
             yield from (Verdict(NO_KEY, clause_id) for clause_id in messages.CLAUSES)
 
+    def _judge_change(self, asked: ChangeAsked) -> Iterator[Verdict]:
+        """Judge whether a leader could take a replica in, or let it go.
 
-def _judge_change(asked: ChangeAsked) -> Iterator[Verdict]:
-    """Judge whether a leader could take a replica in, or let it go."""
-    unable = messages.find_unable(asked.partition, asked.broker, joins=asked.joins)
-    yield Verdict(asked.key, unable.clause if asked.obeyed else unable)
+        A leader passes over orders of the leader epoch that it has. Where nobody has to make it
+        listen it may go by what a controller before has told it.
+        """
+        unable = messages.find_unable(asked.partition, asked.broker, joins=asked.joins)
+        if asked.obeyed:
+            yield Verdict(asked.key, unable.clause)
+        elif messages.KNOWS_ASSIGNED in self._clauses or not self.heard.is_passed_over(
+            asked.key, asked.partition, asked.broker
+        ):
+            yield Verdict(asked.key, unable)

@@ -153,6 +153,17 @@ class Heard:
         told = self._known.get(broker, {}).get(key)
         return None if told is None else told.state
 
+    def is_passed_over(self, key: PartitionKey, partition: Partition, broker: int) -> bool:
+        """Whether a leader goes by an order from before the one that let a replica in last."""
+        leader = NO_LEADER if partition.state is None else partition.state.leader
+        known, received = self._known.get(leader, {}).get(key), self.list_told(key, leader)
+        return (
+            known is not None
+            and received[-1].state is not None
+            and known.controller_epoch < received[-1].controller_epoch
+            and broker in received[-1].replicas
+        )
+
     def find_broken(
         self, partitions: Mapping[PartitionKey, Partition], live: frozenset[int]
     ) -> Iterator[tuple[PartitionKey, Rejected]]:
@@ -263,9 +274,10 @@ def find_misled(partition: Partition, broker: int, told: Told | None) -> Rejecte
     return None
 
 
+KNOWS_ASSIGNED: Final = "message.leader-knows-assigned"
 CLAUSES: Final = (
     "message.replica-told",
-    "message.leader-knows-assigned",
+    KNOWS_ASSIGNED,
     "message.stranger-stopped",
 )
 """The clauses that only messages show."""

@@ -54,7 +54,8 @@ def test_what_shows_a_finding_names_one() -> None:
 def test_instance_under_a_reading_says_so(finding: Finding) -> None:
     """A reading that an instance needs is one of its finding, and set where that is shown."""
     needed = dict(re.findall(r"([a-z-]+\.[a-z-]+)=([a-z-]+)", finding.instance))
-    assert set(needed) <= set(finding.readings)
+    for name, value in needed.items():
+        assert {name, f"{name}={value}"} & {*finding.readings}
     values = {reading.name: reading.values for reading in READINGS}
     assert all(value in values[name] for name, value in needed.items())
     for scenario in scenarios().values():

@@ -19,8 +19,8 @@ from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_path_gone,
     accept_replicas,
-    fail_over,
 )
+from reassure_judge.protocols.kafka_zk.writes import fail_over as fail_over_with_lists
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.trees import KAFKAS_OWN
 from reassure_model.controllers import Controllership
@@ -46,6 +46,19 @@ def accept(hosted: Logged, write: Written, around: Environment, readings: Readin
         started = (replica for target in hosted.asked for replica in target)
         hosted = replace(hosted, told=tuple(dict.fromkeys((*hosted.told, *started))))
     return accept_common(hosted, write, around, readings, ENTRIES)
+
+
+def fail_over(hosted: Logged, readings: Readings) -> Logged:
+    """Return the partition as the next controller finds it.
+
+    It tells each leader what is assigned, in the leader epoch that the leader has: who was told of
+    a target that no znode names any more goes by that, until it leads in another epoch.
+    """
+    after = fail_over_with_lists(hosted, readings)
+    if readings.move_expand_first == "yes":
+        return after
+    started = (replica for target in hosted.asked for replica in target)
+    return replace(after, told=tuple(dict.fromkeys((*after.told, *hosted.told, *started))))
 
 
 _LATE_REGISTRATION: Final = 4
