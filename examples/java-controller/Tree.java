@@ -107,6 +107,10 @@ final class Tree {
   }
 
   Found read(String path) throws KeeperException, InterruptedException {
+    return read(path, watcher);
+  }
+
+  private Found read(String path, Watcher watcher) throws KeeperException, InterruptedException {
     while (true) {
       try {
         Stat stat = new Stat();
@@ -146,7 +150,8 @@ final class Tree {
       recordsOf.put(topic, names.size());
       for (String name : names) {
         String path = RECORDS + "/" + topic + "/" + name;
-        Found found = read(path);
+        // Controllers alone write records: a watch on each would be one for every reassignment.
+        Found found = read(path, null);
         Flight flight = found == null ? null : parseFlight(found);
         if (flight != null && name.matches("0|[1-9]\\d{0,8}")) {
           flights.put(new Key(topic, Integer.parseInt(name)), flight);
