@@ -20,7 +20,7 @@ from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
-from reassure_conformance.gate.story import parse_story, shipped_stories
+from reassure_conformance.gate.story import format_story, parse_story, shipped_stories
 from reassure_conformance.report.document import HOLDS, VIOLATED
 from reassure_judge.protocols import make_rules
 from reassure_model.protocols import kip_236
@@ -208,6 +208,15 @@ def list_found(outcome: RunOutcome, expected: set[str]) -> set[str]:
     return named or {failure.violation.clause}
 
 
+def save(folder: Path, first: int) -> Path:
+    """Write every third test case into a folder, to be told from there."""
+    folder.mkdir()
+    told = [story for story in STORIES.values() if story.is_for("kip-236")]
+    for story in told[first::3]:
+        (folder / f"{story.name}.txt").write_text(format_story(story), encoding="utf-8")
+    return folder
+
+
 @pytest.mark.sampled(7)
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_prediction_comes_true(
@@ -226,6 +235,9 @@ def test_prediction_comes_true(
     settings = Settings(100 + number, examples=0)  # of a seed of its own, as servers are shared
     with reference.linked.planted(mutant):
         expected = prediction.list_clauses(mutant)
+        if not expected:  # then no test case ends the run: a third of them have to do
+            saved = save(tmp_path / "saved", number % 3)
+            settings = replace(settings, with_stories=False, failures=str(saved))
         outcome = run_with(reference.mutated, settings, tmp_path, zookeeper_server)
     found = list_found(outcome, expected)
     assert bool(found) == bool(expected), (mutant.sentence, expected, found)

@@ -100,7 +100,7 @@ def test_controller_is_sound(
     name: str, profile: str, build: Callable[[str], str], tmp_path: Path
 ) -> None:
     """It holds in every story and in generated examples, and meets every clause that it can."""
-    settings = Settings(1, connectable=build(name), profile=profile, examples=30, steps_min=0)
+    settings = Settings(1, connectable=build(name), profile=profile, examples=10, steps_min=0)
     result = run(settings, tmp_path)
     assert isinstance(result, ControllersResult)
     assert result.died == ""

@@ -358,7 +358,7 @@ def compare(seeds: range) -> tuple[Counter[str], list[Drawn]]:
     return ends, different
 
 
-@pytest.mark.parametrize("models", [500, pytest.param(2000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("models", [500, pytest.param(1500, marks=pytest.mark.slow)])
 def test_random_models_are_answered_alike_or_refused(models: int) -> None:
     """Of random models none is answered otherwise, few are refused, and all ends occur."""
     ends: Counter[str] = Counter()

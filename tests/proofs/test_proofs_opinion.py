@@ -1,7 +1,5 @@
 """The second opinion: another solver on the exported obligations."""
 
-from itertools import islice
-
 import pytest
 
 from reassure_proofs.engine import opinion
@@ -56,9 +54,9 @@ def test_second_solver_agrees_on_what_is_small() -> None:
 
 @solver
 @pytest.mark.slow
-def test_second_solver_agrees_on_the_obligations_of_all_theorems() -> None:
-    """On every third obligation of all theorems both solvers agree, coverage included."""
-    scripts = make_scripts(replication_factor=2, timeout_s=300.0)
-    opinions = ask_all(islice(scripts, 0, None, 3), 120.0)
-    assert len(opinions) > 3 * len(get_theorems())
+def test_second_solver_agrees_on_whole_theorems() -> None:
+    """On every obligation of every third theorem both solvers agree, coverage included."""
+    names = [theorem.name for theorem in get_theorems()][::3]
+    opinions = ask_all(make_scripts(names, replication_factor=2, timeout_s=300.0), 120.0)
+    assert len(opinions) > 5 * len(names)
     assert [item for item in opinions if item.verdict != "agrees"] == []

@@ -1,5 +1,6 @@
 """The theorems: verdicts, smallest counterexamples, planted faults, and an independent opinion."""
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -178,7 +179,10 @@ def test_what_is_said_of_hypotheses_is_known(necessity: list[NecessityResult]) -
     assert SUMS.startswith(told)
 
 
-@pytest.mark.slow
+@pytest.mark.skipif(
+    "REASSURE_WHOLE_PAGE" not in os.environ,
+    reason="takes minutes: REASSURE_WHOLE_PAGE=1 pytest tests/proofs/test_proofs_theorems.py",
+)
 def test_whole_page_of_hypotheses_is_known() -> None:
     """The page of hypotheses, built by a process of its own, says what was said before.
 
