@@ -16,13 +16,14 @@ from typing import Any
 
 from reassure_conformance.adapter import Description
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate.run_settings import BUNDLED, REPLICATION, Settings
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.running import run
 from reassure_mutation.table import find_worlds
 from reassure_spec.readings import PROFILES
 
 LESS = ("isr", "isr brokers kill")
 """What an adapter declares that can do less."""
+HEADS = ("profile", "test cases alone", "default run", *LESS)
 
 
 class Lesser(Bundled):
@@ -38,15 +39,13 @@ class Lesser(Bundled):
         return replace(said, capabilities=said.capabilities & self._declared)
 
 
-def list_runs(seed: int, profile: str) -> Iterator[tuple[str, Settings]]:
-    """Yield what is run under a profile, and how the table calls it."""
+def list_runs(seed: int, profile: str) -> Iterator[Settings]:
+    """Yield what is run under a profile, in the order of the table."""
     whole = Settings(seed, profile=profile, examples=300)
-    yield "test cases alone", replace(whole, examples=0, steps_min=0)
-    yield "default run", whole
-    if profile != REPLICATION:
-        for declared in LESS:
-            less = BUNDLED.replace(Bundled.__module__, "scores").replace("Bundled", "Lesser")
-            yield declared, replace(whole, connectable=f"{less}?declared={declared}")
+    yield replace(whole, examples=0, steps_min=0)
+    yield whole
+    for declared in LESS if profile != REPLICATION else ():
+        yield replace(whole, connectable=f"direct:scores:Lesser?declared={declared}")
 
 
 def score(settings: Settings) -> str:
@@ -62,12 +61,11 @@ def main() -> None:
     """Print a table for a page, a row for each profile."""
     seed = int(sys.argv[1]) if len(sys.argv) > 1 else 7
     profiles = sys.argv[2:] or [each for each in PROFILES if find_worlds(each)]
-    print("| profile | test cases alone | default run |", " | ".join(LESS), "|")
-    print("|---" * (3 + len(LESS)) + "|")
+    print("|", " | ".join(HEADS), "|")
+    print("|---" * len(HEADS) + "|")
     for profile in profiles:
-        found = [score(settings) for _, settings in list_runs(seed, profile)]
-        cells = [*found, *["-"] * (2 + len(LESS) - len(found))]
-        print(f"| `{profile}` |", " | ".join(cells), "|", flush=True)
+        cells = [f"`{profile}`", *map(score, list_runs(seed, profile))]
+        print("|", " | ".join((*cells, *"-" * (len(HEADS) - len(cells)))), "|", flush=True)
 
 
 if __name__ == "__main__":

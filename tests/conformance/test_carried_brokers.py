@@ -3,7 +3,6 @@
 The brokers conclude by the model's own functions, and so have whatever mutant is planted there.
 """
 
-from collections.abc import Iterator
 from dataclasses import astuple, replace
 from pathlib import Path
 from random import Random
@@ -11,18 +10,18 @@ from types import MappingProxyType
 from typing import Any, Final
 
 import pytest
+from told_brokers import tell
 
-from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.tale import format_tale, make_tale, shipped_tales
-from reassure_conformance.gate.run_settings import Settings
 from reassure_controller.replication import followers, leading, serving
 from reassure_controller.replication.leading import Leadership
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_model.protocols import kafka_4485 as model
 from reassure_mutation.kills import Reference
+from reassure_mutation.linked import Mutant
 from reassure_mutation.protocols.kafka_4485 import worlds
-from reassure_mutation.table import load_table, make_reference
+from reassure_mutation.table import Killable, load_table, make_reference
 from reassure_spec.znodes import ReplicaList
 
 CARRIED: Final = (
@@ -58,7 +57,7 @@ class Carried:
     ) -> Leadership:
         """Begin with what the model notes of followers."""
         begun = leading.begin(broker, replicas, isr, end, high_watermark, now_ms, rules)
-        order = (broker, *(one for one in replicas if one != broker))
+        order = put_first(broker, replicas)
         said = self._get(model.start_leader)(order, end, now_ms, isr, rules.readings)
         return note_all(begun, said)
 
@@ -93,9 +92,14 @@ class Carried:
         return replace(leader, pseudo_isr=close, high_watermark=mark)
 
 
+def put_first(leader: int, replicas: ReplicaList) -> ReplicaList:
+    """Return the replicas as the model has them, the leader first."""
+    return (leader, *(one for one in replicas if one != leader))
+
+
 def view_leader(leader: Leadership, end: int) -> model.Leader:
     """Return a leader as the model has it."""
-    order = (leader.broker, *(one for one in leader.replicas if one != leader.broker))
+    order = put_first(leader.broker, leader.replicas)
     noted = tuple(model.Follower(*astuple(leader.followers[one])) for one in order[1:])
     return model.Leader(order, end, noted, leader.high_watermark, leader.pseudo_isr, leader.isr)
 
@@ -113,32 +117,22 @@ def reference() -> Reference:
     return make_reference(worlds, worlds.PROFILE)
 
 
+@pytest.fixture(scope="module")
+def drawn(reference: Reference) -> list[tuple[Mutant, Killable]]:
+    """Mutants that are drawn of those which can be killed, each with what was predicted."""
+    table = load_table(worlds, worlds.PROFILE)
+    assert table is not None
+    mutants = {each.name: each for each in reference.list_mutants() if each.function in CARRIED}
+    names = Random(SEED).sample(sorted(mutants.keys() & table.killable.keys()), DRAWN)
+    return [(mutants[name], table.killable[name]) for name in names]
+
+
 @pytest.fixture(autouse=True)
 def carry(reference: Reference, monkeypatch: pytest.MonkeyPatch) -> None:
     """Let brokers conclude by the model."""
     carried = Carried(reference)
     for name in ("begin", "note", "evaluate"):
         monkeypatch.setattr(serving, name, getattr(carried, name))
-
-
-def tell(tmp_path: Path, tales: dict[str, str]) -> BrokersResult:
-    """Tell tales to the brokers."""
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for name, text in tales.items():
-        (saved / f"{name}.txt").write_text(text, encoding="utf-8")
-    settings = Settings(
-        seed=1, profile=worlds.PROFILE, examples=0, with_stories=False, failures=str(saved)
-    )
-    runner = BrokersRunner(settings, tmp_path)
-    runner.run()
-    return runner.result
-
-
-def list_shipped() -> Iterator[tuple[str, str]]:
-    """Yield the shipped tales by name."""
-    for tale in shipped_tales():
-        yield tale.name, format_tale(replace(tale, why=()))
 
 
 def find(result: BrokersResult) -> str:
@@ -151,19 +145,17 @@ def find(result: BrokersResult) -> str:
 @pytest.mark.slow
 def test_right_functions_hold(tmp_path: Path) -> None:
     """Without a mutant the brokers hold in every shipped tale."""
-    assert find(tell(tmp_path, dict(list_shipped()))) == ""
+    shipped = (format_tale(replace(tale, why=())) for tale in shipped_tales())
+    assert find(tell(tmp_path, shipped)) == ""
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(DRAWN))
-def test_prediction_comes_true(number: int, reference: Any, tmp_path: Path) -> None:
+def test_prediction_comes_true(
+    number: int, reference: Reference, drawn: list[tuple[Mutant, Killable]], tmp_path: Path
+) -> None:
     """Its own tale is violated by the clause that was predicted; who cannot go on shows by that."""
-    table = load_table(worlds, worlds.PROFILE)
-    assert table is not None
-    mutants = {each.name: each for each in reference.list_mutants() if each.function in CARRIED}
-    killable = sorted(name for name in mutants if name in table.killable)
-    name = Random(SEED).sample(killable, DRAWN)[number]
-    predicted = table.killable[name]
-    with reference.linked.planted(mutants[name]):
-        result = tell(tmp_path, {"own": format_tale(make_tale(predicted.steps))})
-    assert find(result) in (predicted.clause, DIES, NEVER_RESTS), (name, predicted.clause)
+    mutant, predicted = drawn[number]
+    with reference.linked.planted(mutant):
+        result = tell(tmp_path, [format_tale(make_tale(predicted.steps))])
+    assert find(result) in (predicted.clause, DIES, NEVER_RESTS), (mutant.name, predicted.clause)

@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from told_brokers import tell
 
-from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.tale import format_tale, make_tale, shipped_tales
-from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.qualified import read_report
 from reassure_mutation.protocols.kafka_4485 import worlds
 from reassure_mutation.protocols.kafka_4485.first_words import ElectedMoment, RestoredMoment
@@ -32,22 +31,7 @@ TOLD: Final = frozenset(
 
 def run(tmp_path: Path, tales: tuple[tuple[str, ...], ...], **more: object) -> BrokersResult:
     """Tell these tales to the bundled brokers."""
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for number, lines in enumerate(tales):
-        text = format_tale(make_tale(lines))
-        (saved / f"{number}.txt").write_text(text, encoding="utf-8")
-    settings = Settings(
-        seed=1,
-        profile="kafka-4485",
-        examples=0,
-        with_stories=False,
-        failures=str(saved),
-        **more,  # type: ignore[arg-type]
-    )
-    runner = BrokersRunner(settings, tmp_path)
-    runner.run()
-    return runner.result
+    return tell(tmp_path, (format_tale(make_tale(lines)) for lines in tales), **more)
 
 
 def list_tales() -> tuple[tuple[str, ...], ...]:

@@ -21,6 +21,8 @@ from kazoo.protocol.states import KeeperState
 from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import Connection, VirtualZooKeeper
 
+HOSTS: Final = "virtual:1"
+"""What a virtual server is called where a real one has an address."""
 RECONNECT_S: Final = 0.01
 """How long after a connection is broken a client connects anew."""
 _LENGTH: Final = 4
@@ -200,7 +202,7 @@ class VirtualClient(KazooClient):  # type: ignore[misc]
     """A kazoo client of a virtual server. `sleep` and `monotonic` are the world's."""
 
     def __init__(self, server: VirtualZooKeeper, clock: Clock, **options: Any) -> None:
-        options |= {"handler": _Handler(server), "connection_retry": None, "hosts": "virtual:1"}
+        options |= {"handler": _Handler(server), "connection_retry": None, "hosts": HOSTS}
         super().__init__(**options)
         self._connection = _ClientConnection(clock, self, self._conn_retry, logger=self.logger)
         self.handler.connection = self._connection

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from reassure_controller.client import Client
 from reassure_controller.direct import DirectClient
-from reassure_world.virtual_client import VirtualClient
+from reassure_world.virtual_client import HOSTS, VirtualClient
 from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import VirtualZooKeeper
 from reassure_zookeeper.errors import FaultError
@@ -88,7 +88,7 @@ class SteppedClient(Client, VirtualClient):
 class VirtualWorld:
     """One virtual ZooKeeper, which writes its log into a directory that is made."""
 
-    hosts: Final = "virtual:1"
+    hosts: Final = HOSTS
 
     def __init__(self, log_dir: Path) -> None:
         log_dir.mkdir(parents=True, exist_ok=True)

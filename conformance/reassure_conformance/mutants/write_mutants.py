@@ -62,7 +62,6 @@ def derive() -> Iterator[tuple[str, str, str, tuple[str, ...], tuple[Patch, ...]
             if operator == ANY_VERSION:
                 sentence = f"{kind} is written whatever version it meets."
                 clauses = tuple(held["clauses"][kind])
-            name, profiles = f"{kind}.{operator}", held["profiles"]
-            profile = profiles.get(name, profiles.get(kind, ""))
             patches = (Patch("engine", _SEAM, _SEAM + wrong), _HELPER)
-            yield name, sentence, profile, clauses, patches
+            profile = held["profiles"].get(kind, "")
+            yield f"{kind}.{operator}", sentence, profile, clauses, patches
