@@ -11,12 +11,18 @@ from reassure_conformance.report.itf import list_states, make_itf
 from reassure_conformance.scenarios.scenario import Scenario
 from reassure_conformance.scenarios.telling import get_text, tell
 from reassure_conformance.script import SUFFIX
-from reassure_explorer.engine.explore import Exploration, describe_violation, explore
+from reassure_explorer.engine.explore import (
+    Exploration,
+    describe_trace,
+    describe_violation,
+    explore,
+)
 from reassure_explorer.engine.interface import DEADLOCK, Model, ModelError
 from reassure_explorer.engine.loading import BadModel, blame, load_model
 from reassure_explorer.engine.packing import EngineError
 from reassure_explorer.engine.renderings import draw_trace, tell_trace
 from reassure_explorer.engine.result import Budget, Violation
+from reassure_explorer.engine.validation import Validation, read_history, validate
 from reassure_explorer.scopes.catalogue import (
     COUNTS,
     MEETINGS,
@@ -153,6 +159,59 @@ def run_explore(options: Mapping[str, Any], subject: Explored, progress: Progres
             remember=not options["learn_anew"],
         )
         return found if subject.reference else pin(found)
+
+
+OF_VALIDATION: Final = ("model", "trace", "unlogged", "states", "seconds", "form")
+"""Options that have a sense where a history is held against a model."""
+
+
+def run_validation(
+    subject: Explored,
+    path: Path | None,
+    unlogged: Iterable[str],
+    options: Mapping[str, Any],
+    given: Iterable[str],
+) -> Validation:
+    """Hold a history against a model from elsewhere; `given` are the options that somebody chose.
+
+    Raises BadRequest, BadHistory, UnknownAction, BadModel.
+    """
+    if path is None:
+        raise BadRequest("--unlogged is for a history: name one with --trace")
+    if subject.reference is None:
+        raise BadRequest("--trace is for models of your own: name one with --model")
+    idle = [name for name in given if name not in OF_VALIDATION]
+    if idle:
+        flag = f"--{idle[0].replace('_', '-')}"
+        raise BadRequest(f"{flag} does not go with --trace: leave out one of them")
+    budget = Budget(options["states"], options["seconds"])
+    with subject.blamed():
+        return validate(subject.model, read_history(path, subject.model), unlogged, budget)
+
+
+def make_validation_document(found: Validation, path: Path) -> Document:
+    """Return the document of a history that was held against a model."""
+    refused = None
+    if found.refused is not None:
+        refused = {
+            "line": found.refused.number,
+            "text": found.refused.text,
+            "reasons": list(found.reasons),
+        }
+    return Document(
+        "explore",
+        found.verdict.value,
+        found.seconds,
+        {"lines": found.lines, "fitted": found.fitted, "candidates": found.candidates},
+        body={
+            "scope": found.model,
+            "trace": str(path),
+            "unlogged": list(found.unlogged),
+            "unfinished": found.unfinished,
+            "refused": refused,
+            "story": describe_trace(found.trace),
+        },
+    )
 
 
 def run_sweep(subject: Explored) -> Listed:

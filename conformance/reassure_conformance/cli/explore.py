@@ -64,6 +64,18 @@ if TYPE_CHECKING:
     "--learn-anew", is_flag=True, help="Do not use what earlier runs kept about this model."
 )
 @click.option(
+    "--trace",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --model: hold this history, JSON lines, against the model instead.",
+)
+@click.option(
+    "--unlogged",
+    multiple=True,
+    metavar="ACTION",
+    help="With --trace: may happen without a line; may be repeated.",
+)
+@click.option(
     "--out", type=click.Path(path_type=Path), help="Directory for the report and the traces."
 )
 @rules_options("that of the scope")
@@ -83,7 +95,11 @@ def explore(
 
     if listed:
         return emit_table("explore", *exploring.list_scopes(), form)
+    trace, unlogged = options.pop("trace"), options.pop("unlogged")
     subject = _choose_subject(options)
+    if trace is not None or unlogged:
+        found = exploring.run_validation(subject, trace, unlogged, options, _list_given())
+        return emit(exploring.make_validation_document(found, trace), form, found.render)
     exploring.check_options(options, subject, out)
     if sweep:
         return emit_table("explore", *exploring.run_sweep(subject), form)
@@ -101,10 +117,14 @@ def _choose_subject(options: dict[str, Any]) -> "Explored":
 
     reference = options.pop("model")
     if reference is not None:
-        given = [name for name in click.get_current_context().params if is_given(name)]
-        return exploring.choose_model(reference, given)
+        return exploring.choose_model(reference, _list_given())
     readings = parse_readings(options["readings"])
     scope = options["scope"]
     profile = options["profile"] if is_given("profile") else exploring.choose_profile(scope)
     check_rules(profile, readings)
     return exploring.choose_scope(scope, profile, readings)
+
+
+def _list_given() -> list[str]:
+    """Return the options that somebody chose."""
+    return [name for name in click.get_current_context().params if is_given(name)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
-from reassure_explorer.engine.renderings import list_members, tell_trace
+from reassure_explorer.engine.renderings import make_plain, tell_trace
 from reassure_explorer.engine.result import Budget, ExploreResult, Trace, Verdict, Violation
 from reassure_spec.errors import BadUsage
 
@@ -262,14 +262,4 @@ def describe_trace(trace: Trace) -> list[dict[str, Any]]:
 
 
 def _describe_state(state: Any) -> dict[str, Any]:
-    return {name: _make_plain(getattr(state, name)) for name in state._fields}
-
-
-def _make_plain(value: Any) -> Any:
-    if isinstance(value, frozenset):
-        return [_make_plain(member) for member in list_members(value)]
-    if isinstance(value, tuple):
-        return [_make_plain(entry) for entry in value]
-    if isinstance(value, Mapping):
-        return {str(key): _make_plain(entry) for key, entry in value.items()}
-    return value if value is None or isinstance(value, int | str) else str(value)
+    return {name: make_plain(getattr(state, name)) for name in state._fields}

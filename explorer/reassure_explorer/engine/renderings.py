@@ -61,6 +61,23 @@ def format_value(value: Any) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
+def make_plain(value: Any) -> Any:
+    """Return a value as JSON has it: sets and tuples as lists, maps and records as objects.
+
+    >>> make_plain({"isr": frozenset({2, 1}), 3: ("a", None)})
+    {'isr': [1, 2], '3': ['a', None]}
+    """
+    if isinstance(value, frozenset):
+        return [make_plain(member) for member in list_members(value)]
+    if isinstance(value, tuple):
+        return [make_plain(entry) for entry in value]
+    if isinstance(value, Mapping):
+        return {str(key): make_plain(entry) for key, entry in value.items()}
+    if is_dataclass(value):
+        return {part.name: make_plain(getattr(value, part.name)) for part in fields(value)}
+    return value if value is None or isinstance(value, int | str) else str(value)
+
+
 def format_change(name: str, old: Any, new: Any) -> str:
     """Return how a field changed: of a set its members, of a map its keys, of a record its parts.
 
