@@ -26,6 +26,7 @@ from reassure_explorer.engine.liveness import check_liveness
 from reassure_explorer.engine.loading import load_model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Verdict
+from reassure_explorer.engine.temporal import always_eventually, eventually
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = f"{ROOT}/examples/two_phase.py:two_phase"
@@ -121,7 +122,7 @@ def test_states_outside_the_constraint_are_generated_and_not_distinct(explore: A
 def test_constraint_is_refused_by_liveness() -> None:
     """Of fair runs a constraint would say too much, and one that nothing meets leaves nothing."""
     with pytest.raises(ModelError, match="write the bound into the actions"):
-        check_liveness(make_counter(10, settled=lambda s: s.x > 5))
+        check_liveness(make_counter(10, temporal=(always_eventually("far", lambda s: s.x > 5),)))
     with pytest.raises(ModelError, match="no initial state is within"):
         make_counter(0)
 
@@ -138,7 +139,9 @@ def test_fair_action_of_several_ways_is_done_justice_by_any_of_them() -> None:
     def make(step: Any) -> Model:
         fields, start = {"done": Choice((False, True))}, ({"done": False},)
         actions = (Action("act", step, fair=True), Action("wait", lambda s, _: s))
-        return Model("fair", fields, start, actions, settled=lambda s: s.done)
+        return Model(
+            "fair", fields, start, actions, temporal=(eventually("done", lambda s: s.done),)
+        )
 
     lasso = check_liveness(make(choose)).lasso
     assert lasso is not None

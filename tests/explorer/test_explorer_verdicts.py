@@ -14,6 +14,7 @@ from reassure_explorer.engine.interface import Action, Goal, Int, Invariant, Mod
 from reassure_explorer.engine.liveness import check_liveness
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.result import Budget, Verdict
+from reassure_explorer.engine.temporal import always_eventually, eventually
 from reassure_explorer.scopes.catalogue import explore_scope, get_model, pin
 
 ENGINES = (explore_derived, explore_plain)
@@ -96,7 +97,10 @@ def test_engines_agree_on_deadlocks(
 
 def test_fair_runs_may_end_where_they_are_settled() -> None:
     """Liveness asks what is settled, and nothing of deadlock."""
-    model = make_counter(actions=(Action("count", count_up, fair=True),), settled=lambda s: s.x > 2)
+    model = make_counter(
+        actions=(Action("count", count_up, fair=True),),
+        temporal=(always_eventually("far", lambda s: s.x > 2),),
+    )
     assert check_liveness(model).verdict is Verdict.HOLDS
 
 
@@ -137,7 +141,7 @@ def test_nothing_that_is_asked_is_vacuous() -> None:
     goal = replace(model, goals=(Goal("three", lambda s: s.x == 3),))
     assert explore(goal).verdict is Verdict.HOLDS
     fair = (Action("count", count_up, fair=True),)
-    live = replace(model, actions=fair, settled=lambda s: s.x == 3)
+    live = replace(model, actions=fair, temporal=(eventually("three", lambda s: s.x == 3),))
     assert explore(live, liveness=True).verdict is Verdict.HOLDS
 
 

@@ -124,10 +124,10 @@ def check_options(options: Mapping[str, Any], subject: Explored, out: Path | Non
     """
     if out is not None and not out.absolute().parent.is_dir():
         raise BadRequest(f"{out}: the directory {out.parent} does not exist; create it first")
-    if options["liveness"] and subject.model.settled is None:
-        advice = "define `settled` in it" if subject.reference else "use --scope restless"
+    if options["liveness"] and not subject.model.temporal:
+        advice = "define `temporal` in it" if subject.reference else "use --scope restless"
         raise BadRequest(
-            f"{subject.model.name} does not define when a run is settled, which --liveness needs; "
+            f"{subject.model.name} does not say what must come about, which --liveness needs; "
             f"{advice}"
         )
 

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--minimise-faults", is_flag=True, help="Prefer traces with fewer crashes and other faults."
 )
-@click.option("--liveness", is_flag=True, help="Also check that every fair run becomes quiescent.")
+@click.option("--liveness", is_flag=True, help="Also check what every fair run must come to.")
 @click.option(
     "--symmetry",
     is_flag=True,

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any, Final
 from reassure_explorer.engine.interface import Model
 from reassure_explorer.engine.plain import explore_plain
 from reassure_explorer.engine.renderings import make_plain, tell_trace
-from reassure_explorer.engine.result import Budget, ExploreResult, Trace, Verdict, Violation
+from reassure_explorer.engine.result import (
+    Budget,
+    ExploreResult,
+    Trace,
+    Verdict,
+    Violation,
+    find_worst,
+)
 from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:
-    from reassure_explorer.engine.liveness import LivenessResult
+    from reassure_explorer.engine.liveness import LivenessResult, TemporalResult
 
 ENGINES: Final = ("derived", "plain")
 
@@ -53,8 +60,7 @@ class Exploration:
             return Verdict.VIOLATED
         verdicts = [self.result.judge(asked=self.liveness is not None)]
         verdicts += [self.liveness.verdict] if self.liveness is not None else []
-        order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
-        return min(verdicts, key=order.index)
+        return find_worst(verdicts)
 
     @property
     def exit_code(self) -> int:
@@ -160,16 +166,21 @@ def _describe_symmetry(symmetry: Mapping[str, Any]) -> str:
 
 
 def render_liveness(result: "LivenessResult") -> str:
-    """Return in words whether what is begun is settled in the end."""
+    """Return in words what fair runs come to, and lassos for what they need not come to."""
     if result.unfinished is not None:
         return f"  fair runs: {result.verdict.value}, {result.unfinished}"
-    if result.lasso is None:
-        return f"  fair runs: {result.verdict.value}, {result.unsettled:,} states are unsettled"
-    cycle = Trace(result.lasso.stem.last, result.lasso.cycle)
+    return "\n".join(map(_render_temporal, result.properties))
+
+
+def _render_temporal(found: "TemporalResult") -> str:
+    title = f"{found.name}, {found.form}"
+    if found.lasso is None:
+        return f"  fair runs: {found.verdict.value} {title}; {found.pending:,} states await it"
+    cycle = Trace(found.lasso.stem.last, found.lasso.cycle)
     return "\n".join(
         [
-            "\nA fair run is never settled. It begins:",
-            tell_trace(result.lasso.stem),
+            f"\n{title}: a fair run never comes to it. It begins:",
+            tell_trace(found.lasso.stem),
             "and then does this for ever:" if cycle.steps else "and then stays as it is.",
             *([tell_trace(cycle)] if cycle.steps else []),
         ]
@@ -234,12 +245,22 @@ def explore(
 
 
 def _describe_liveness(result: "LivenessResult") -> dict[str, Any]:
-    lasso = result.lasso
     return {
         "verdict": result.verdict.value,
-        "unsettled": result.unsettled,
-        "stem": None if lasso is None else describe_trace(lasso.stem),
-        "cycle": None if lasso is None else [step.words for step in lasso.cycle],
+        "unfinished": result.unfinished,
+        "properties": [
+            {
+                "name": found.name,
+                "form": found.form,
+                "verdict": found.verdict.value,
+                "pending": found.pending,
+                "stem": None if found.lasso is None else describe_trace(found.lasso.stem),
+                "cycle": None
+                if found.lasso is None
+                else [step.words for step in found.lasso.cycle],
+            }
+            for found in result.properties
+        ],
     }
 
 

@@ -50,32 +50,40 @@ def link(
 
 @compiled
 def find_ways(targets: Array, starts: Array, allowed: Array) -> tuple[Array, Array, Array]:
-    """Search breadth first from some rows through allowed ones.
+    """Search breadth first through allowed rows, from those to which `starts` has so many steps.
 
-    Answers for each row the row before it, the root that leads from there, and the number of steps,
-    which is -1 for rows that are not reached.
+    `starts` has -1 for rows that nothing starts from. Answers for each row the row before it, the
+    column that leads from there, and the number of steps; -1 for what is not reached.
     """
     before = np.full(len(targets), -1, dtype=np.int32)
     steps = np.full(len(targets), -1, dtype=np.int32)
     by = np.full(len(targets), -1, dtype=np.int32)
     queue = np.empty(len(targets), dtype=np.int32)
-    filled = 0
-    for start in starts:
-        steps[start] = 0
-        queue[filled] = start
-        filled += 1
-    at = 0
-    while at < filled:
-        i = queue[at]
-        at += 1
-        for root in range(targets.shape[1]):
-            j = targets[i, root]
-            if j >= 0 and allowed[j] and steps[j] < 0:
-                before[j] = i
-                steps[j] = steps[i] + 1
-                by[j] = root
-                queue[filled] = j
+    order = np.argsort(starts)
+    at = filled = turn = level = 0
+    while at < filled or turn < len(order):
+        if at == filled:
+            level = starts[order[turn]]
+        while turn < len(order) and starts[order[turn]] <= level:
+            i = order[turn]
+            turn += 1
+            if starts[i] >= 0 and steps[i] < 0:
+                steps[i] = level
+                queue[filled] = i
                 filled += 1
+        end = filled
+        while at < end:
+            i = queue[at]
+            at += 1
+            for column in range(targets.shape[1]):
+                j = targets[i, column]
+                if j >= 0 and allowed[j] and steps[j] < 0:
+                    before[j] = i
+                    steps[j] = level + 1
+                    by[j] = column
+                    queue[filled] = j
+                    filled += 1
+        level += 1
     return before, by, steps
 
 
@@ -138,25 +146,29 @@ def find_components(targets: Array, allowed: Array) -> Array:
 @compiled
 def judge_components(
     targets: Array, component: Array, fair: Array, columns: Array, count: int
-) -> Array:
-    """Return for each component and fair root whether the component does the root justice.
+) -> tuple[Array, Array, Array]:
+    """Return for each component and fair root whether it is taken, idle, and possible in there.
 
-    It does where the root is not possible in one of its states, or leads from one of them to
-    another one or to itself.
+    Taken: it leads from one of the component's states to another one or to itself. Idle: it is not
+    possible in one of them.
     """
-    just = np.zeros((count, len(fair)), dtype=np.bool_)
+    taken = np.zeros((count, len(fair)), dtype=np.bool_)
+    idle = np.zeros((count, len(fair)), dtype=np.bool_)
+    possible = np.zeros((count, len(fair)), dtype=np.bool_)
     for i in range(len(targets)):
         c = component[i]
         if c < 0:
             continue
         for f in range(len(fair)):
-            possible = False
+            here = False
             for column in range(columns[fair[f]], columns[fair[f] + 1]):
                 j = targets[i, column]
                 if j >= 0:
-                    possible = True
+                    here = True
                     if component[j] == c:
-                        just[c, f] = True
-            if not possible:
-                just[c, f] = True
-    return just
+                        taken[c, f] = True
+            if here:
+                possible[c, f] = True
+            else:
+                idle[c, f] = True
+    return taken, idle, possible

@@ -40,6 +40,7 @@ from reassure_explorer.engine.domains import Choice, Domain, Flag, Int, Option, 
 from reassure_explorer.engine.map_domain import FrozenMap, MapOf
 from reassure_explorer.engine.sequence_domain import SequenceOf
 from reassure_explorer.engine.set_domain import SetOf
+from reassure_explorer.engine.temporal import Temporal
 from reassure_spec.errors import BadUsage
 
 __all__ = [
@@ -150,6 +151,8 @@ class Action:
     """Whether it is bound to happen where it stays possible for ever (weak fairness)."""
     words: Callable[[Any], str] | None = None
     """The action with this parameter, in words; otherwise its name and the parameter."""
+    strong: bool = False
+    """Whether it is bound to happen where it is possible again and again (strong fairness)."""
 
     def __post_init__(self) -> None:
         # A generator would be empty for whoever comes second.
@@ -255,8 +258,8 @@ class Model:
     terminal: Callable[[Any], bool] | None = None
     """Whether it is meant that nothing can happen any more in a state; None where it never is. What
     cannot go on and is not terminal is a deadlock, which is a violation."""
-    settled: Callable[[Any], bool] | None = None
-    """What fair runs come to again and again (liveness); None where nothing is claimed."""
+    temporal: tuple[Temporal, ...] = ()
+    """What every fair run must come to; looked at only where liveness is asked for."""
     faults: tuple[str, ...] = ()
     """Fields that count down how many faults of a kind may still happen."""
     symmetries: tuple[Symmetry, ...] = ()
@@ -268,7 +271,8 @@ class Model:
     """Whether every engine can take it; the plain one takes any."""
 
     def __post_init__(self) -> None:
-        for name in ("initial", "actions", "invariants", "goals", "faults", "symmetries"):
+        names_of_many = ("initial", "actions", "invariants", "goals", "temporal", "faults")
+        for name in (*names_of_many, "symmetries"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
         bad = [f for f in self.fields if not f.isidentifier() or keyword.iskeyword(f)]
         bad += [f for f in self.fields if f.startswith("_") or f == "replace"]
@@ -276,15 +280,21 @@ class Model:
             raise ModelError(
                 f"model {self.name}: {bad[0]!r} cannot name a field; take a plain word"
             )
-        for name in ("terminal", "settled", "constraint"):
-            if getattr(self, name) is not None:
-                _check_takes(f"model {self.name}: {name}", getattr(self, name), "state")
+        asked = {name: getattr(self, name) for name in ("terminal", "constraint")}
+        for each in self.temporal:
+            asked |= {f"{each.name}, wanted": each.wanted, f"{each.name}, when": each.when}
+        for name, function in asked.items():
+            if function is not None:
+                _check_takes(f"model {self.name}: {name}", function, "state")
         if any(check.name == DEADLOCK for check in self.checks):
             raise ModelError(
                 f"model {self.name}: {DEADLOCK!r} is looked for in every model; say with "
                 "`terminal` which ends are meant, or give the check another name"
             )
-        for names in ([a.name for a in self.actions], [c.name for c in self.checks]):
+        for names in (
+            [a.name for a in self.actions],
+            [c.name for c in (*self.checks, *self.temporal)],
+        ):
             twice = sorted({name for name in names if names.count(name) > 1})
             if twice:
                 raise ModelError(f"model {self.name}: {twice[0]!r} is the name of two things")

@@ -1,6 +1,6 @@
 """What an exploration found: counts, verdicts, traces and coverage; and how far it may go."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Final
@@ -23,6 +23,12 @@ class Verdict(Enum):
     def exit_code(self) -> int:
         """Exit code of a command with this verdict."""
         return {"holds": 0, "violated": 1, "unknown": 2, "vacuous": 3}[self.value]
+
+
+def find_worst(verdicts: Iterable[Verdict]) -> Verdict:
+    """Return the worst of some verdicts; holds for none."""
+    order = (Verdict.VIOLATED, Verdict.UNKNOWN, Verdict.VACUOUS, Verdict.HOLDS)
+    return min(verdicts, key=order.index, default=Verdict.HOLDS)
 
 
 @dataclass(frozen=True, slots=True)

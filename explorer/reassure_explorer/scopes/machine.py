@@ -22,6 +22,7 @@ from reassure_explorer.engine.interface import (
     Symmetry,
 )
 from reassure_explorer.engine.search import find_shortest
+from reassure_explorer.engine.temporal import always_eventually
 from reassure_explorer.scopes.storage import Storage, Storing
 from reassure_model.environment import Controller, Failover, NotPossible
 from reassure_model.fields import RecordOf
@@ -302,7 +303,9 @@ class MachineScope:
             invariants=tuple(self._make_invariants()),
             goals=tuple(Goal(goal.name, ask(goal.reached).is_any) for goal in machine.goals),
             terminal=ask(machine.is_at_rest).is_all,
-            settled=None if settled is None else ask(lambda view, _: settled(view)).is_all,
+            temporal=()
+            if settled is None
+            else (always_eventually("settled", ask(lambda view, _: settled(view)).is_all),),
             faults=tuple(name for name in self.limits if name.removesuffix("_left") in harmful),
             symmetries=self._make_symmetries(storing),
         )
