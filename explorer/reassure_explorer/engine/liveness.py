@@ -195,14 +195,14 @@ class _Graph:
             hopeful = counts & weak.all(axis=1)
             if len(bad) or not hopeful.any():
                 return component, bad
-            allowed = allowed & hopeful[component]
+            allowed = np.logical_and(allowed, hopeful[component])
             for number in np.flatnonzero(self.strong).tolist():
                 there = self._look_where_possible(self.fair[number])
                 allowed &= ~(there & ~strong[component, number])
 
     def _look_where_possible(self, root: int) -> Rows:
         own = self.targets[:, self.columns[root] : self.columns[root + 1]]
-        found: Rows = (own >= 0).any(axis=1)
+        found: Rows = np.any(own >= 0, axis=1)
         return found
 
     def _find_cycle(self, entry: int, inside: Rows) -> list[int]:
