@@ -307,6 +307,18 @@ def test_what_may_be_so_breaks_nothing() -> None:
     assert check_history(lost, 2).tests["acknowledged-kept"]["lost of acks=1"] == 1
 
 
+def test_order_is_that_of_one_client() -> None:
+    """What a client had on its way that was given up may come behind what the next one sends."""
+    events = [replace(one, at_ms=6) if one.did == "sent" else one for one in swap(CLEAN)]
+    late = next(one for one in events if one.did == "sent")
+    first, rest = replace(late, at_ms=3, count=1), replace(late, n=1, count=late.count - 1)
+    events = [one for one in events if one is not late] + [first, rest]
+    began = [Event(2, "all-1", "began"), Event(5, "all-1", "began")]
+    assert check_history([*events, *began], 2).breaches == []
+    found = check_history([*events, began[0]], 2).breaches
+    assert {one.guarantee for one in found} == {"in-order"}
+
+
 def test_each_guarantee_says_how_often_it_was_tested() -> None:
     """What puts guarantees to the test is counted: changes and kills of leaders, and refusals."""
     more = tell(

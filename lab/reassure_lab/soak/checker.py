@@ -7,7 +7,7 @@ is what stood in ZooKeeper (`state`).
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
@@ -40,10 +40,14 @@ def check_history(events: Sequence[Event], min_insync: int) -> SoakFindings:
     stopped = (one for one in events if one.did in ("pause", "resume"))
     pauses = [(one.at_ms, one.did, one.who) for one in stopped if one.who.startswith("broker-")]
     kills = [one for one in events if one.did == "kill"]
+    begins: dict[str, list[int]] = defaultdict(list)
+    for one in events:
+        if one.did == "began":
+            begins[one.who].append(one.at_ms)
     struck: set[int] = set()
     for key, found in sorted(of_partition.items()):
         if any(event.did == "end" for event in found):
-            partition = _PartitionCheck(key, findings, _find_stops(pauses), min_insync)
+            partition = _PartitionCheck(key, findings, _find_stops(pauses), min_insync, begins)
             partition.take(found)
             struck |= partition.check(kills)
     findings.count("acknowledged-kept", kills_of_a_leader=len(struck))
@@ -75,6 +79,8 @@ class _PartitionCheck:
     findings: SoakFindings
     stops: list[tuple[int, int]]
     min_insync: int
+    begins: Mapping[str, Sequence[int]] = field(default_factory=dict)
+    """By producer: when it began, and began anew with another client and another id."""
     sends: Counter[Id] = field(default_factory=Counter)
     sent_ms: dict[Id, int] = field(default_factory=dict)
     """When each was sent last."""
@@ -183,17 +189,21 @@ class _PartitionCheck:
             self.findings.count(name, records=1, **twice)
 
     def _check_order(self) -> None:
-        """Hold numbers against offsets; what failed may come late, if it was on its way still."""
-        last: dict[str, int] = {}
+        """Hold numbers against offsets; what failed may come late, if it was on its way still.
+
+        So may all that a client had on its way which was given up for a new one.
+        """
+        last: dict[tuple[str, int], int] = {}
         for offset, (who, n) in sorted(self.final.items()):
             one = who, n
             if self.sends[one] > 1 or one in self.failed or who.startswith("none-"):
                 continue
-            if n < last.get(who, -1):
-                what = f"{_spell(one)} is at offset {offset}, behind {_spell((who, last[who]))}"
+            life = who, bisect_right(self.begins.get(who, ()), self.sent_ms.get(one, 0))
+            if n < last.get(life, -1):
+                what = f"{_spell(one)} is at offset {offset}, behind {_spell((who, last[life]))}"
                 self._break("in-order", what)
-            self.findings.count("in-order", pairs=who in last)
-            last[who] = max(n, last.get(who, -1))
+            self.findings.count("in-order", pairs=life in last)
+            last[life] = max(n, last.get(life, -1))
 
     def _check_shown(self) -> None:
         self.findings.count("unaltered", read=len(self.shown) + len(self.final))

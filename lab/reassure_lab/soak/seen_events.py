@@ -31,7 +31,7 @@ class Event:
     who: str
     """A client (`all-1`, `consumer-2`, `reader`), or the member that something was done to."""
     did: str
-    """`sent`, `acked`, `failed`, `read`, `altered`, `end`, `state`, or what was done."""
+    """`began`, `sent`, `acked`, `failed`, `read`, `altered`, `end`, `state`, or what was done."""
     topic: str = ""
     partition: int = 0
     n: int = 0

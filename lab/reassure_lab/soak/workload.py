@@ -106,6 +106,7 @@ class Producing:
         try:
             if self._client is None:
                 self._client = make_producer(self.servers, self.who)
+                self.history.note(self.who, "began")
             topic = self.draws.choice(self.topics)
             there = self._client.partitions_for(topic)
             key = (topic, self.draws.choice(sorted(there)) if self.only is None else self.only)
