@@ -21,12 +21,14 @@ from reassure_controller.effects import (
     list_partitions,
 )
 from reassure_controller.elections import (
+    Asked,
     Shutdown,
     list_remaining,
     plan_preferred,
     plan_rebalancing,
     plan_shutdown,
 )
+from reassure_controller.isr_changes import AskedIsr, list_answers, plan_isr_changes
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.reassignment_steps import plan_changes, plan_failover
@@ -147,21 +149,41 @@ class Agenda:
                 "brokers not reached", lambda: self._plan_telling(brokers, self._catch_up(keys))
             )
 
-    def hand_over(self, asked: Shutdown, done: Callable[[], None]) -> None:
+    def take_asked(self, asked: Asked, done: Callable[[], None]) -> None:
+        """Queue what a broker asks; then `done`, and what it is told stands in `asked`."""
+        if isinstance(asked, Shutdown):
+            self._hand_over(asked, done)
+        elif isinstance(asked, AskedIsr):
+            self._change_isr(asked, done)
+
+    def _hand_over(self, asked: Shutdown, done: Callable[[], None]) -> None:
         """Queue the handover of what a broker has that wants to stop."""
         broker = asked.broker
         self.context.stopping.add(broker)
-        self.jobs.append(
-            Job(
-                f"handover of broker {broker}",
-                lambda: plan_shutdown(self.context, broker, self._touched({broker}), self._rules),
-                done,
-            )
-        )
 
-    def list_remaining(self, broker: int) -> tuple[PartitionKey, ...]:
-        """Return the partitions that a broker still leads though they have other replicas."""
-        return list_remaining(self.context, broker, self.context.partitions)
+        def make() -> tuple[Step, ...]:
+            return plan_shutdown(self.context, broker, self._touched({broker}), self._rules)
+
+        def end() -> None:
+            asked.remaining = list_remaining(self.context, broker, self.context.partitions)
+            done()
+
+        self.jobs.append(Job(f"handover of broker {broker}", make, end))
+
+    def _change_isr(self, asked: AskedIsr, done: Callable[[], None]) -> None:
+        """Queue the in-sync sets that a broker asks for."""
+        keys = [change.key for change in asked.changes]
+
+        def make() -> tuple[Step, ...]:
+            self.reader.catch_up(keys)
+            return plan_isr_changes(self.context, asked, self._rules)
+
+        def end() -> None:
+            self.reader.changed.update(keys)
+            asked.answers = tuple(list_answers(self.context, asked))
+            done()
+
+        self.jobs.append(Job(f"in-sync sets of broker {asked.broker}", make, end))
 
     def _take_deletions(self, *, arm: bool = True) -> None:
         """Read what is to be deleted; look after those again that are to stay after all."""

@@ -41,6 +41,7 @@ from reassure_controller.effects import (
 )
 from reassure_controller.states import States
 from reassure_spec.znodes import (
+    Endpoint,
     LegacyEntry,
     PartitionKey,
     ReassignmentZnode,
@@ -62,6 +63,8 @@ class LiveBroker:
     """The czxid of its registration: a larger one means that the broker was away in between."""
     host: str
     port: int
+    endpoints: tuple[Endpoint, ...] = ()
+    """All places where it listens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +168,8 @@ class Context:
     """Changed by `put` and `drop` only, which keep the three indexes that follow."""
     numbers: dict[str, set[int]] = field(default_factory=dict)
     """The partition numbers of each topic."""
+    renewed: set[PartitionKey] = field(default_factory=set)
+    """Partitions that changed, or went, since this was emptied last."""
     flying: set[PartitionKey] = field(default_factory=set)
     """Partitions whose reassignment is to be carried on."""
     children: Counter[str] = field(default_factory=Counter)
@@ -221,6 +226,7 @@ class Context:
             topic_versions=ChainMap({}, self.topic_versions),
             topic_contents={},
             partitions=ChainMap({}, self.partitions),
+            renewed=set(),
             flying=set(self.flying),
             children=self.children.copy(),
             parents=set(self.parents),
@@ -248,6 +254,11 @@ class Context:
     def get_settings(self, topic: str) -> TopicSettings:
         """Return a topic's settings, Kafka's defaults where they were not read."""
         return self.settings.get(topic, TopicSettings())
+
+    def find_topic_id(self, topic: str) -> str:
+        """Return Kafka's id of a topic as the znode has it, "" where there is none."""
+        content = self.topic_contents.get(topic)
+        return "" if content is None else str(content.beside.get("topic_id", ""))
 
     def is_offline(self, key: PartitionKey) -> bool:
         """Whether a partition that was online has nobody left who is alive and in sync."""
@@ -302,6 +313,7 @@ class Context:
         had_child = before is not None and before.child is not None
         self.children[key[0]] += (content.child is not None) - had_child
         self.partitions[key] = content
+        self.renewed.add(key)
         self.numbers.setdefault(key[0], set()).add(key[1])
         if content.phase is None:
             self.flying.discard(key)
@@ -344,6 +356,7 @@ class Context:
     def drop(self, key: PartitionKey) -> PartitionContext:
         """Forget a partition and return what was remembered of it."""
         self.flying.discard(key)
+        self.renewed.add(key)
         self.taken.pop(key, None)
         self.states.drop(key)
         self.numbers[key[0]].discard(key[1])

@@ -31,7 +31,7 @@ from reassure_controller.context import Context
 from reassure_controller.controller_election import Candidate
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import Effect, Planned, Recheck, list_keys
-from reassure_controller.elections import NOT_CONTROLLER, Shutdown, find_refused_shutdown
+from reassure_controller.elections import NOT_CONTROLLER, Asked, AskedOf, find_unheard
 from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain
 from reassure_controller.log_lines import about
 from reassure_controller.pipelining import PipelinedEngine
@@ -52,7 +52,7 @@ from reassure_controller.session import (
 )
 from reassure_controller.states import States
 from reassure_controller.tally import TermTimes
-from reassure_controller.transport import Transport
+from reassure_controller.transport import HearsCluster, Transport
 from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.readings import Readings, get_profile
 from reassure_spec.znodes import CONTROLLER, CONTROLLER_EPOCH, DELETED_TOPICS
@@ -62,7 +62,7 @@ log = logging.getLogger("reassure_controller")
 TELL_AGAIN_S = 0.5
 """How often, at most, brokers that an order did not reach are told once more."""
 
-CONNECTED, LOST, STOPPING, ANSWERED = "connected", "lost", "stopping", "answered"
+CONNECTED, LOST, ASKED, ANSWERED = "connected", "lost", "asked", "answered"
 
 
 class NotQuiet(TimeoutError):
@@ -122,10 +122,8 @@ class Controller:
         self._clock_ms = clock_ms
         self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._backlog: deque[tuple[str, str]] = deque()
-        self._asked: deque[Shutdown] = deque()
-        """Brokers that want to stop and were not answered, whoever asked first before the others.
-
-        Another thread puts them there."""
+        self._asked: deque[Asked] = deque()
+        """What brokers ask and were not answered, in order; another thread puts it there."""
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What brokers have answered meanwhile, and what is to be noted by it."""
         self._candidate = False
@@ -178,11 +176,10 @@ class Controller:
         self._answers.put(note)
         self._events.put((ANSWERED, ""))
 
-    def shut_down(self, broker: int, broker_epoch: int) -> Shutdown:
-        """Take note that a broker wants to stop; return what will have the answer."""
-        asked = Shutdown(broker, broker_epoch)
+    def ask(self, asked: AskedOf) -> AskedOf:
+        """Take note of what a broker asks, and return it: it will have the answer."""
         self._asked.append(asked)
-        self._events.put((STOPPING, ""))
+        self._events.put((ASKED, ""))
         return asked
 
     # Election
@@ -349,6 +346,7 @@ class Controller:
         if self._unplanned and self._job is not None:
             self._plan_job(self._job)
             self._unplanned = False
+            self._tell_cluster()  # who is told to follow a leader has to know where it is
         try:
             self._engine.run(budget)
         except (Conflict, Uncertain) as broken:
@@ -365,6 +363,7 @@ class Controller:
             self._job = None
             self._agenda.reader.rubbish.clear()
             self.context.untold.clear()
+            self._tell_cluster()
         if not self._begin_work():
             return _Turn.IDLE
         return _Turn.MORE
@@ -407,13 +406,16 @@ class Controller:
             return True
         if self._asked:
             # What is handed over goes to nobody of whose death there is word already.
-            self._take_shutdown()
+            self._take_asked()
             return True
         if self._agenda.take_stale():
             return True
         job = self._agenda.find_job()
         if job is not None:
             self._start(job)
+        elif self._tell_cluster():
+            self._agenda.reader.refresh_stale_states(self.context.partitions)
+            self._tell_cluster()
         return job is not None
 
     def _start(self, job: Job) -> None:
@@ -429,7 +431,7 @@ class Controller:
         if not self._backlog:
             return False
         kind, path = self._backlog.popleft()
-        if kind in (LOST, STOPPING):
+        if kind in (LOST, ASKED):
             self._forget()
         elif kind == CONNECTED or path == CONTROLLER:
             self._unsettled = self._candidate
@@ -455,7 +457,7 @@ class Controller:
             self._on_reconnect()
         elif path == CONTROLLER:
             self._check_still_controller()
-        elif kind != STOPPING:
+        elif kind != ASKED:
             self._agenda.take_event(path)
 
     def _on_reconnect(self) -> None:
@@ -478,15 +480,20 @@ class Controller:
         self._forget()
         self._unsettled = True
 
-    def _take_shutdown(self) -> None:
-        """Queue the handover of what a broker has that wants to stop, and its answer."""
+    def _take_asked(self) -> None:
+        """Queue what a broker asks, and its answer."""
         asked = self._asked[0]
-        error = find_refused_shutdown(self.context, asked)
+        error = find_unheard(self.context, asked)
         if error:
             self._asked.popleft().answer(error)
-            return
-        self._agenda.hand_over(asked, lambda: self._answer_shutdown(asked))
+        else:
+            self._agenda.take_asked(asked, lambda: self._answer(asked))
 
-    def _answer_shutdown(self, asked: Shutdown) -> None:
+    def _answer(self, asked: Asked) -> None:
         self._asked.remove(asked)
-        asked.answer(remaining=self._agenda.list_remaining(asked.broker))
+        asked.answer()
+
+    def _tell_cluster(self) -> bool:
+        """Have brokers told what has changed; return whether there are any that understand it."""
+        transport = self._transport
+        return isinstance(transport, HearsCluster) and transport.tell_cluster(self.context)

@@ -15,7 +15,9 @@ from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.znodes import (
     CONTROLLER,
     CONTROLLER_EPOCH,
+    BadZnode,
     decode_controller_epoch,
+    decode_controller_protocols,
     encode_controller,
     encode_controller_epoch,
 )
@@ -42,6 +44,8 @@ class Candidate:
     """Is told when `/controller` comes or goes."""
     clock_ms: Callable[[], int]
     """Gives wall-clock milliseconds for the znode."""
+    deposes: bool = False
+    """Whether it takes the office from a controller that names no protocols, as Kafka's own do."""
     address: tuple[str, int] | None = None
     """Where it listens for brokers, which the znode says; None where it does not."""
 
@@ -67,7 +71,12 @@ class Candidate:
                 # From an election whose outcome never arrived, or from a term that has ended.
                 self._delete(held[1].version)
                 held = None
-            elected = self._elect(epoch_data, epoch_version) if held is None else None
+            ends = held is not None and self.deposes and not _names_protocols(held[0])
+            removal = [("delete", (CONTROLLER, held[1].version))] if ends else []
+            if ends:
+                log.warning("controller %d takes the office from %r", self.broker_id, held[0])
+                held = None
+            elected = None if held else self._elect(epoch_data, epoch_version, removal)
             if held is None:
                 looked = self.client.exists_async(CONTROLLER, watch=self.watch)
             if elected is not None or held is not None or gather([looked])[0] is not None:
@@ -102,7 +111,7 @@ class Candidate:
         except Refused as refused:
             log.info("%s is gone already: %s", CONTROLLER, refused)
 
-    def _elect(self, data: bytes, version: int) -> Elected | None:
+    def _elect(self, data: bytes, version: int, removal: list[Operation]) -> Elected | None:
         epoch = decode_controller_epoch(CONTROLLER_EPOCH, data) + 1
         protocols = PROTOCOLS[self.profile]
         content = encode_controller(self.broker_id, self.clock_ms(), self.address, protocols)
@@ -112,8 +121,15 @@ class Candidate:
             (CONTROLLER_EPOCH, encode_controller_epoch(epoch), version),
         )
         try:
-            results = commit(self.client, [create, raised])
+            results = commit(self.client, [*removal, create, raised])
         except Refused as refused:
             log.info("controller %d was not elected: %s", self.broker_id, refused)
             return None
         return Elected(epoch, results[-1].version)
+
+
+def _names_protocols(data: bytes) -> bool:
+    try:
+        return decode_controller_protocols(CONTROLLER, data) is not None
+    except BadZnode:
+        return True  # nobody knows whose it is

@@ -16,7 +16,7 @@ Source: Kafka's preferred replica election and controlled shutdown.
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from reassure_controller.context import Context
 from reassure_controller.effects import EndPreferred, Step, Warn
@@ -76,29 +76,38 @@ def _elect_preferred(plan: Plan, key: PartitionKey) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Shutdown:
-    """What a broker asks that is about to stop, and the answer once there is one."""
+class Asked:
+    """What a broker asks of the controller, and the answer once there is one."""
 
     broker: int
     broker_epoch: int
     """Which life of the broker asks."""
     error: str = ""
-    """Why it was refused, "" where it was not."""
-    remaining: tuple[PartitionKey, ...] = ()
-    """What it still leads."""
+    """Why it was refused as a whole, "" where it was not."""
     answered: threading.Event = field(default_factory=threading.Event)
 
-    def answer(self, error: str = "", remaining: Iterable[PartitionKey] = ()) -> None:
+    def answer(self, error: str = "") -> None:
         """Give the answer, once."""
-        self.error, self.remaining = error, tuple(remaining)
+        self.error = error
         self.answered.set()
 
 
-def find_refused_shutdown(context: Context, asked: Shutdown) -> str:
+AskedOf = TypeVar("AskedOf", bound=Asked)
+
+
+@dataclass(slots=True, eq=False)
+class Shutdown(Asked):
+    """What a broker asks that is about to stop."""
+
+    remaining: tuple[PartitionKey, ...] = ()
+    """What it still leads."""
+
+
+def find_unheard(context: Context, asked: Asked) -> str:
     """Return why a broker is not heard: it is not there, or an earlier life of it asks; else ""."""
     broker = context.brokers.get(asked.broker)
     if broker is None:
-        return "BROKER_NOT_AVAILABLE"
+        return "BROKER_NOT_AVAILABLE" if isinstance(asked, Shutdown) else "STALE_BROKER_EPOCH"
     return "" if broker.epoch == asked.broker_epoch else "STALE_BROKER_EPOCH"
 
 

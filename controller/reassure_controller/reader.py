@@ -42,6 +42,7 @@ from reassure_spec.znodes import (
     broker_path,
     decode_broker,
     decode_config,
+    decode_endpoints,
     decode_preferred_election,
     decode_rack,
     decode_state,
@@ -168,10 +169,11 @@ class ClusterReader:
             try:
                 host, port = decode_broker(broker_path(broker), data)
                 rack = decode_rack(broker_path(broker), data)
+                endpoints = decode_endpoints(broker_path(broker), data)
             except BadZnode as bad:
                 log.warning("%s: %s; the broker is not used", bad.path, bad.reason)
                 continue
-            brokers[broker] = LiveBroker(broker, stat.czxid, host, port)
+            brokers[broker] = LiveBroker(broker, stat.czxid, host, port, endpoints)
             self.context.racks[broker] = rack
         return brokers
 

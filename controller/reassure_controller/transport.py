@@ -18,9 +18,9 @@ from concurrent.futures import Future
 from itertools import groupby
 from operator import itemgetter
 from queue import SimpleQueue
-from typing import Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, runtime_checkable
 
-from reassure_controller.context import LiveBroker
+from reassure_controller.context import Context, LiveBroker
 from reassure_controller.messages import BadMessage, Message, Reply, StatesMoved, decode, encode
 
 log = logging.getLogger(__name__)
@@ -55,10 +55,18 @@ class HearsStates(Protocol):
         """Take note of where a controller has taken a partition and its replicas."""
 
 
+@runtime_checkable
+class HearsCluster(Protocol):
+    """A transport that tells brokers how the cluster stands, for their clients."""
+
+    def tell_cluster(self, context: Context) -> bool:
+        """Tell what is new in the context; return whether there is anybody who understands."""
+
+
 class BulkTransport(Protocol):
     """Carries several messages at once to a broker, and waits for the answers."""
 
-    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> Sequence[Answered]:
+    def send_all(self, broker: LiveBroker, messages: Sequence[Any]) -> Sequence[Answered]:
         """Deliver messages in order and return an answer to each."""
 
     def close(self) -> None:
@@ -151,7 +159,7 @@ class TcpTransport:
         return reply
 
 
-Posted = tuple[LiveBroker, Message, "Future[Answered]"]
+Posted = tuple[LiveBroker, Any, "Future[Answered]"]
 """A message on its way: to whom, what, and what will have the answer."""
 
 
@@ -206,8 +214,8 @@ class QueuedTransport:
         self._make = make
         self._lines: dict[int, _Line] = {}
 
-    def send(self, broker: LiveBroker, message: Message) -> "Future[Answered]":
-        """Queue the message and return what will have the answer."""
+    def send(self, broker: LiveBroker, message: Any) -> "Future[Answered]":
+        """Queue what `make` delivers, and return what will have the answer."""
         line = self._lines.get(broker.id)
         if line is None:
             line = self._lines[broker.id] = _Line(broker.id, self._make())

@@ -170,6 +170,8 @@ class ClusterHistory:
         self.terms = Terms(whole=whole)
         self.epoch = 0
         self.brokers_of_session: dict[int, set[int]] = {}
+        self.asking: frozenset[int] = frozenset()
+        """Brokers that have controllers change in-sync sets for them, as they registered last."""
         self.min_isr: dict[str, int] = {}
         """By topic, where its own settings say."""
         self.min_isr_default = 1

@@ -167,6 +167,8 @@ class Router(TransactionReader[History]):
         else:
             cluster.live |= {broker}
             cluster.registered |= {broker}
+            asks = frozenset({broker} if _asks_for_isr(at.path, data) else ())
+            cluster.asking = cluster.asking - {broker} | asks
             if self._given or self._op.kind == CREATE:
                 cluster.brokers_of_session.setdefault(session, set()).add(broker)
         cluster.forget_surroundings()
@@ -375,6 +377,8 @@ class Router(TransactionReader[History]):
         writer, brokers = -1, cluster.brokers_of_session.get(self._now[2])
         if brokers:
             writer = state.leader if state.leader in brokers else min(brokers)
+        elif self._decides(cluster) and state is not None and state.leader in cluster.asking:
+            writer = state.leader  # whatever was written was written for it, if it may be
         self._emit(cluster, topic, number, at.path, StateWritten(state, writer))
 
     def _decides(self, cluster: History) -> bool:
@@ -384,3 +388,10 @@ class Router(TransactionReader[History]):
     def _is_orderly(self, cluster: History, broker: int) -> bool:
         """Whether a broker whose registration ends had been taken out of the in-sync sets."""
         return True
+
+
+def _asks_for_isr(path: str, data: bytes) -> bool:
+    try:
+        return znodes.asks_for_isr(path, data)
+    except BadZnode:
+        return False

@@ -11,7 +11,7 @@ import argparse
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -20,10 +20,10 @@ from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
 from reassure_controller.transport import QueuedTransport, TcpTransport
-from reassure_lab.node.handover import ShutdownHandler
+from reassure_lab.node.cluster_news import WireOrders
 from reassure_lab.node.log_files import add_log_options, log_to_file
 from reassure_lab.node.node import BrokerNode
-from reassure_lab.node.orders import WireTransport
+from reassure_lab.node.office import UNDERSTOOD, Office
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
 
@@ -38,6 +38,9 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     parser, roles = plain.make_parser(program)
     roles["controller"].add_argument(
         "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
+    )
+    roles["controller"].add_argument(
+        "--depose", action="store_true", help="take the office from a controller of Kafka's own"
     )
     add_node_options(roles["broker"])
     for role in roles.values():
@@ -75,17 +78,30 @@ def run_controller(
 ) -> None:
     """Run a controller until the event is set. Raises what `Controller` raises."""
     log_to_file(arguments)
-    wire = arguments.wire
-    make = partial(WireTransport, arguments.id) if wire else TcpTransport
+    orders = WireOrders(arguments.id) if arguments.wire else QueuedTransport(TcpTransport)
     with (
-        closing(QueuedTransport(make)) as transport,
+        closing(orders) as transport,
         plain.open_controller(client, arguments, speaker, transport) as controller,
-        WireServer(ShutdownHandler(controller)) if wire else nullcontext() as server,
+        _listen(controller, client, orders),
         _serve_metrics(client, arguments, partial(_measure, controller)) as where,
     ):
-        controller.candidate.address = None if server is None else server.address
+        controller.candidate.deposes = arguments.depose
         plain.say_ready(f"controller {arguments.id}{where}")
         controller.run_forever(until)
+
+
+@contextmanager
+def _listen(
+    controller: Controller, client: Client, orders: WireOrders | QueuedTransport
+) -> Iterator[None]:
+    """Answer brokers and clients while entered, where there are orders over the wire."""
+    if not isinstance(orders, WireOrders):
+        yield
+        return
+    office = Office(controller, client)
+    with closing(office), WireServer(office, apis=UNDERSTOOD) as server:
+        office.address = orders.address = controller.candidate.address = server.address
+        yield
 
 
 def _measure(controller: Controller) -> "Iterator[Metric]":

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from reassure_controller.elections import Shutdown
-from reassure_lab.node.handover import ShutdownHandler, ask_to_stop
+from reassure_lab.node.handover import ask_to_stop
+from reassure_lab.node.office import Office
 from reassure_lab.wire.listener import WireServer
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
@@ -227,7 +228,7 @@ def shut_down(cluster: Cluster, controller: Any, broker: int) -> Shutdown:
     """Have a broker ask the controller, and return the answer."""
     epoch = cluster.brokers[broker].find_broker_epoch(broker)
     assert epoch is not None
-    asked: Shutdown = controller.shut_down(broker, epoch)
+    asked: Shutdown = controller.ask(Shutdown(broker, epoch))
     controller.drain()
     assert asked.answered.is_set()
     return asked
@@ -248,7 +249,7 @@ def test_brokers_that_stop_hand_over(cluster: Any) -> None:
 def test_nothing_is_handed_over_to_the_dead(cluster: Any) -> None:
     """A broker asks to stop before another one dies, and its controller looks after both."""
     controller = cluster.begin({0: (3, 1)}, topic="orders")
-    asked = controller.shut_down(3, cluster.brokers[3].find_broker_epoch(3))
+    asked = controller.ask(Shutdown(3, cluster.brokers[3].find_broker_epoch(3)))
     cluster.die(1)
     controller.drain()
     state = cluster.state("orders", 0)
@@ -259,12 +260,12 @@ def test_an_earlier_life_is_not_heard(cluster: Any) -> None:
     """Who asks for an earlier life of a broker, or of no controller, is refused."""
     controller = begin(cluster)
     before = cluster.admin.get(state_path("orders", 0))[0]
-    stale, strange = controller.shut_down(1, 1), controller.shut_down(99, 1)
+    stale, strange = controller.ask(Shutdown(1, 1)), controller.ask(Shutdown(99, 1))
     controller.drain()
     assert (stale.error, strange.error) == ("STALE_BROKER_EPOCH", "BROKER_NOT_AVAILABLE")
     assert cluster.admin.get(state_path("orders", 0))[0] == before
     controller.resign()
-    late = controller.shut_down(1, 1)
+    late = controller.ask(Shutdown(1, 1))
     controller.pump()
     assert late.error == "NOT_CONTROLLER"
 
@@ -273,7 +274,7 @@ def test_a_broker_asks_over_the_wire(cluster: Any) -> None:
     """A broker finds the controller by `/controller` and asks in Kafka's own format."""
     controller = cluster.controller()
     controller.resign()
-    with WireServer(ShutdownHandler(controller)) as server:
+    with WireServer(Office(controller, cluster.admin)) as server:
         controller.candidate.address = server.address
         ended = threading.Event()
         working = threading.Thread(target=controller.run_forever, args=(ended,))

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +32,7 @@ from reassure_lab.node.orders import (
     list_orders,
     to_replies,
     to_request,
+    to_response,
 )
 from reassure_lab.node.request_handler import RequestHandler, name_follower
 from reassure_lab.wire.listener import Unanswerable
@@ -46,8 +47,7 @@ from reassure_lab.wire.messages import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
+    KioMessage,
     ListedPartition,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -59,7 +59,6 @@ from reassure_lab.wire.messages import (
     ProducePartition,
     ProduceRequest,
     ProduceTopic,
-    StopReplicaResponse,
 )
 from reassure_spec.znodes import broker_path, encode_broker, encode_state
 
@@ -156,8 +155,13 @@ class Served:
 
 
 def request_of(order: LeaderAndIsr | StopReplica) -> Any:
-    """Return the request that carries an order."""
-    return to_request((order,))
+    """Return the request that carries an order, in the version that brokers here know."""
+    return as_known((order,))
+
+
+def as_known(batch: Sequence[Any]) -> KioMessage:
+    """Return the request that carries one batch, in the version that brokers here know."""
+    return to_request(batch, 3 if isinstance(batch[0], StopReplica) else 2)
 
 
 @pytest.fixture
@@ -381,7 +385,7 @@ def test_follower_is_answered_when_there_is_more(served: Served) -> None:
     first = served.fetch(2, replica=2)
     assert (first.records, first.high_watermark) == (b"", 2)
     thread, answers = in_background(lambda: served.fetch(2, replica=2, wait_ms=20_000))
-    served.handle(to_request((replace(LEAD, leader=2, leader_epoch=1),)))
+    served.handle(as_known((replace(LEAD, leader=2, leader_epoch=1),)))
     thread.join()
     assert answers[0].error_code == ErrorCode.not_leader_or_follower
 
@@ -390,7 +394,7 @@ def test_follower_that_is_held_up_waits(served: Served) -> None:
     """A fetch that a quota lets have nothing is held, and answered when it may have something."""
     served.produce(1)
     served.fetch(2, replica=2)  # the mark goes up, so that who is behind it is out of sync
-    served.handle(to_request((replace(LEAD, leader_epoch=1, isr=(1,)),)))
+    served.handle(as_known((replace(LEAD, leader_epoch=1, isr=(1,)),)))
     assert served.broker.replicas is not None
     quota = served.broker.replicas.quotas.as_leader
     quota.throttled["t"] = None
@@ -431,21 +435,20 @@ def test_follower_is_fenced(served: Served) -> None:
 def test_orders_come_as_they_were_given(served: Served) -> None:
     """What a controller says arrives whole, and what a broker replies to it comes back."""
     for order in (LEAD, STOP):
-        assert list(list_orders(to_request((order,)))) == [order]
-    assert served.handle(to_request((LEAD,))) == LeaderAndIsrResponse(
-        ErrorCode.none, served.handle(to_request((LEAD,))).partition_errors
-    )
-    assert to_replies(served.handle(to_request((LEAD,))), (LEAD,)) == [
+        assert list(list_orders(as_known((order,)))) == [order]
+    assert to_replies(served.handle(as_known((LEAD,))), (LEAD,)) == [
         Reply("STALE_CONTROLLER_EPOCH")
     ]
-    old = LeaderAndIsrRequest(100, 0, -1, to_request((LEAD,)).topic_states)  # type: ignore[union-attr]
-    assert served.handle(old) == LeaderAndIsrResponse(ErrorCode.stale_controller_epoch)
-    other = LeaderAndIsrRequest(100, 1, 5, to_request((LEAD,)).topic_states)  # type: ignore[union-attr]
-    assert served.handle(other) == LeaderAndIsrResponse(ErrorCode.stale_broker_epoch)
-    assert to_replies(served.handle(to_request((STOP,))), (STOP,)) == [Reply("ok")]
+    old, other = replace(LEAD, controller_epoch=0), replace(LEAD, broker_epoch=5)
+    for order, error in ((old, "STALE_CONTROLLER_EPOCH"), (other, "STALE_BROKER_EPOCH")):
+        answer = served.handle(as_known((order,)))
+        assert answer.entity.error_code.name.upper() == error
+        assert to_replies(answer, (order,)) == [Reply(error)]
+    assert to_replies(served.handle(as_known((STOP,))), (STOP,)) == [Reply("ok")]
     assert served.produce(1).error_code == ErrorCode.not_leader_or_follower
     assert find_error(Reply("not-a-replica"))[1] == ErrorCode.unknown_topic_or_partition
-    assert to_replies(StopReplicaResponse(ErrorCode.none), (STOP,)) == [Reply("ok")]
+    unnamed = to_response(as_known((STOP,)), ErrorCode.none, {})
+    assert to_replies(unnamed, (STOP,)) == [Reply("ok")]
 
 
 def test_request_carries_orders_of_one_kind_epoch_and_each_partition_once() -> None:
@@ -455,7 +458,7 @@ def test_request_carries_orders_of_one_kind_epoch_and_each_partition_once() -> N
     orders = (LEAD, other, later, STOP, other, newer)
     batches = list(batch_orders(orders))
     assert batches == [(LEAD, other), (later,), (STOP,), (other,), (newer,)]
-    assert [one for each in batches for one in list_orders(to_request(each))] == list(orders)
+    assert [one for each in batches for one in list_orders(as_known(each))] == list(orders)
 
 
 def test_metadata_is_what_zookeeper_says(served: Served) -> None:

@@ -13,7 +13,8 @@ from kio.serial import entity_reader, entity_writer
 
 from reassure_lab.wire.apis import REFUSED_APIS, Api
 from reassure_lab.wire.frames import SIZE, decode_request, encode_response
-from reassure_lab.wire.refusals import RefusedRequest, refuse
+from reassure_lab.wire.messages import KioMessage
+from reassure_lab.wire.refusals import refuse
 
 INDEXES = (3, 4)
 CASES = [(api, version) for api in REFUSED_APIS for version in api.versions]
@@ -61,7 +62,7 @@ def test_every_part_is_refused(api: Api, version: int) -> None:
     entity_writer(header)(content, header(**fields, correlation_id=7, client_id=None))
     entity_writer(kind)(content, make(kind))
     asked = decode_request(content.getvalue())
-    assert isinstance(asked.request, RefusedRequest)
+    assert isinstance(asked.request, KioMessage)
     frame = encode_response(refuse(asked.request), version, 7)[SIZE.size :]
     response: Any = load_response_schema(api.key, version)
     found, size = entity_reader(response)(frame, 4)

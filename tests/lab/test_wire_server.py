@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 
-from reassure_lab.wire.apis import BY_KEY
+from reassure_lab.wire.apis import APIS, REFUSED_APIS
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer
 from reassure_lab.wire.frames import decode_response, encode_request
@@ -133,7 +133,7 @@ def test_versions_are_told_to_one_who_asks_in_a_newer_version() -> None:
         assert struct.unpack_from(">ih", answer, 4) == (7, ErrorCode.unsupported_version)
         peer.sendall(encode_request(ApiVersionsRequest(), 8, "late"))
         versions = decode_response(peer.recv(4096)[4:], ApiVersionsRequest(), 8)
-    assert {one.api_key for one in versions.api_keys} == set(BY_KEY)
+    assert {one.api_key for one in versions.api_keys} == {api.key for api in (*APIS, *REFUSED_APIS)}
 
 
 def test_peer_that_stops_within_a_request_is_given_up(caplog: pytest.LogCaptureFixture) -> None:

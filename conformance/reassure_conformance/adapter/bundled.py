@@ -289,7 +289,7 @@ class Bundled:
         for broker in [b for b, asked in self._stopping.items() if asked is None]:
             epoch = self._brokers[broker].find_broker_epoch(broker)
             if process is not None and epoch is not None:
-                self._stopping[broker] = process.controller.shut_down(broker, epoch)
+                self._stopping[broker] = process.controller.ask(Shutdown(broker, epoch))
 
     def _stop_answered(self) -> bool:
         """End the brokers that have an answer; return whether there is anything to do by that."""

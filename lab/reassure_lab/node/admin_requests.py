@@ -67,7 +67,16 @@ _OF_TOPIC, _USUAL = 1, 5
 class AdminRequests:
     """Answers them; many threads may ask."""
 
-    def __init__(self, client: KazooClient, broker_id: int, limits: ProducerLimits) -> None:
+    def __init__(
+        self,
+        client: KazooClient,
+        broker_id: int,
+        limits: ProducerLimits,
+        *,
+        any_setting: bool = False,
+    ) -> None:
+        """Answer; `any_setting` lets topics have settings that brokers here do not know."""
+        self._any_setting = any_setting
         self._client = client
         self._broker_id = broker_id
         self._limits = limits
@@ -139,6 +148,7 @@ class AdminRequests:
             factor=1 if topic.replication_factor == -1 else topic.replication_factor,
             config={one.name: one.value or "" for one in topic.configs},
             is_tried=is_tried,
+            any_setting=self._any_setting,
         )
 
     def _is_led(self, topic: str) -> bool:

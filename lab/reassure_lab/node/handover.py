@@ -1,57 +1,28 @@
 """A broker that stops in good order, over the wire: Kafka's ControlledShutdown.
 
-The controller listens for it, and says where in `/controller`. A broker asks before it ends, a few
-times where it has to, and ends whatever the answer is.
+The controller listens for it (`office`), and says where in `/controller`. A broker asks before it
+ends, a few times where it has to, and ends whatever the answer is.
 """
 
 import logging
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.session import Indefinite, gather
+from reassure_lab.node.office import ANSWER_S
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer
-from reassure_lab.wire.listener import Unanswerable
-from reassure_lab.wire.messages import (
-    ControlledShutdownRequest,
-    ControlledShutdownResponse,
-    RemainingPartition,
-    Request,
-)
+from reassure_lab.wire.messages import ControlledShutdownRequest
 from reassure_spec.znodes import CONTROLLER, BadZnode, decode_controller_address
-
-if TYPE_CHECKING:
-    from reassure_controller.controller import Controller
 
 log = logging.getLogger(__name__)
 
-ANSWER_S: Final = 10.0
-"""How long a controller may take to hand over."""
 TRIES: Final = 3
 """Kafka's own controlled.shutdown.max.retries."""
 BACKOFF_S: Final = 0.5
-
-
-class ShutdownHandler:
-    """What a controller answers over the wire."""
-
-    def __init__(self, controller: "Controller") -> None:
-        self._controller = controller
-
-    def handle(self, request: Request, client_id: str | None) -> ControlledShutdownResponse:
-        """Hand over what a broker has that stops. Raises Unanswerable where it takes too long."""
-        if not isinstance(request, ControlledShutdownRequest):
-            raise Unanswerable(f"{client_id} asks a controller for {type(request).__name__}")
-        asked = self._controller.shut_down(request.broker_id, request.broker_epoch)
-        if not asked.answered.wait(ANSWER_S):
-            raise Unanswerable(f"the handover of broker {request.broker_id} takes too long")
-        error = ErrorCode[asked.error.lower()] if asked.error else ErrorCode.none
-        return ControlledShutdownResponse(
-            error, tuple(RemainingPartition(*key) for key in asked.remaining)
-        )
 
 
 def ask_to_stop(client: KazooClient, broker: int, broker_epoch: int) -> bool:

@@ -6,7 +6,7 @@ It is read whenever somebody asks. Kafka's brokers remember what the controller 
 
 import logging
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
@@ -32,6 +32,7 @@ from reassure_spec.znodes import (
     decode_controller,
     decode_state,
     decode_topic,
+    load_object,
     parse_number,
     state_path,
     topic_path,
@@ -39,14 +40,19 @@ from reassure_spec.znodes import (
 
 Read = TypeVar("Read")
 
+CLUSTER_ID: Final = "/cluster/id"
+"""Kafka's own znode; brokers here make none."""
+
 log = logging.getLogger(__name__)
 
 
 class ClusterMetadata:
     """Reads the cluster of a client's chroot. Everything raises Indefinite."""
 
-    def __init__(self, client: KazooClient) -> None:
+    def __init__(self, client: KazooClient, own: tuple[int, str, int] | None = None) -> None:
+        """Read; `own` is a controller that is no broker and listens: its id, host and port."""
         self._client = client
+        self._own = () if own is None else (MetadataBroker(*own),)
 
     @property
     def chroot(self) -> str:
@@ -73,21 +79,22 @@ class ClusterMetadata:
         A znode that cannot be read is named in the log, and is nothing to the others.
         """
         client = self._client
-        ids, names, controller = gather(
+        ids, names, controller, named = gather(
             [
                 client.get_children_async(BROKER_IDS),
                 client.get_children_async(TOPICS),
                 client.get_async(CONTROLLER),
+                client.get_async(CLUSTER_ID),
             ]
         )
         if request.topics is not None:
             names = [topic.name for topic in request.topics]
-        brokers = tuple(self._list_brokers(ids or ()))
+        brokers = (*self._list_brokers(ids or ()), *self._own)
         live = {broker.node_id for broker in brokers}
         chosen = _read(decode_controller, CONTROLLER, controller, -1)
         return MetadataResponse(
             brokers,
-            self.id,
+            _read(_decode_id, CLUSTER_ID, named, self.id),
             # Clients send there what they want of topics: a controller that is no broker has no ear
             # for them, and any broker has.
             chosen if chosen in live else min(live, default=-1),
@@ -121,6 +128,11 @@ class ClusterMetadata:
                 for (number, replicas), path, state in zip(assigned, paths, states, strict=True)
             ),
         )
+
+
+def _decode_id(path: str, data: bytes) -> str:
+    """Return what Kafka's brokers call the cluster. Raises BadZnode."""
+    return str(load_object(path, data).get("id"))
 
 
 def _read(decode: Callable[[str, bytes], Read], path: str, content: Any, otherwise: Read) -> Read:

@@ -27,15 +27,20 @@ class ProducerIds:
     def take(self) -> int:
         """Return an id. Raises Indefinite, BadZnode."""
         with self._lock:
-            while not self._left:
-                self._take_block()
+            if not self._left:
+                self._left = self.take_block()
             number, self._left = self._left[0], self._left[1:]
             return number
 
-    def _take_block(self) -> None:
-        """Take the block behind the latest one, unless somebody else does."""
+    def take_block(self) -> range:
+        """Return the block behind the latest one. Raises Indefinite, BadZnode."""
+        while (block := self._try_block()) is None:
+            pass  # somebody else took it
+        return block
+
+    def _try_block(self) -> range | None:
         found = gather([self._client.get_async(LATEST_BLOCK)])[0]
-        start = 0 if found is None else _read_end(found[0]) + 1
+        start = _read_end(found[0]) + 1 if found and found[0] else 0  # Kafka makes it empty
         # Kafka writes these numbers as texts.
         block = {"block_start": str(start), "block_end": str(start + BLOCK - 1)}
         content = write_object({"version": 1, "broker": self._broker_id, **block})
@@ -45,8 +50,8 @@ class ProducerIds:
         try:
             commit(self._client, [write])
         except Refused:
-            return
-        self._left = range(start, start + BLOCK)
+            return None
+        return range(start, start + BLOCK)
 
 
 def _read_end(data: bytes) -> int:

@@ -28,7 +28,7 @@ from reassure_controller.storage.records import Checked, check_produced
 from reassure_controller.storage.times import find_offset
 from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata
-from reassure_lab.node.orders import OrderRequest, find_error, list_orders
+from reassure_lab.node.orders import find_error, list_orders, to_response
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
     CONSUMER,
@@ -42,8 +42,7 @@ from reassure_lab.wire.messages import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
+    KioMessage,
     ListedPartition,
     ListedTopic,
     ListOffsetsPartition,
@@ -52,7 +51,6 @@ from reassure_lab.wire.messages import (
     MetadataRequest,
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
-    PartitionError,
     ProducedPartition,
     ProducedTopic,
     ProducePartition,
@@ -60,8 +58,6 @@ from reassure_lab.wire.messages import (
     ProduceResponse,
     Request,
     Response,
-    StopReplicaRequest,
-    StopReplicaResponse,
 )
 
 logger = logging.getLogger(__name__)
@@ -133,7 +129,7 @@ class RequestHandler:
                 return self._list_offsets(request)
             case OffsetForLeaderEpochRequest():
                 return self._tell_epoch_ends(request)
-            case LeaderAndIsrRequest() | StopReplicaRequest():
+            case KioMessage():
                 return self._obey(request)
             case _:
                 try:
@@ -145,23 +141,18 @@ class RequestHandler:
 
     # Orders
 
-    def _obey(self, request: OrderRequest) -> Response:
-        kind = (
-            LeaderAndIsrResponse
-            if isinstance(request, LeaderAndIsrRequest)
-            else StopReplicaResponse
-        )
-        found = []
+    def _obey(self, request: KioMessage) -> KioMessage:
+        found = {}
         for order in list_orders(request):
             if isinstance(order, LeaderAndIsr):
                 self._learn(order.topic)
             with self._lock:
                 whole, error = find_error(self._broker.handle(order))
             if whole != ErrorCode.none:
-                return kind(whole)
-            found.append(PartitionError(order.topic, order.partition, error))
+                return to_response(request, whole, {})
+            found[order.topic, order.partition] = error
         self.look_again()
-        return kind(ErrorCode.none, tuple(found))
+        return to_response(request, ErrorCode.none, found)
 
     # Producers
 

@@ -57,10 +57,12 @@ def create_topic(
     factor: int = 1,
     config: Mapping[str, str] | None = None,
     is_tried: bool = False,
+    any_setting: bool = False,
 ) -> dict[int, ReplicaList]:
     """Create a topic, with this assignment or one that is drawn; return the assignment.
 
-    Where it `is_tried` nothing is written. Raises TopicRefused, Indefinite.
+    Where it `is_tried` nothing is written; settings that nobody here knows are refused unless
+    `any_setting` goes. Raises TopicRefused, Indefinite.
     """
     if not is_topic(name):
         what = "a name has 1 to 249 letters, digits, dots, underscores and hyphens"
@@ -69,7 +71,7 @@ def create_topic(
     if assigned is None:
         assigned = _draw(name, racks, partitions, factor)
     _check_assignment(name, assigned, racks)
-    _check_config(name, config or {})
+    _check_config(name, config or {}, any_setting=any_setting)
     paths = topic_path(name), topic_config_path(name)
     there, configured = gather([client.exists_async(path) for path in paths])
     if there is not None:
@@ -144,9 +146,9 @@ def _check_assignment(
     raise TopicRefused(ErrorCode.invalid_replica_assignment, name, what)
 
 
-def _check_config(name: str, config: Mapping[str, str]) -> None:
+def _check_config(name: str, config: Mapping[str, str], *, any_setting: bool) -> None:
     unknown, path = config.keys() - {*SETTINGS}, topic_config_path(name)
-    if unknown:
+    if unknown and not any_setting:
         what = f"nobody goes by {min(unknown)}; known are {', '.join(SETTINGS)}"
         raise TopicRefused(ErrorCode.invalid_config, name, what)
     try:

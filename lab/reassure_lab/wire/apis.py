@@ -1,9 +1,9 @@
 """Which requests are understood, in which versions, and which values carry them.
 
 The versions are those of Kafka 2.3, the last before reassignments went over the wire: producers and
-consumers of any later release still speak them. What controllers send has one version, the one of
-2.3, because all brokers of a cluster are of one make; only StopReplica is the one of 2.6, which
-says in which leader epoch a replica is to stop (KIP-570).
+consumers of any later release still speak them. Of what controllers send the brokers here
+understand one version, the one of 2.3; only StopReplica is the one of 2.6, which says in which
+leader epoch a replica is to stop (KIP-570). Brokers of Kafka are asked which they understand.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,7 @@ from reassure_lab.wire.messages import (
     ControlledShutdownResponse,
     FetchRequest,
     FetchResponse,
-    LeaderAndIsrRequest,
-    LeaderAndIsrResponse,
+    KioMessage,
     ListOffsetsRequest,
     ListOffsetsResponse,
     MetadataRequest,
@@ -40,10 +39,8 @@ from reassure_lab.wire.messages import (
     ProduceResponse,
     Request,
     Response,
-    StopReplicaRequest,
-    StopReplicaResponse,
 )
-from reassure_lab.wire.refusals import REFUSED, Refusal, RefusedRequest
+from reassure_lab.wire.refusals import REFUSED
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,14 @@ class Api:
         return self.versions[-1]
 
 
+LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, ALTER_PARTITION, PRODUCER_IDS = 4, 5, 6, 56, 67
+"""What controllers and brokers say to each other."""
+OFFICE_APIS: Final = (
+    Api(ALTER_PARTITION, range(4), KioMessage, KioMessage),
+    Api(PRODUCER_IDS, range(1), KioMessage, KioMessage),
+)
+"""What a controller understands besides."""
+
 API_VERSIONS: Final = Api(18, range(4), ApiVersionsRequest, ApiVersionsResponse)
 
 APIS: Final = (
@@ -68,8 +73,8 @@ APIS: Final = (
     Api(1, range(4, 12), FetchRequest, FetchResponse),
     Api(2, range(1, 6), ListOffsetsRequest, ListOffsetsResponse),
     Api(3, range(1, 8), MetadataRequest, MetadataResponse),
-    Api(4, range(2, 3), LeaderAndIsrRequest, LeaderAndIsrResponse),
-    Api(5, range(3, 4), StopReplicaRequest, StopReplicaResponse),
+    Api(LEADER_AND_ISR, range(2, 3), KioMessage, KioMessage),
+    Api(STOP_REPLICA, range(3, 4), KioMessage, KioMessage),
     Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
     Api(10, range(3), FindCoordinatorRequest, FindCoordinatorResponse),
     API_VERSIONS,
@@ -81,7 +86,9 @@ APIS: Final = (
 )
 
 REFUSED_APIS: Final = tuple(
-    Api(key, versions, RefusedRequest, Refusal) for key, versions in REFUSED.items()
+    Api(key, versions, KioMessage, KioMessage) for key, versions in REFUSED.items()
 )
-BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS)}
-BY_REQUEST: Final[dict[type, Api]] = {api.request: api for api in APIS}
+BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS, *OFFICE_APIS)}
+BY_REQUEST: Final[dict[type, Api]] = {
+    api.request: api for api in APIS if api.request is not KioMessage
+}

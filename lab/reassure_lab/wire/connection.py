@@ -4,9 +4,11 @@ import socket
 from typing import Any, Final
 
 from reassure_controller.transport import open_connection
+from reassure_lab.wire.apis import API_VERSIONS
+from reassure_lab.wire.entities import fill
 from reassure_lab.wire.errors import BadFrame, NoAnswer
-from reassure_lab.wire.frames import decode_response, encode_request
-from reassure_lab.wire.messages import Answer, Asks, ProduceRequest
+from reassure_lab.wire.frames import decode_response, encode_request, load_request
+from reassure_lab.wire.messages import Answer, Asks, KioMessage, ProduceRequest
 from reassure_lab.wire.sockets import receive_frame
 
 ANSWER_BYTES: Final = 2**31 - 1
@@ -26,6 +28,8 @@ class Connection:
         self._timeout_s = timeout_s
         self._socket: socket.socket | None = None
         self._asked = 0
+        self._versions: dict[int, range] | None = None
+        """What the other end understands, by api key; None before it was asked."""
 
     @property
     def is_open(self) -> bool:
@@ -51,8 +55,22 @@ class Connection:
         except OSError as error:
             raise self._fail(error) from error
 
+    def find_version(self, key: int, known: range) -> int | None:
+        """Return the newest version of a request that both ends understand, None without one.
+
+        Who is at the other end is asked once for each connection. Raises NoAnswer.
+        """
+        if self._versions is None or self._socket is None:
+            answer = self.ask(KioMessage(fill(load_request(API_VERSIONS.key, 0), {}))).entity
+            self._versions = {
+                one.api_key: range(one.min_version, one.max_version + 1) for one in answer.api_keys
+            }
+        theirs = self._versions.get(key, range(0))
+        return max(set(known).intersection(theirs), default=None)
+
     def close(self) -> None:
         """End the connection."""
+        self._versions = None
         if self._socket is not None:
             self._socket.close()
             self._socket = None

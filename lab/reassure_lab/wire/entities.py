@@ -5,8 +5,9 @@ versions: what a version lacks is dropped on the way there, and has its default 
 """
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
+from functools import cache
 from typing import Any, Final, NamedTuple, TypeVar, get_args, get_type_hints
 
 _MS: Final = timedelta(milliseconds=1)
@@ -43,6 +44,50 @@ def from_entity(value_type: type[Made], entity: Any) -> Made:
     """Return the value that says what the entity says."""
     fields, _ = _plan(type(entity), value_type)
     return value_type(**{one.ours: one.back(getattr(entity, one.theirs)) for one in fields})
+
+
+def fill(kind: Any, content: Mapping[str, Any]) -> Any:
+    """Return the entity that says what of the content its version has, by kio's names.
+
+    What the version has besides is empty, or has kio's default.
+    """
+    return kind(
+        **{
+            part.name: blank
+            if part.name not in content
+            else content[part.name]
+            if part.kind is None
+            else tuple(fill(part.kind, one) for one in content[part.name])
+            for part, blank in _list_parts(kind)
+        }
+    )
+
+
+class _Part(NamedTuple):
+    """A field of an entity."""
+
+    name: str
+    kind: type | None
+    """What its content is made of, None where that is no entity."""
+
+
+@cache
+def _list_parts(kind: Any) -> tuple[tuple[_Part, Any], ...]:
+    """Return the fields of entities, each with what stands there where nothing is to be said."""
+    hints = get_type_hints(kind)
+    return tuple(
+        (_Part(field.name, _find_dataclass(hints[field.name])), _find_blank(field))
+        for field in dataclasses.fields(kind)
+    )
+
+
+def _find_blank(field: dataclasses.Field[Any]) -> Any:
+    if field.default is not dataclasses.MISSING:
+        return field.default
+    told = field.metadata.get("kafka_type") or ""
+    if told in _TIMES:
+        return 0 * _MS
+    return 0 if told.startswith("int") else None if told == "uuid" else ()
 
 
 _plans: Final[dict[tuple[type, type], _Plan]] = {}

@@ -4,6 +4,7 @@ Schemas are those of kio 0.5, the last release that has what a controller over Z
 """
 
 import struct
+from collections.abc import Iterable
 from functools import cache
 from io import BytesIO
 from typing import Any, Final, NamedTuple
@@ -20,10 +21,10 @@ from reassure_lab.wire.messages import (
     ApiVersion,
     ApiVersionsResponse,
     Asks,
+    KioMessage,
     Request,
     Response,
 )
-from reassure_lab.wire.refusals import Refusal, RefusedRequest
 
 load_request = cache(load_request_schema)
 load_response = cache(load_response_schema)
@@ -60,16 +61,25 @@ def encode_request(
     request: Asks[Any], correlation_id: int, client_id: str | None, version: int | None = None
 ) -> bytes:
     """Return the request with its size before it; without a version, in the newest one."""
-    api = BY_REQUEST[type(request)]
-    version = api.newest if version is None else version
-    kind: Any = load_request(api.key, version)
+    key, newest = _find_version(request)
+    version = newest if version is None else version
+    kind: Any = load_request(key, version)
     header = kind.__header_schema__(
-        request_api_key=api.key,
+        request_api_key=key,
         request_api_version=version,
         correlation_id=correlation_id,
         client_id=client_id,
     )
-    return _frame(header, to_entity(kind, request))
+    entity = request.entity if isinstance(request, KioMessage) else to_entity(kind, request)
+    return _frame(header, entity)
+
+
+def _find_version(request: Asks[Any]) -> tuple[int, int]:
+    """Return the api of a request, and the version that it has or is sent in."""
+    if isinstance(request, KioMessage):
+        return request.entity.__api_key__, request.version
+    api = BY_REQUEST[type(request)]
+    return api.key, api.newest
 
 
 def decode_request(frame: bytes) -> AskedRequest:
@@ -87,15 +97,15 @@ def decode_request(frame: bytes) -> AskedRequest:
         known = ", ".join(f"{a.key} v{a.versions[0]}-{a.newest}" for a in APIS)
         raise BadFrame(f"expected one of the apis {known}; found api {key} v{version}")
     kind: Any = load_request(key, version)
-    header, entity = _read(frame, kind, f"{api.request.__name__} v{version}")
-    refused = api in REFUSED_APIS
-    request = RefusedRequest(entity) if refused else from_entity(api.request, entity)
+    header, entity = _read(frame, kind, f"{kind.__name__} v{version}")
+    raw = api.request is KioMessage
+    request = KioMessage(entity) if raw else from_entity(api.request, entity)
     return AskedRequest(api, version, correlation_id, header.client_id, request)
 
 
 def encode_response(response: Response, version: int, correlation_id: int) -> bytes:
-    """Return the response with its size before it; a refusal has its version itself."""
-    if isinstance(response, Refusal):
+    """Return the response with its size before it; one of kio's has its version itself."""
+    if isinstance(response, KioMessage):
         header = response.entity.__header_schema__(correlation_id=correlation_id)
         return _frame(header, response.entity)
     api = next(api for api in APIS if api.response is type(response))
@@ -104,21 +114,26 @@ def encode_response(response: Response, version: int, correlation_id: int) -> by
 
 
 def decode_response(frame: bytes, request: Asks[Answer], correlation_id: int) -> Answer:
-    """Return the answer to a request that was sent in its newest version. Raises BadFrame."""
-    api = BY_REQUEST[type(request)]
-    kind: Any = load_response(api.key, api.newest)
-    value_type: Any = api.response
-    header, entity = _read(frame, kind, f"{value_type.__name__} v{api.newest}")
+    """Return the answer to a request that was sent in its newest version, or its own.
+
+    Raises BadFrame.
+    """
+    key, version = _find_version(request)
+    kind: Any = load_response(key, version)
+    header, entity = _read(frame, kind, f"{kind.__name__} v{version}")
     if header.correlation_id != correlation_id:
         found = header.correlation_id
         raise BadFrame(f"expected the answer to request {correlation_id}, found that to {found}")
-    answer: Answer = from_entity(value_type, entity)
-    return answer
+    raw = isinstance(request, KioMessage)
+    answer: Any = KioMessage(entity) if raw else from_entity(BY_KEY[key].response, entity)
+    return answer  # type: ignore[no-any-return]  # which kind it is says the request's
 
 
-def list_versions(error: ErrorCode = ErrorCode.none) -> ApiVersionsResponse:
+def list_versions(
+    error: ErrorCode = ErrorCode.none, apis: Iterable[Api] = (*APIS, *REFUSED_APIS)
+) -> ApiVersionsResponse:
     """Return which requests are understood here."""
-    apis = sorted((*APIS, *REFUSED_APIS), key=lambda api: api.key)
+    apis = sorted(apis, key=lambda api: api.key)
     versions = (ApiVersion(api.key, api.versions[0], api.newest) for api in apis)
     return ApiVersionsResponse(error, tuple(versions))
 

@@ -8,11 +8,13 @@ connection that asked waits.
 import logging
 import socket
 import threading
+from collections.abc import Iterable
 from typing import Final, Protocol, Self
 
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.tally import LabelCounts
+from reassure_lab.wire.apis import APIS, REFUSED_APIS, Api
 from reassure_lab.wire.errors import BadFrame
 from reassure_lab.wire.frames import (
     MAX_BYTES,
@@ -24,12 +26,13 @@ from reassure_lab.wire.frames import (
 )
 from reassure_lab.wire.messages import (
     ApiVersionsRequest,
+    KioMessage,
     ProduceRequest,
     Request,
     Response,
 )
 from reassure_lab.wire.outcomes import find_errors
-from reassure_lab.wire.refusals import RefusedRequest, refuse
+from reassure_lab.wire.refusals import refuse
 from reassure_lab.wire.sockets import listen, receive_frame
 
 log = logging.getLogger(__name__)
@@ -61,6 +64,7 @@ class WireServer:
         handler: Handler,
         *,
         port: int = 0,
+        apis: Iterable[Api] = (*APIS, *REFUSED_APIS),
         max_bytes: int = MAX_BYTES,
         max_connections: int = 1000,
         frame_timeout_s: float = 30.0,
@@ -68,10 +72,13 @@ class WireServer:
     ) -> None:
         """Listen; port 0 is one that the system chooses. Raises PortTaken.
 
+        `apis` are those that it says it understands.
+
         A peer may be silent between requests for `idle_timeout_s`, within one for
         `frame_timeout_s`: one that is cut off by a network says no more, and is not kept for ever.
         """
         self._handler = handler
+        self._apis = tuple(apis)
         self._max_bytes = max_bytes
         self._max_connections = max_connections
         self._frame_timeout_s = frame_timeout_s
@@ -184,8 +191,8 @@ class WireServer:
     def _handle(self, asked: AskedRequest) -> Response | None:
         request = asked.request
         if isinstance(request, ApiVersionsRequest):
-            return list_versions()
-        if isinstance(request, RefusedRequest):
+            return list_versions(apis=self._apis)
+        if asked.api in REFUSED_APIS and isinstance(request, KioMessage):
             return refuse(request)
         response = self._handler.handle(request, asked.client_id)
         if response is None:
@@ -193,8 +200,10 @@ class WireServer:
                 raise TypeError(f"no response to {request}")
         elif type(response) is not asked.api.response:
             raise TypeError(f"{response} is no response to {request}")
-        name = type(request).__name__.removesuffix("Request")
-        found = set() if response is None else find_errors(response)
+        told = request.entity if isinstance(request, KioMessage) else request
+        name = type(told).__name__.removesuffix("Request")
+        content = response.entity if isinstance(response, KioMessage) else response
+        found = set() if content is None else find_errors(content)
         for error in found or (ErrorCode.none,):
             self.answers.add(name, error.name.upper())
         return response

@@ -2,7 +2,7 @@
 
 Names and nesting are Kafka's, times are milliseconds (`_ms`), and a field that a version lacks has
 its default. What each field means is said at https://kafka.apache.org/protocol and, for a few of
-them, here.
+them, here. What only controllers and brokers say, and what is refused, stands as kio has it.
 """
 
 from dataclasses import dataclass
@@ -29,6 +29,18 @@ class Asks(Generic[Answer]):
     """A request, with the type of its response."""
 
     __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class KioMessage(Asks["KioMessage"]):
+    """A request or response as kio has it, of one version."""
+
+    entity: Any
+
+    @property
+    def version(self) -> int:
+        """The version of the format."""
+        return int(self.entity.__version__)
 
 
 # Metadata
@@ -316,100 +328,6 @@ class OffsetForLeaderEpochResponse:
     """Where epochs end."""
 
     topics: tuple[EpochEndTopic, ...]
-
-
-# LeaderAndIsr
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrPartition:
-    """The state of a partition as it stands in ZooKeeper."""
-
-    partition_index: int
-    controller_epoch: int
-    """Epoch of the controller that wrote the state."""
-    leader: int
-    leader_epoch: int
-    isr: tuple[int, ...]
-    partition_epoch: int
-    """Version of the state znode."""
-    replicas: tuple[int, ...]
-    is_new: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrTopic:
-    """The states of one topic's partitions."""
-
-    topic_name: str
-    partition_states: tuple[LeaderAndIsrPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrRequest(Asks["LeaderAndIsrResponse"]):
-    """Become leader or follower of partitions."""
-
-    controller_id: int
-    controller_epoch: int
-    """Epoch of the controller that sends."""
-    broker_epoch: int
-    """The czxid of the registration of the broker that it is sent to."""
-    topic_states: tuple[LeaderAndIsrTopic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionError:
-    """What came of one partition's part of a controller's request."""
-
-    topic_name: str
-    partition_index: int
-    error_code: ErrorCode
-
-
-@dataclass(frozen=True, slots=True)
-class LeaderAndIsrResponse:
-    """What came of the request, and of each partition."""
-
-    error_code: ErrorCode
-    partition_errors: tuple[PartitionError, ...] = ()
-
-
-# StopReplica
-
-
-@dataclass(frozen=True, slots=True)
-class StopReplicaPartition:
-    """A replica that is stopped, in which leader epoch, and whether it is deleted."""
-
-    partition_index: int
-    leader_epoch: int
-    delete_partition: bool
-
-
-@dataclass(frozen=True, slots=True)
-class StopReplicaTopic:
-    """The partitions of one topic that are stopped."""
-
-    topic_name: str
-    partition_states: tuple[StopReplicaPartition, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StopReplicaRequest(Asks["StopReplicaResponse"]):
-    """Stop replicas, and delete those of which that is asked."""
-
-    controller_id: int
-    controller_epoch: int
-    broker_epoch: int
-    topic_states: tuple[StopReplicaTopic, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class StopReplicaResponse:
-    """What came of the request, and of each partition."""
-
-    error_code: ErrorCode
-    partition_errors: tuple[PartitionError, ...] = ()
 
 
 # ControlledShutdown

@@ -12,7 +12,7 @@ from typing import Any, Final, get_args, get_type_hints
 from kio.index import load_response_schema
 from kio.schema.errors import ErrorCode
 
-from reassure_lab.wire.messages import Asks
+from reassure_lab.wire.messages import KioMessage
 
 REFUSED: Final = {
     8: range(2, 7),  # OffsetCommit
@@ -25,27 +25,13 @@ REFUSED: Final = {
 """By key: the versions of Kafka 2.3."""
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class RefusedRequest(Asks[Any]):
-    """One of them, as kio has it."""
-
-    entity: Any
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Refusal:
-    """The response to one, as kio has it."""
-
-    entity: Any
-
-
 load_response = cache(load_response_schema)
 
 
-def refuse(request: RefusedRequest) -> Refusal:
+def refuse(request: KioMessage) -> KioMessage:
     """Return the response in which everything is refused."""
     asked = request.entity
-    return Refusal(_refuse(load_response(asked.__api_key__, asked.__version__), asked))
+    return KioMessage(_refuse(load_response(asked.__api_key__, asked.__version__), asked))
 
 
 def _refuse(kind: Any, asked: Any) -> Any:

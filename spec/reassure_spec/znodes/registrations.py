@@ -1,7 +1,8 @@
 """What stands in the znodes of controllers, brokers and their settings."""
 
+import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from reassure_spec.znodes.json_contents import (
     LARGEST_PORT,
@@ -14,6 +15,9 @@ from reassure_spec.znodes.json_contents import (
     write_object,
 )
 
+_ENDPOINT: Final = re.compile(r"([^:/]+)://\[?([^\[\]/]*?)\]?:([0-9]+)")
+"""A listener: its name, host and port."""
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 UNCLEAN: Final = "unclean.leader.election.enable"
 MIN_ISR: Final = "min.insync.replicas"
 MESSAGE_BYTES: Final = "message.max.bytes"
@@ -108,6 +112,55 @@ def decode_broker(path: str, data: bytes) -> tuple[str, int]:
     if not isinstance(host, str):
         raise BadZnode(path, f"host: expected text, found {show_value(host)}")
     return host, read_integer(path, value.get("port"), "port", LARGEST_PORT)
+
+
+class Endpoint(NamedTuple):
+    """Where a broker listens, under one name of a listener."""
+
+    listener: str
+    host: str
+    port: int
+    protocol: str
+    """`PLAINTEXT`, `SSL`, `SASL_PLAINTEXT` or `SASL_SSL`."""
+
+
+def decode_endpoints(path: str, data: bytes) -> tuple[Endpoint, ...]:
+    """Decode a broker's registration (versions 1 to 5) to all that it says of where it listens.
+
+    Where it names no listeners there is one, called as its protocol is. Raises BadZnode.
+
+    >>> [end] = decode_endpoints("/b", encode_broker("h", 9, 5))
+    >>> tuple(end)
+    ('PLAINTEXT', 'h', 9, 'PLAINTEXT')
+    """
+    value = load_object(path, data)
+    texts, protocols = value.get("endpoints"), value.get("listener_security_protocol_map", {})
+    if texts is None:
+        return (Endpoint("PLAINTEXT", *decode_broker(path, data), "PLAINTEXT"),)
+    if not isinstance(texts, list) or not isinstance(protocols, dict):
+        raise BadZnode(path, "expected a list of endpoints, and an object of their protocols")
+    found = []
+    for text in texts:
+        parts = _ENDPOINT.fullmatch(text) if isinstance(text, str) else None
+        if parts is None:
+            raise BadZnode(path, f"endpoints: expected NAME://HOST:PORT, found {show_value(text)}")
+        name, host, port = parts.groups()
+        protocol = protocols.get(name, name)
+        if protocol not in _PROTOCOLS:
+            raise BadZnode(path, f"protocol of {name}: found {show_value(protocol)}")
+        found.append(Endpoint(name, host, int(port), protocol))
+    return tuple(found)
+
+
+def asks_for_isr(path: str, data: bytes) -> bool:
+    """Return whether a broker has the controller change in-sync sets, by its registration.
+
+    It does from inter-broker protocol 2.7 on (KIP-497), from which on it registers in version 5.
+
+    >>> asks_for_isr("/b", encode_broker("h", 9, 5)), asks_for_isr("/b", b'{"version":5}')
+    (False, True)
+    """
+    return bool(load_object(path, data).get("version") == 5)
 
 
 def decode_rack(path: str, data: bytes) -> str | None:

@@ -120,10 +120,12 @@ class RequestRules(ReplicaRules[PossibleMind, Write]):
         if isinstance(event, StateWritten) and event.state is not None:
             if before.assigned is None:
                 return None
-            if before.state is not None and not author.fenced:
+            if before.state is not None:
                 kept = event.state.leader_epoch == before.state.leader_epoch
-                # Only a controller raises the epoch.
-                if kept or (event.writer >= 0 and author.office not in (ACTING, DEPOSED)):
+                # Only a controller raises the epoch; one may write what a leader asks for.
+                asked = event.writer >= 0 and event.writer not in author.brokers
+                alone = not author.fenced and author.office not in (ACTING, DEPOSED)
+                if (kept and (asked or not author.fenced)) or (event.writer >= 0 and alone):
                     return ChangeIsr(event.state, event.writer)
         if isinstance(event, RequestRemoved) and author.is_client:
             # Whoever made a request may withdraw it.
