@@ -21,28 +21,19 @@ import time
 from typing import Any, Final
 
 from kazoo.exceptions import ConnectionDropped
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
-from kazoo.handlers.utils import AsyncResult
+from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KeeperState
 
 from reassure_controller.client import Client
+from reassure_zookeeper.waiting import ReadingHandler, ReadResult
 
 _CHUNK: Final = 65536
 _TROUBLE: Final = (ConnectionDropped, KazooTimeoutError)
 
 
-class _Result(AsyncResult):  # type: ignore[misc]
-    """A result that is read by whoever waits for it."""
-
-    def __init__(self, handler: "_Handler") -> None:
-        # All results share the connection's lock: callbacks run under it, and may send.
-        super().__init__(handler, lambda: handler.connection.changed, KazooTimeoutError)
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        if block:
-            self.wait(timeout)
-        return super().get(block=False)
+class _Result(ReadResult):
+    """A result that another thread may read, too: then it is waited for."""
 
     def wait(self, timeout: float | None = None) -> bool:
         if not self.ready():
@@ -51,27 +42,16 @@ class _Result(AsyncResult):  # type: ignore[misc]
                 self._condition.wait_for(self.ready, left)
         return bool(self.ready())
 
-    def _do_callbacks(self) -> None:
-        for callback in self._callbacks:
-            callback(self)
 
+class _Handler(ReadingHandler):
+    """The handler of a client that kazoo's thread connects and pings for."""
 
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler without threads for callbacks: they run where something is read."""
-
+    results = _Result
     connection: "_Connection"
 
-    def start(self) -> None:
-        self._running = True
-
-    def stop(self) -> None:
-        self._running = False
-
-    def async_result(self) -> _Result:
-        return _Result(self)
-
-    def dispatch_callback(self, callback: Any) -> None:
-        callback.func(*callback.args)
+    def make_condition(self) -> threading.Condition:
+        # All results share the connection's lock: callbacks run under it, and may send.
+        return self.connection.changed
 
     def select(
         self, readers: list[Any], _writers: list[Any], _errors: list[Any], timeout: float

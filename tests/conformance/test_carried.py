@@ -15,9 +15,9 @@ from carried import carry, run_with
 from carried_mind import Decisions
 
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate import controllers
+from reassure_conformance.gate import base_runner
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.run_outcome import RunOutcome
+from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.story import format_story, parse_story, shipped_stories
@@ -200,8 +200,8 @@ def list_found(outcome: RunOutcome, expected: set[str]) -> set[str]:
     failure = outcome.failure
     if failure is None:
         return {NEVER_RESTS} if outcome.unsettled else set()
-    assert isinstance(failure, controllers.StoryFailure)
-    if failure.example.unsettled:
+    assert isinstance(failure, Failure)
+    if failure.told.unsettled:
         return {NEVER_RESTS}
     # A debt to a queue that was not looked at is one to whoever would have looked.
     named = {each for each in expected if each in failure.violation.reason}
@@ -230,7 +230,7 @@ def test_prediction_comes_true(
 
     One that would break a clause elsewhere may never rest in what the run tells it before.
     """
-    monkeypatch.setattr(controllers, "MINIMISE_S", 0.0)
+    monkeypatch.setattr(base_runner, "SHORTEN_S", 0.0)
     reference, mutant = prediction.reference, prediction.drawn[number]
     settings = Settings(100 + number, examples=0)  # of a seed of its own, as servers are shared
     with reference.linked.planted(mutant):

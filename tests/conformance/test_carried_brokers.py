@@ -13,7 +13,7 @@ import pytest
 from told_brokers import tell
 
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
-from reassure_conformance.gate.replication.tale import format_tale, make_tale, shipped_tales
+from reassure_conformance.gate.story import BROKERS, format_story, make_story, shipped_stories
 from reassure_controller.replication import followers, leading, serving
 from reassure_controller.replication.leading import Leadership
 from reassure_controller.replication.rules import ReplicationRules
@@ -145,7 +145,7 @@ def find(result: BrokersResult) -> str:
 @pytest.mark.slow
 def test_right_functions_hold(tmp_path: Path) -> None:
     """Without a mutant the brokers hold in every shipped tale."""
-    shipped = (format_tale(replace(tale, why=())) for tale in shipped_tales())
+    shipped = (format_story(replace(tale, why=())) for tale in shipped_stories(BROKERS))
     assert find(tell(tmp_path, shipped)) == ""
 
 
@@ -157,5 +157,5 @@ def test_prediction_comes_true(
     """Its own tale is violated by the clause that was predicted; who cannot go on shows by that."""
     mutant, predicted = drawn[number]
     with reference.linked.planted(mutant):
-        result = tell(tmp_path, [format_tale(make_tale(predicted.steps))])
+        result = tell(tmp_path, [format_story(make_story(predicted.steps))])
     assert find(result) in (predicted.clause, DIES, NEVER_RESTS), (mutant.name, predicted.clause)

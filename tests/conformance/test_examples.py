@@ -104,7 +104,7 @@ def test_controller_is_sound(
     result = run(settings, tmp_path)
     assert isinstance(result, ControllersResult)
     assert result.died == ""
-    assert result.failure is None, result.failure.lines()
+    assert result.failure is None, result.failure.story.lines()
     assert result.verdict() == "holds", result.missing()
     assert result.capabilities == {"isr", "brokers", "kill", LOG, OLD_ZNODE, REQUESTS, WATCHES}
     assert {need for needs in result.not_asked().values() for need in needs} == SERVED_BY_NONE

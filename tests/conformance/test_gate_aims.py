@@ -38,7 +38,7 @@ def test_hold_of_a_test_case_is_drawn() -> None:
     """The steps stand as they were found; only how long the controller is let go on is drawn."""
     aim = Aim.parse(("hold after 2", "kill controller", "elect"))
     drawn = (lambda n, more=more: n - 1 if n == 2 else more % n for more in range(40))
-    lines = {tuple(map(s.format_step, aim.follow(_NOW, draw))) for draw in drawn}
+    lines = {tuple(map(str, aim.follow(_NOW, draw))) for draw in drawn}
     first = {line[0] for line in lines}
     assert {line[1:] for line in lines} == {("kill controller", "elect")}
     assert first == {f"hold after {2 + more}" for more in range(2 + MORE_EFFECTS)}

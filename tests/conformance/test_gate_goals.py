@@ -4,15 +4,16 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from reassure_conformance.adapter import CAPABILITIES, Adapter
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.gate import controllers
+from reassure_conformance.gate import base_runner
 from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.events import CoverageGoal
-from reassure_conformance.gate.generation import Failed, GenerationBudget, generate
+from reassure_conformance.gate.generation import GenerationBudget, generate
 from reassure_conformance.gate.goals import (
     COVERAGE_GOALS,
     aim_at,
@@ -21,6 +22,7 @@ from reassure_conformance.gate.goals import (
     possible_with,
 )
 from reassure_conformance.gate.harness import Harness
+from reassure_conformance.gate.run_outcome import Failure
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.story import Story, format_story, parse_story, shipped_stories
@@ -39,7 +41,7 @@ def _reached(harness: Harness, story: Story) -> set[str]:
     return {name for name, count in count_goals(example.history).items() if count}
 
 
-def _tell(failure: Failed) -> str:
+def _tell(failure: Failure[Any]) -> str:
     """Return what was broken and the story that shows it."""
     broken = failure.violation
     return f"{broken.clause}: {broken.reason}\n{format_story(failure.story)}"
@@ -103,7 +105,7 @@ def test_clause_without_its_goal_is_not_exercised(
 ) -> None:
     """A clause that was held where right and wrong look alike does not make a run green."""
     told = [story for story in shipped_stories() if story.name != "request-withdrawn"]
-    monkeypatch.setattr(controllers, "shipped_stories", lambda: iter(told))
+    monkeypatch.setattr(base_runner, "shipped_stories", lambda _: iter(told))
     result = run(Settings(1, examples=0), tmp_path)
     assert result.reached["request-withdrawn"] == 0
     assert result.missing() == ("request.consumed",)

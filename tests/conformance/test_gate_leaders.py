@@ -8,7 +8,7 @@ import pytest
 from told_brokers import tell
 
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
-from reassure_conformance.gate.replication.tale import format_tale, make_tale, shipped_tales
+from reassure_conformance.gate.story import BROKERS, format_story, make_story, shipped_stories
 from reassure_conformance.report.qualified import read_report
 from reassure_mutation.protocols.kafka_4485 import worlds
 from reassure_mutation.protocols.kafka_4485.first_words import ElectedMoment, RestoredMoment
@@ -31,7 +31,7 @@ TOLD: Final = frozenset(
 
 def run(tmp_path: Path, tales: tuple[tuple[str, ...], ...], **more: object) -> BrokersResult:
     """Tell these tales to the bundled brokers."""
-    return tell(tmp_path, (format_tale(make_tale(lines)) for lines in tales), **more)
+    return tell(tmp_path, (format_story(make_story(lines)) for lines in tales), **more)
 
 
 def list_tales() -> tuple[tuple[str, ...], ...]:
@@ -55,8 +55,8 @@ def test_moments_of_real_brokers_are_right(tmp_path: Path, monkeypatch: pytest.M
     found: list[Moment] = []
     take = Moments.take_fresh
     monkeypatch.setattr(Moments, "take_fresh", lambda self: found.extend(take(self)) or found)
-    tales = [each for each in shipped_tales() if each.name in TOLD]
-    texts = (format_tale(replace(each, why=())) for each in tales)
+    tales = [each for each in shipped_stories(BROKERS) if each.name in TOLD]
+    texts = (format_story(replace(each, why=())) for each in tales)
     result = run(tmp_path, tuple(tuple(text.splitlines()) for text in texts))
     assert result.failure is None and len(tales) == len(TOLD)
     followers = [each for each in found if isinstance(each, FollowerMoment)]

@@ -11,8 +11,8 @@ from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import LAYOUTS
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
-from reassure_conformance.gate.replication.tale import format_tale, parse_tale, shipped_tales
 from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.story import BROKERS, format_story, parse_story, shipped_stories
 from reassure_conformance.mutants import load_mutants
 
 TABLE = """
@@ -68,9 +68,9 @@ def tell(tmp_path: Path, fault: str = "", name: str = "") -> BrokersResult:
     """Tell one of the shipped tales, or all, to brokers with this fault, or with none."""
     saved = tmp_path / "saved"
     saved.mkdir()
-    for tale in shipped_tales():
+    for tale in shipped_stories(BROKERS):
         if name in ("", tale.name):
-            (saved / f"{tale.name}.txt").write_text(format_tale(tale), encoding="utf-8")
+            (saved / f"{tale.name}.txt").write_text(format_story(tale), encoding="utf-8")
     settings = Settings(
         seed=1,
         profile="kafka-4485",
@@ -117,7 +117,7 @@ def approach(runner: BrokersRunner, situation: BrokerGoal, setting: TrialSetting
         trial = runner.begin(setting)
         for step in situation.approach(trial, lambda _: 0):
             trial.perform(step)
-        found = runner.judge(trial.finish())
+        found = runner.take_drawn(trial.finish())
         if found is not None:
             runner.fail(found)
         runner.sum_up()
@@ -138,7 +138,7 @@ def test_approach_gets_there(situation: BrokerGoal, is_planted: bool, tmp_path: 
         return
     failure = result.failure
     assert failure is not None and failure.violation.clause in load_mutants()[fault].clauses
-    assert len(failure.lines()) <= 12
+    assert len(failure.story.lines()) <= 12
 
 
 def test_leader_that_its_own_log_has_overtaken_refuses_records(tmp_path: Path) -> None:
@@ -153,8 +153,9 @@ produce 1 with acks 1 to 1
 deliver all
 """
     settings = Settings(seed=1, profile="kafka-4485", faults=("stale-order-obeyed",), strict=True)
-    result = BrokersRunner(settings, tmp_path).replay(parse_tale(text, "a.txt"))
-    assert (result.died, result.failure is not None) == ("", True)
+    runner = BrokersRunner(settings, tmp_path)
+    runner.replay(parse_story(text, "a.txt"))
+    assert (runner.result.died, runner.result.failure is not None) == ("", True)
 
 
 def test_clause_counts_only_where_its_situations_came_up(tmp_path: Path) -> None:
@@ -166,10 +167,10 @@ def test_clause_counts_only_where_its_situations_came_up(tmp_path: Path) -> None
 
 def test_tales_are_read_as_they_are_written() -> None:
     """The text of a tale is read back as the same tale."""
-    tales = list(shipped_tales())
+    tales = list(shipped_stories(BROKERS))
     assert tales
     for tale in tales:
-        assert parse_tale(format_tale(tale), f"{tale.name}.txt") == tale
+        assert parse_story(format_story(tale), f"{tale.name}.txt") == tale
 
 
 def test_failed_run_of_brokers_names_files_that_are_there(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from reassure_conformance.gate.malformed_znodes import (
     TOO_LARGE,
 )
 from reassure_conformance.gate.story import (
+    ClusterSetting,
     Story,
     format_story,
     parse_story,
@@ -76,7 +77,7 @@ STEP = st.one_of(list(map(build, KINDS_OF_STEP)))
 @given(STEP)
 def test_step_text_round_trips(step: s.ClusterStep) -> None:
     """The text of a step is one line from which the same step is read back."""
-    text = s.format_step(step)
+    text = str(step)
     assert "\n" not in text
     assert s.parse_step(text) == step
 
@@ -84,7 +85,7 @@ def test_step_text_round_trips(step: s.ClusterStep) -> None:
 @given(st.lists(STEP, min_size=1, max_size=6).map(tuple), st.sampled_from([(1, 2), (1, 2, 3, 7)]))
 def test_story_text_round_trips(steps: tuple[s.ClusterStep, ...], brokers: tuple[int, ...]) -> None:
     """The text of a story is read back as the same story, header included."""
-    story = Story("told", steps, brokers, ("kip-236",), "drop.leader-kept")
+    story = Story("told", steps, ClusterSetting(brokers), ("kip-236",), "drop.leader-kept")
     assert parse_story(format_story(story), "told.txt") == story
 
 
@@ -113,13 +114,16 @@ def test_bad_line_is_refused_with_file_and_line(line: str, complaint: str) -> No
     ("text", "complaint"),
     [
         ("# why\nelect\n", "bad.txt:2: the first command must be `world NAME`"),
-        ("world tables\nelect\n", "bad.txt: a story is told to `world cluster`, not to 'tables'"),
+        ("world tables\nelect\n", "bad.txt: a story is told to `world cluster or brokers`, not"),
         ("world cluster brokers=1,1\nelect\n", "bad.txt:1: name each broker once"),
         ("world cluster brokers=1,x\nelect\n", "bad.txt:1: '1,x' is not a replica list"),
         ("world cluster colour=red\nelect\n", "bad.txt:1: no argument 'colour'; there is: brokers"),
         ("# profiles: kip-1\nworld cluster\nelect\n", "bad.txt:1: no profile 'kip-1'"),
         ("# violates: a, b\nworld cluster\nelect\n", "bad.txt:1: one violates expected"),
         ("world cluster\n\nelect\n----\nok\n", "bad.txt:3: a step has no output"),
+        ("world brokers speed=1\n1 fetches\n", "bad.txt:1: 'speed' is not a partition"),
+        ("world brokers on=1,2 t-0=3\n1 fetches\n", "bad.txt:1: expected `minimum=N"),
+        ("world brokers\n1 sleeps\n", "bad.txt:2: '1 sleeps' is no step"),
         ("# nothing\nworld cluster\n", "bad.txt: a story needs at least one step"),
     ],
 )

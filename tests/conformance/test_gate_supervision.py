@@ -133,7 +133,7 @@ def test_fault_in_any_method_is_the_adapters_death(
     except AdapterDied as error:
         died = error
     assert died is not None
-    assert (s.format_step(CALLS[method]) if method in CALLS else method) == died.call
+    assert (str(CALLS[method]) if method in CALLS else method) == died.call
     assert "Traceback of the implementation" in died.trace
     if not fault.startswith("answers"):
         assert f"{Path(__file__).name}" in died.trace

@@ -13,9 +13,8 @@ from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import SHIPPED, BrokersRunner
-from reassure_conformance.gate.replication.tale import BrokersCase, shipped_tales
 from reassure_conformance.gate.run_settings import Settings
-from reassure_conformance.gate.story import Story, parse_story, shipped_stories
+from reassure_conformance.gate.story import BROKERS, Story, parse_story, shipped_stories
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import READINGS, field_name, get_profile, override_readings
@@ -164,9 +163,9 @@ def test_value_makes_the_gate_judge_otherwise(make_harness: MakeHarness) -> None
 REPLICATION = "kafka-4485"
 
 
-def observe(runner: BrokersRunner, tale: BrokersCase) -> dict[str, str]:
+def observe(runner: BrokersRunner, tale: Story) -> dict[str, str]:
     """Return what the brokers of a tale said of themselves, by file."""
-    told = runner.carry_out(tale.setting, tale.steps)
+    told = runner.carry_out(tale)
     files = sorted(told.directory.rglob("observations.ndjson"))
     return {
         str(file.relative_to(told.directory)): file.read_text().replace(told.chroot, "")
@@ -181,7 +180,7 @@ def iterate_observed(place: Path, readings: dict[str, str]) -> Iterator[tuple[st
     )
     runner = BrokersRunner(settings, place)
     with runner.open():
-        for tale in shipped_tales():
+        for tale in shipped_stories(BROKERS):
             yield tale.name, observe(runner, tale)
 
 

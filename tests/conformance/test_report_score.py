@@ -13,7 +13,7 @@ from reassure_conformance.answers.explaining import explain_document
 from reassure_conformance.answers.workers import merge
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.discrimination import Score
-from reassure_conformance.gate.replication.brokers_outcome import BrokersResult, BrokersScore
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.requirements import ALL_ABILITIES, merge_needs
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import read_story
@@ -184,7 +184,9 @@ def test_gate_counts_mutants_of_brokers_with_those_of_controllers() -> None:
     """A clause that brokers' mutants alone stand for is missing, and the tale for it is told."""
     of_leaders = "hw.never-decreases"
     brokers = BrokersResult(Settings(seed=1), {}, "kafka-4485", {})
-    brokers.score = BrokersScore({of_leaders: 2}, (survivor("b", of_leaders, "world brokers"),) * 2)
+    brokers.score = Score(
+        {of_leaders: 2}, (survivor("b", of_leaders, "world brokers"),) * 2, ALL_ABILITIES
+    )
     every = {clause.id: 1 for clause in clauses_of_profile("kafka-4485")}
     brokers.clauses = brokers.score.mark(summarise("kafka-4485", every, {}))
     run = make_run(Score({OTHER: 5}, (HELD,), ALL_ABILITIES))

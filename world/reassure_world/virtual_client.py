@@ -12,14 +12,13 @@ from typing import Any, Final
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import SessionExpiredError
-from kazoo.handlers.threading import KazooTimeoutError, SequentialThreadingHandler
-from kazoo.handlers.utils import AsyncResult
 from kazoo.protocol.connection import CLOSE_RESPONSE, ConnectionHandler
 from kazoo.protocol.serialization import CloseInstance
 from kazoo.protocol.states import KeeperState
 
 from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import Connection, VirtualZooKeeper
+from reassure_zookeeper.waiting import ReadingHandler
 
 HOSTS: Final = "virtual:1"
 """What a virtual server is called where a real one has an address."""
@@ -72,28 +71,8 @@ class _Condition:
         """Do nothing: who waits looks for himself."""
 
 
-class _Result(AsyncResult):  # type: ignore[misc]
-    """A result that is read by whoever waits for it."""
-
-    def __init__(self, handler: "_Handler") -> None:
-        super().__init__(handler, _Condition, KazooTimeoutError)
-
-    def get(self, block: bool = True, timeout: float | None = None) -> Any:
-        if block:
-            self.wait(timeout)
-        return super().get(block=False)
-
-    def wait(self, timeout: float | None = None) -> bool:
-        self._handler.connection.read_until(self, timeout)
-        return bool(self.ready())
-
-    def _do_callbacks(self) -> None:
-        for callback in self._callbacks:
-            callback(self)
-
-
-class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
-    """kazoo's handler without threads: callbacks run where something is read."""
+class _Handler(ReadingHandler):
+    """The handler of a client that nothing is read for but by who waits."""
 
     connection: "_ClientConnection"
 
@@ -101,17 +80,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
         super().__init__()
         self._server = server
 
-    def start(self) -> None:
-        self._running = True
-
-    def stop(self) -> None:
-        self._running = False
-
-    def async_result(self) -> _Result:
-        return _Result(self)
-
-    def dispatch_callback(self, callback: Any) -> None:
-        callback.func(*callback.args)
+    def make_condition(self) -> _Condition:
+        return _Condition()
 
     def create_connection(self, *_arguments: object, **_options: object) -> VirtualSocket:
         connection = self._server.connect()

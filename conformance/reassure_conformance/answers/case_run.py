@@ -88,7 +88,7 @@ class CaseRun:
             step = _END
         elif number:
             done = example.done[number - 1]
-            step, result, why = s.format_step(done.step), done.result, done.why
+            step, result, why = str(done.step), done.result, done.why
         fresh = example.transactions[self._seen :]
         names = name_sessions(example.transactions)
         self.passages.append(
@@ -235,9 +235,7 @@ def describe_telling(
             "violations": [found.as_dict() for found in violations],
             "findings": list_own_faults(broken, settings.profile, readings, settings.readings),
             "died": died,
-            "died_after": [s.format_step(step) for step in story.steps[: len(passages)]]
-            if died
-            else [],
+            "died_after": [str(step) for step in story.steps[: len(passages)]] if died else [],
             "traceback": trace,
         },
     )

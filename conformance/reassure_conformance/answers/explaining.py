@@ -307,12 +307,12 @@ def _list_stories() -> Iterable[str]:
 
 
 def _describe_story(name: str) -> Iterator[str]:
-    from reassure_conformance.gate.steps import NEEDS, format_step
+    from reassure_conformance.gate.steps import NEEDS
     from reassure_conformance.gate.story import shipped_stories
 
     (story,) = (each for each in shipped_stories() if each.name == name)
     yield from _tell_paragraph(" ".join(story.why))
-    yield from (f"  {n}. {format_step(step)}" for n, step in enumerate(story.steps, start=1))
+    yield from (f"  {n}. {step!s}" for n, step in enumerate(story.steps, start=1))
     yield ""
     yield from _tell(
         {

@@ -5,23 +5,15 @@ log asks whether the judge still says so of what was done then.
 """
 
 import reprlib
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final
 
-from reassure_conformance.adapter import AdapterDied
-from reassure_conformance.adapter.driver import ServerGone
-from reassure_conformance.answers.case_run import open_bench
-from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.evidence import BadRun, judge_again, read_json
-from reassure_conformance.gate.example import Example
-from reassure_conformance.gate.replication.brokers import BrokersRunner
-from reassure_conformance.gate.replication.tale import BrokersCase, parse_tale
 from reassure_conformance.gate.run_settings import REPLICATION, Settings
-from reassure_conformance.gate.shortening import breaks
-from reassure_conformance.gate.story import Story, read_story
+from reassure_conformance.gate.running import make_runner
+from reassure_conformance.gate.story import BROKERS, CLUSTER, read_story
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import DIED, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.script import SUFFIX
@@ -44,77 +36,53 @@ def replay(directory: Path) -> Replay:
     place = next((each for each in found if each.exists()), None)
     if place is None:
         raise BadRun(f"{directory} holds no failure: nothing was violated or died in that run")
-    if settings.profile == REPLICATION:
-        return _replay_brokers(settings, parse_tale(place.read_text("utf-8"), str(place)))
-    return _replay_controller(settings, read_story(place), directory)
-
-
-def _replay_controller(settings: Settings, story: Story, directory: Path) -> Replay:
-    start, clause = time.monotonic(), story.violates
-    logged = judge_again(directory, settings.profile, settings.readings) if clause else []
-    in_log = any(violation.clause == clause for violation in logged)
-    example, died, trace = None, "", ""
-    try:
-        with (
-            TemporaryDirectory(prefix="reassure-replay-") as folder,
-            open_bench(settings, Path(folder)) as harness,
-        ):
-            example = harness.tell(story)
-    except (AdapterDied, ServerGone) as error:
-        died, trace = str(error), getattr(error, "trace", "")
-    violations = example.violations if example else []
-    same = example is not None and bool(clause) and breaks(example, clause)
+    is_of_brokers = settings.profile == REPLICATION
+    story = read_story(place, BROKERS if is_of_brokers else CLUSTER)
+    clause = story.violates
+    logged = None
+    if clause and not is_of_brokers:  # the logs of brokers are audited
+        logged = judge_again(directory, settings.profile, settings.readings)
+    with (
+        TemporaryDirectory(prefix="reassure-replay-") as folder,
+        make_runner(settings, Path(folder)) as runner,
+    ):
+        told = runner.replay(story)
+    outcome = runner.result
+    failure = outcome.failure
+    violations = failure.told.violations if failure else ()
     document = Document(
         "replay",
-        UNKNOWN if died else VIOLATED if same or violations else VACUOUS,
-        time.monotonic() - start,
+        UNKNOWN if outcome.died else VACUOUS if failure is None else VIOLATED,
+        outcome.seconds,
         {
-            "steps": example.effective_steps() if example else 0,
-            "transactions": len(example.transactions) if example else 0,
+            "steps": 0 if told is None else len(told.carried_out),
             "violations": len(violations),
-            "logged_violations": len(logged),
+            "logged_violations": len(logged or ()),
         },
         seed=settings.seed,
         profile=settings.profile,
         readings=settings.readings,
-        exit_code=Unavailable.exit_code if died else None,
+        exit_code=Unavailable.exit_code if outcome.died else None,
         body={
             "clause": clause,
-            "same_violation": same,
-            "same_in_log": in_log,
-            "story": [s.format_step(step) for step in story.steps],
+            "same_violation": failure is not None and failure.repeats,
+            **({} if logged is None else {"same_in_log": clause in {v.clause for v in logged}}),
+            "story": list(story.lines()),
             "violations": [violation.as_dict() for violation in violations],
-            "died": died,
-            "traceback": trace,
+            "died": outcome.died,
+            "traceback": outcome.trace,
         },
     )
-    lines = [_compare(document, violations[0].clause if violations else "")]
-    if example is not None:
-        lines += _describe_example(example)
-    if clause:
-        word = "shows the same violation" if in_log else "no longer shows it"
-        lines.append(f"The log that the run kept {word}.")
-    return document, lines
-
-
-def _replay_brokers(settings: Settings, tale: BrokersCase) -> Replay:
-    with TemporaryDirectory(prefix="reassure-replay-") as folder:
-        result = BrokersRunner(settings, Path(folder)).replay(tale)
-    document, failure = result.as_document(), result.failure
-    document.verb = "replay"
-    document.verdict = UNKNOWN if result.died else VACUOUS if failure is None else VIOLATED
-    document.body = {
-        "clause": tale.violates,
-        "same_violation": failure is not None and failure.repeats,
-        "story": list(failure.lines()) if failure else [],
-        "violations": [each.as_dict() for each in failure.told.violations] if failure else [],
-        "died": result.died,
-        "traceback": result.trace,
-    }
     lines = [_compare(document, failure.violation.clause if failure else "")]
+    steps = () if told is None else told.list_told()
+    lines += [f"  {number}. {step}" for number, step in enumerate(steps, start=1)]
     if failure is not None:
-        lines += (f"  {number}. {step}" for number, step in enumerate(failure.lines(), start=1))
-        lines.append(f"  {failure.violation.clause}: {failure.violation.reason}")
+        broken = failure.violation
+        where = f" at {show_zxid(broken.zxid)}" if broken.zxid > 0 else ""
+        lines.append(f"  {broken.clause}{where}: {broken.reason}")
+    if logged is not None:
+        word = "shows the same violation" if document.body["same_in_log"] else "no longer shows it"
+        lines.append(f"The log that the run kept {word}.")
     return document, lines
 
 
@@ -129,14 +97,6 @@ def _compare(document: Document, found: str) -> str:
     if found:
         return f"another violation: {found} (before: {clause or 'the implementation died'})"
     return f"passed now: {f'{clause} held' if clause else 'it did not die'}"
-
-
-def _describe_example(example: Example) -> Iterator[str]:
-    for number, done in enumerate(example.done, start=1):
-        note = f"  ({done.result}{': ' + done.why if done.why else ''})"
-        yield f"  {number}. {s.format_step(done.step)}{note}"
-    for violation in example.violations[:1]:
-        yield f"  {violation.clause} at {show_zxid(violation.zxid)}: {violation.reason}"
 
 
 _KEPT: Final[Mapping[str, type]] = {

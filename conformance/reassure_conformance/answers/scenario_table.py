@@ -60,8 +60,8 @@ def check_files(names: Sequence[str]) -> Document:
     for name in names:
         try:
             script = read_script(Path(name))
-            if script.world == story.WORLD:
-                story.read_story(Path(name))
+            if script.world in story.WORLDS:
+                story.read_story(Path(name), script.world)
             else:
                 read_scenario(Path(name))
         except ScenarioError as error:

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
-from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied
@@ -16,12 +15,7 @@ from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.evidence import make_timeline, write_evidence
 from reassure_conformance.gate.example import Example
-from reassure_conformance.gate.goals import (
-    COVERAGE_GOALS,
-    aim_at,
-    find_unreached,
-    possible_with,
-)
+from reassure_conformance.gate.goals import COVERAGE_GOALS, aim_at, possible_with
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.known import FAILING
 from reassure_conformance.gate.meetings import Kind, list_kinds
@@ -34,18 +28,16 @@ from reassure_conformance.gate.requirements import (
 )
 from reassure_conformance.gate.rests import RestsFile
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
-from reassure_conformance.gate.shortening import carried_out, minimise
-from reassure_conformance.gate.story import Story, format_story, read_folder, shipped_stories
+from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
-from reassure_judge.verdicts import ClauseVerdict, Violation, count_broken, summarise
+from reassure_judge.verdicts import ClauseVerdict
 from reassure_mutation.score import Scorer
 from reassure_mutation.table import Killable
 from reassure_mutation.worlds import Meeting
 from reassure_spec.clauses import clauses_of_profile
 
-MINIMISE_S: Final = 15.0
 ASIDES_KEPT: Final = 10
 """Of how many clauses that were broken and count for no verdict it is kept what happened."""
 PATIENCE: Final = 5
@@ -54,53 +46,7 @@ UNSETTLED_KEPT: Final = 5
 """How many stories are kept of clusters that did not come to rest."""
 
 
-@dataclass(slots=True)
-class StoryFailure(Failure):
-    """A violation with its story, and with the cluster to which it was told last."""
-
-    story: Story
-    example: Example
-    violation: Violation
-    repeats: bool = False
-
-    @property
-    def case(self) -> Story:
-        """The story."""
-        return self.story
-
-    def format(self) -> str:
-        """Return the text of the story."""
-        return format_story(self.story)
-
-    def lines(self) -> tuple[str, ...]:
-        """Return the steps, as text."""
-        return tuple(s.format_step(step) for step in self.story.steps)
-
-    def list_violations(self) -> Sequence[Violation]:
-        """Return all that was violated."""
-        return self.example.violations
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the record that failure.json holds."""
-        return {
-            "clause": self.violation.clause,
-            "repeats": self.repeats,
-            "chroot": self.example.chroot,
-            "violations": [v.as_dict() for v in self.example.violations],
-            "brokers": list(self.story.brokers),
-            "steps": [
-                {
-                    "step": s.format_step(done.step),
-                    "result": done.result,
-                    "why": done.why,
-                    "transactions": done.transactions,
-                    "after_zxid": done.after_zxid,
-                }
-                for done in self.example.done
-            ],
-            "quiet": self.example.quiet,
-            "messages": [told.as_dict() for told in self.example.messages],
-        }
+StoryFailure = Failure[Example]
 
 
 @dataclass(slots=True)
@@ -186,25 +132,24 @@ class ControllersResult(RunOutcome):
 
     def _make_timeline(self, failure: StoryFailure, record: Mapping[str, Any]) -> dict[str, Any]:
         """Return what happened in a failing story."""
-        return make_timeline(self.profile, self.readings, record, failure.example.transactions)
+        return make_timeline(self.profile, self.readings, record, failure.told.transactions)
 
     def _describe_aside(self, aside: StoryFailure) -> dict[str, Any]:
         """Return a violation that counts for no verdict, with what happened."""
         record = aside.violation.as_dict()
         return {
-            "known": aside.violation in aside.example.excused,
+            "known": aside.violation in aside.told.excused,
             "violation": record,
-            "story": list(aside.lines()),
+            "story": list(aside.story.lines()),
             "timeline": self._make_timeline(aside, {**aside.as_dict(), "violations": [record]}),
         }
 
 
-class ControllersRunner(Runner[Story, StoryFailure]):
+class ControllersRunner(Runner[Example]):
     """Carries out a run against a controller and its brokers, behind an adapter."""
 
     result: ControllersResult
     harness: Harness
-    scorer: Scorer
     alive = 0
     """How many mutants survived the last batch that could be killed."""
     in_vain = 0
@@ -234,7 +179,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
                 world=self.world,
             ) as h,
         ):
-            self.harness, self.driver = h, h.driver
+            self.harness, self.driver, self.laps = h, h.driver, h.laps
             profile, able = h.description.profile, frozenset(h.abilities)
             self.scorer = Scorer(profile, h.readings)
             if log_dir is not None and log_dir.is_relative_to(self.directory):
@@ -258,38 +203,27 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         Runner.bury(self, error)
         if self.harness.current is not None:
             story = replace(self.harness.current.story, name="died")
-            self.result.died_after = tuple(s.format_step(step) for step in story.steps)
+            self.result.died_after = story.lines()
             write_text(self.directory / DIED, format_story(story))
 
     def _note_story(self, story: Story) -> None:
         """Tell whoever supervises what is carried out, should nobody be left to say it."""
-        note_story(
-            str(self.directory),
-            format_story(replace(story, name="died")),
-            tuple(map(s.format_step, story.steps)),
-        )
+        text = format_story(replace(story, name="died"))
+        note_story(str(self.directory), text, story.lines())
 
-    def read_saved(self, folder: Path) -> Iterator[Story]:
-        """Yield the saved failures of a folder."""
-        return read_folder(folder)
+    def carry_out(self, story: Story) -> Example:
+        """Tell a story; return the cluster to which it was told."""
+        return self.harness.tell(story)
 
     def list_shipped(self) -> Sequence[Story]:
         """Return the shipped stories of the profile, those that were written for it first."""
         described = self.harness.description
-        told = (story for story in shipped_stories() if story.is_for(described.profile))
+        told = (story for story in super().list_shipped() if story.is_for(described.profile))
         stories = sorted(told, key=lambda story: described.profile not in story.profiles)
         needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
         undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
         self.result.undeclared = dict(undeclared)
         return stories
-
-    def tell(self, case: Story) -> StoryFailure | None:
-        """Carry out a story; return what it violates."""
-        example = self.harness.tell(case)
-        if not example.violations:
-            return None
-        told = case.with_steps(carried_out(example))
-        return StoryFailure(told, example, example.violations[0])
 
     def generate(self, most: int, deadline: float) -> StoryFailure | None:
         """Generate so many examples, until then; return what one of them violates."""
@@ -315,7 +249,7 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         def get_wanted() -> frozenset[str]:
             return frozenset(c.id for c in clauses if not h.judge.exercised.get(c.id))
 
-        failed = generate(
+        return generate(
             h,
             settings.seed,
             budget,
@@ -324,7 +258,6 @@ class ControllersRunner(Runner[Story, StoryFailure]):
             others=tuple(self._iterate_aims(self.scorer.killable.values(), every=True)),
             progress=tick,
         )
-        return None if failed is None else StoryFailure(*failed)
 
     def _iterate_aims(self, kills: Iterable[Killable], *, every: bool = False) -> Iterator[Aim]:
         """Yield how to get where these mutants are killed, and to what was not reached so far.
@@ -359,36 +292,18 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         self.alive = len(alive)
         return (*self.result.missing(), *(alive if self.in_vain < PATIENCE else ()))
 
-    def shorten(self, found: StoryFailure) -> Iterator[StoryFailure]:
-        """Yield the failure with the shortest story, where it repeats."""
-        clause = found.violation.clause
-        monotonic = self.world.monotonic
-        until = monotonic() + MINIMISE_S
-        shortest = minimise(
-            found.story, clause, self.harness.tell, is_over=lambda: monotonic() > until
-        )
-        if shortest is not None:
-            story, example = shortest
-            violation = next(v for v in example.violations if v.clause == clause)
-            yield StoryFailure(story, example, violation, repeats=True)
-
-    def keep(self, found: StoryFailure) -> StoryFailure:
-        """Write what a person and a replay need, in place of a longer telling of the same."""
-        story = replace(found.story, name="failure", violates=found.violation.clause)
-        found = replace(found, story=story)
-        write_text(self.directory / f"failure{SUFFIX}", found.format())
-        self.write("failure.json", found.as_dict())
-        write_evidence(self.directory, found.example.chroot, found.example.transactions)
+    def keep_evidence(self, found: StoryFailure) -> StoryFailure:
+        """Keep the transactions of the cluster to which the story was told last."""
+        write_evidence(self.directory, found.told.chroot, found.told.transactions)
         return found
 
     def sum_up(self) -> None:
         """Put into the result what is known by now of every clause and coverage goal."""
         h, result, settings = self.harness, self.result, self.settings
         result.capabilities = frozenset(h.abilities)
-        violations = result.failure.example.violations if result.failure else []
         result.not_followed = tuple(h.not_followed)
         result.asides = tuple(
-            StoryFailure(example.story, example, violation)
+            Failure(example.story, example, violation)
             for violation, example in list(h.asides.values())[:ASIDES_KEPT]
             if example.transactions
         )
@@ -398,22 +313,14 @@ class ControllersRunner(Runner[Story, StoryFailure]):
         result.stale = (*self.passed, *(f"{name} (known to fail)" for name in passed))
         able = ALL_ABILITIES if settings.require_all else result.capabilities
         possible = possible_with(able, result.profile)
-        result.reached = {one.name: h.reached[one.name] for one in possible}
-        unreached = find_unreached(possible, result.reached)
-        result.clauses = summarise(
-            result.profile,
-            {clause: n for clause, n in h.judge.exercised.items() if clause not in unreached},
-            count_broken((*violations, *(found for _, found in h.excused), *h.not_followed)),
-            undecided=h.judge.undecided,
-            settled=True,
-            strict=settings.strict,
+        self.conclude(
+            possible,
+            h.reached,
+            h.judge,
+            (*(found for _, found in h.excused), *h.not_followed),
+            h.recorder.take_situations,
         )
-        if result.failure is None:
-            situations = h.recorder.take_situations()
-            result.score = Score.of(self.scorer, situations, result.capabilities)
-            result.clauses = result.score.mark(result.clauses)
         result.meetings, result.met = list_kinds(self.scorer.meetings), h.meetings.met
-        result.clause_seconds = h.laps.as_dict(result.clauses)
         result.examples = h.driver.made
         result.steps = h.steps
         result.refused = h.results["refused"]

@@ -1,7 +1,7 @@
 """What a run would have caught: of the mutants of the rules that can be killed, those it kills."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -10,7 +10,7 @@ from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.requirements import merge_needs
 from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import write_text
-from reassure_conformance.script import SUFFIX
+from reassure_conformance.script import SUFFIX, WORLD
 from reassure_judge.verdicts import HOLDS, NOT_DISCRIMINATED, ClauseVerdict
 from reassure_mutation.score import Scorer, Survivor
 
@@ -58,7 +58,11 @@ class Score:
         )
 
     def find_lacking(self, steps: Iterable[str]) -> tuple[str, ...]:
-        """Return what the implementation does not declare and a test case takes."""
+        """Return what the implementation does not declare and a test case takes.
+
+        One that makes its own world is for brokers with logs, which can do all that it takes.
+        """
+        steps = () if _makes_world(tuple(steps)) else steps
         needs = {s.NEEDS.get(type(s.parse_step(step))) for step in steps} - self.capabilities
         return tuple(sorted(need for need in needs if need is not None))
 
@@ -82,7 +86,9 @@ class Score:
                     "clause": survivor.kill.clause,
                     "needs": list(self.find_needed(survivor)),
                     "steps": list(survivor.kill.steps),
-                    "case": None if directory is None else str(_find_case(directory, number)),
+                    "case": None
+                    if directory is None or _makes_world(survivor.kill.steps)
+                    else str(_find_case(directory, number)),
                 }
                 for number, survivor in enumerate(self.survivors, start=1)
             ],
@@ -97,6 +103,10 @@ class Score:
             path = _find_case(directory, number)
             path.parent.mkdir(exist_ok=True)
             write_text(path, format_story(Story(path.stem, steps, why=why)))
+
+
+def _makes_world(steps: Sequence[str]) -> bool:
+    return bool(steps) and steps[0].startswith(f"{WORLD} ")
 
 
 def _find_case(directory: Path, number: int) -> Path:

@@ -1,7 +1,8 @@
 """One cluster under test, and what was done to it."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.events import Event
@@ -58,6 +59,34 @@ class Example:
     """What brokers received, and controllers said of states, in order."""
     unsettled: int = 0
     """How often the cluster did not become quiescent though nothing was held."""
+
+    @property
+    def carried_out(self) -> tuple[s.ClusterStep, ...]:
+        """The steps that were really carried out, in order."""
+        return tuple(done.step for done in self.done if done.result != "skipped")
+
+    def list_told(self) -> Iterator[str]:
+        """Yield each step as text, with what became of it."""
+        for done in self.done:
+            yield f"{done.step}  ({done.result}{': ' + done.why if done.why else ''})"
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what failure.json holds beside the violations."""
+        return {
+            "brokers": list(self.story.brokers),
+            "steps": [
+                {
+                    "step": str(done.step),
+                    "result": done.result,
+                    "why": done.why,
+                    "transactions": done.transactions,
+                    "after_zxid": done.after_zxid,
+                }
+                for done in self.done
+            ],
+            "quiet": self.quiet,
+            "messages": [told.as_dict() for told in self.messages],
+        }
 
     def rename(self, topic: str) -> str:
         """Return the name in ZooKeeper of a topic of the story."""

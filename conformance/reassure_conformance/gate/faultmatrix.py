@@ -93,7 +93,7 @@ def summarise_kill(fault: str, seed: int, result: RunOutcome, seconds: float) ->
         KILLED,
         clause,
         clause in load_mutants()[fault].clauses,
-        failure.lines(),
+        failure.story.lines(),
         seconds,
         result.examples,
         failure.repeats,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from itertools import chain
 from random import Random
-from typing import ClassVar, Final, NamedTuple
+from typing import ClassVar, Final
 
 from hypothesis import Phase
 from hypothesis import strategies as st
@@ -31,8 +31,8 @@ from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.guide import next_step
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.moment import why_not
-from reassure_conformance.gate.story import DEFAULT_BROKERS, Story
-from reassure_judge.verdicts import Violation
+from reassure_conformance.gate.run_outcome import Failure
+from reassure_conformance.gate.story import DEFAULT_BROKERS
 
 CLUSTERS: Final = (DEFAULT_BROKERS, (1, 2, 3), (1, 2, 3, 4, 5))
 UNSETTLED_MAX: Final = 5
@@ -44,14 +44,6 @@ DIGIT: Final = 100
 the modules that happen to be loaded, and then a seed would not be a run."""
 AIMS: Final = 3
 """How many aims a batch has; draws are not even, so that a longer list would starve some."""
-
-
-class Failed(NamedTuple):
-    """A violation and the shortest story known for it."""
-
-    story: Story
-    example: Example
-    violation: Violation
 
 
 @dataclass(slots=True)
@@ -71,7 +63,7 @@ class GenerationBudget:
 
 
 @dataclass(slots=True)
-class _Batch(ExampleBatch[Failed]):
+class _Batch(ExampleBatch[Failure[Example]]):
     """What the machines of one batch share."""
 
     harness: Harness
@@ -96,10 +88,8 @@ class _Batch(ExampleBatch[Failed]):
             if not self.failures:
                 self.clause = violation.clause
                 self.shrink_until = self.harness.driver.monotonic() + self.budget.shrink_s
-            story = example.story.with_steps(
-                tuple(done.step for done in example.done if done.result != "skipped")
-            )
-            self.failures.append(Failed(story, example, violation))
+            story = example.story.with_steps(example.carried_out)
+            self.failures.append(Failure(story, example, violation))
             raise Broken(f"{violation.clause}: {violation.reason}")
 
 
@@ -212,7 +202,7 @@ def generate(
     get_aims: Callable[[], tuple[Aim, ...]] = lambda: (),
     others: tuple[Aim, ...] = (),
     progress: Callable[[], None] = lambda: None,
-) -> Failed | None:
+) -> Failure[Example] | None:
     """Generate examples until the budget ends or one violates a clause; return that, shrunk.
 
     `get_wanted` gives the clauses not yet put to the test, `get_aims` how to get where nothing was

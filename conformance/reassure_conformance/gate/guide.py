@@ -278,7 +278,7 @@ def _controller_choices(now: ClusterMoment) -> Iterator[StepChoice]:
         yield StepChoice("lose", 2, lambda d: s.Lose(d(6), done=not d(2)))
     for step, weight in weights:
         if not why_not(step, now):
-            yield StepChoice(s.format_step(step).split()[0], weight, _make_of((step,)))
+            yield StepChoice(str(step).split()[0], weight, _make_of((step,)))
 
 
 TOUCHES: Final[dict[str, tuple[str, ...]]] = {

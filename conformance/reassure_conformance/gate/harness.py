@@ -46,7 +46,7 @@ from reassure_conformance.gate.laps import Laps
 from reassure_conformance.gate.meetings import Meetings
 from reassure_conformance.gate.moment import ClusterMoment, why_not
 from reassure_conformance.gate.rests import NotingJudge
-from reassure_conformance.gate.story import Story
+from reassure_conformance.gate.story import ClusterSetting, Story
 from reassure_judge import live_events
 from reassure_judge.live import LiveCluster
 from reassure_judge.live_events import ClusterView, Looked, Received, Rested, StatesSaid, Wrote
@@ -196,7 +196,8 @@ class Harness:
             partitions_per_task=self.description.partitions_per_task,
             witness=self.recorder,
         )
-        example = self.current = Example(Story(name, (), brokers), chroot, now, live)
+        story = Story(name, (), ClusterSetting(brokers))
+        example = self.current = Example(story, chroot, now, live)
         if lives_on:
             example.suffix = f"-{self.driver.made:05d}"
             now.view = example.show(view)
@@ -336,7 +337,7 @@ class Harness:
         step = s.rename_topics(step, example.rename)
         if type(step) not in s.NEEDS or type(step) in s.SERVED:
             return self.actions.play_client(example, step)
-        with self.driver.calling(s.format_step(step)):
+        with self.driver.calling(str(step)):
             reply = self.actions.ask_adapter(step)
             expect(Reply, reply)
         if reply is not Reply.REFUSED:

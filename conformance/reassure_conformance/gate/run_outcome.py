@@ -1,29 +1,42 @@
 """What comes of a run, whatever was driven in it."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.steps import ClusterStep
+from reassure_conformance.gate.story import Story
 from reassure_conformance.report.document import HOLDS, UNKNOWN, VACUOUS, VIOLATED, Document
 from reassure_conformance.report.own_faults import list_own_faults
 from reassure_judge.verdicts import ClauseVerdict, Violation
 from reassure_spec.errors import Unavailable
 
 
-class FailedCase(Protocol):
-    """A test case, of whatever kind."""
+class CaseOutcome(Protocol):
+    """What came of a test case."""
+
+    chroot: str
 
     @property
-    def name(self) -> str:
-        """What it is called."""
+    def violations(self) -> Sequence[Violation]:
+        """All that was violated."""
 
     @property
-    def steps(self) -> Sequence[object]:
-        """What is done."""
+    def carried_out(self) -> Sequence[ClusterStep]:
+        """The steps that were carried out, in order."""
+
+    def list_told(self) -> Iterable[str]:
+        """Return each step as text, with what became of it."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what failure.json holds beside the violations."""
+
+
+OneTold = TypeVar("OneTold", bound=CaseOutcome)
 
 
 class Goal(Protocol):
@@ -46,34 +59,26 @@ class Goal(Protocol):
         """The capabilities that it takes."""
 
 
-class Failure(ABC):
-    """The first violation of a run, with its shortest test case."""
+@dataclass(frozen=True, slots=True)
+class Failure(Generic[OneTold]):
+    """A violation with its test case, and with what came of that when it was told last."""
 
-    __slots__ = ()
+    story: Story
+    told: OneTold
     violation: Violation
-    repeats: bool
+    repeats: bool = False
     """Whether the test case broke the clause again when it was told again."""
 
-    @property
-    @abstractmethod
-    def case(self) -> FailedCase:
-        """The test case."""
-
-    @abstractmethod
-    def format(self) -> str:
-        """Return the text of the test case."""
-
-    @abstractmethod
-    def lines(self) -> tuple[str, ...]:
-        """Return the steps, as text."""
-
-    @abstractmethod
-    def list_violations(self) -> Sequence[Violation]:
-        """Return all that was violated."""
-
-    @abstractmethod
     def as_dict(self) -> dict[str, Any]:
         """Return the record that failure.json holds."""
+        return {
+            "clause": self.violation.clause,
+            "repeats": self.repeats,
+            "chroot": self.told.chroot,
+            "story": list(self.story.lines()),
+            "violations": [violation.as_dict() for violation in self.told.violations],
+            **self.told.as_record(),
+        }
 
 
 @dataclass(slots=True)
@@ -88,7 +93,7 @@ class RunOutcome(ABC):
     """What the implementation declares that it can do."""
     clauses: tuple[ClauseVerdict, ...] = ()
     """The verdict on every clause of the profile."""
-    failure: Failure | None = None
+    failure: Failure[Any] | None = None
     """The first violation with its test case, None where there was none."""
     not_followed: tuple[Violation, ...] = ()
     """Advice that was not followed."""
@@ -193,9 +198,9 @@ class RunOutcome(ABC):
             "steps": self.steps,
             "clauses": [clause.as_dict() for clause in self.clauses],
             "clause_seconds": dict(self.clause_seconds),
-            "violations": [v.as_dict() for v in failure.list_violations()] if failure else [],
+            "violations": [v.as_dict() for v in failure.told.violations] if failure else [],
             "not_followed": [violation.as_dict() for violation in self.not_followed],
-            "story": list(failure.lines()) if failure else [],
+            "story": list(failure.story.lines()) if failure else [],
             "repeats": failure.repeats if failure else None,
             "clause": failure.violation.clause if failure else None,
             "findings": list_own_faults(broken, self.profile, self.readings, chosen),

@@ -22,7 +22,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
+from reassure_conformance.gate.base_runner import Runner
 from reassure_conformance.gate.controllers import ControllersRunner
 from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
@@ -56,14 +58,14 @@ def _logging_to(path: Path) -> Iterator[None]:
         handler.close()
 
 
-def run(
+@contextmanager
+def make_runner(
     settings: Settings,
     directory: Path,
     progress: Progress = lambda *_: None,
-    *,
     server: Server | None = None,
-) -> RunOutcome:
-    """Carry out one run and write its directory; see the module's text for what stands there.
+) -> Iterator[Runner[Any]]:
+    """Yield what carries out a run with these settings, in a directory.
 
     Under the profile of replication brokers with logs are driven, else controllers. Without a
     `server` the run has one of its own, whose files are in its directory.
@@ -74,11 +76,23 @@ def run(
             if settings.profile == REPLICATION:
                 from reassure_conformance.gate.replication.brokers import BrokersRunner
 
-                outcome: RunOutcome = BrokersRunner(settings, directory, progress, server).run()
+                yield BrokersRunner(settings, directory, progress, server)
             else:
-                outcome = ControllersRunner(settings, directory, progress, server).run()
+                yield ControllersRunner(settings, directory, progress, server)
     finally:
         note_limit(None)
+
+
+def run(
+    settings: Settings,
+    directory: Path,
+    progress: Progress = lambda *_: None,
+    *,
+    server: Server | None = None,
+) -> RunOutcome:
+    """Carry out one run and write its directory; see the module's text for what stands there."""
+    with make_runner(settings, directory, progress, server) as runner:
+        outcome = runner.run()
     if settings.stop_at and (outcome.failure is not None or outcome.died):
         Path(settings.stop_at).touch()
     return outcome

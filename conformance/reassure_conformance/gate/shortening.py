@@ -2,31 +2,26 @@
 
 Hypothesis shrinks the draws; this goes on with the story itself, which is what a person reads. The
 plainest stories that there are come first: where one of them breaks the clause, nothing of the
-failing story was needed. Otherwise a step is left out, or replaced by a plainer one, or a broker is
+failing story was needed. Otherwise steps are left out, or replaced by plainer ones, or a broker is
 taken away, and the story told again; what still breaks the same clause is kept. As stories are
-carried out leniently, a story that lost a step is still a story.
+carried out leniently, a story that lost a step is still a story. Both kinds of clusters are told
+their stories in this way; steps of brokers with logs are as plain as they can be.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
-from typing import Final
+from itertools import chain
+from typing import Final, Generic
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.example import Example
-from reassure_conformance.gate.story import Story
+from reassure_conformance.gate.run_outcome import Failure, OneTold
+from reassure_conformance.gate.story import CLUSTER, Story
 from reassure_spec.znodes import PartitionKey, ReplicaList
 
-Tell = Callable[[Story], Example]
+Retell = Callable[[Story], Failure[OneTold] | None]
+"""Tells a story, and returns the failure where it breaks the clause, with what was carried out."""
 
-
-def breaks(example: Example, clause: str) -> bool:
-    """Whether the clause was violated in this example."""
-    return any(violation.clause == clause for violation in example.violations)
-
-
-def carried_out(example: Example) -> tuple[s.ClusterStep, ...]:
-    """Return the steps that were really carried out, in order."""
-    return tuple(done.step for done in example.done if done.result != "skipped")
+SMALL: Final = 4
+"""Up to so many steps in a row are left out at every place, more only one piece after another."""
 
 
 def _shorter(replicas: ReplicaList) -> Iterator[ReplicaList]:
@@ -90,70 +85,102 @@ def _plainer(step: s.ClusterStep) -> Iterator[s.ClusterStep]:
             return
 
 
-def _variants(story: Story) -> Iterator[Story]:
-    """Yield stories that are shorter or plainer, the most promising first."""
-    steps = story.steps
-    for size in (4, 2, 1):
-        if size >= len(steps) or (size > 1 and len(steps) < 3 * size):
-            continue
-        for end in range(len(steps), size - 1, -1):
-            yield story.with_steps(steps[: end - size] + steps[end:])
-    for place, step in enumerate(steps):
-        for plainer in _plainer(step):
-            yield story.with_steps((*steps[:place], plainer, *steps[place + 1 :]))
-    if len(story.brokers) > 1:
-        for broker in reversed(story.brokers):
-            yield replace(story, brokers=tuple(b for b in story.brokers if b != broker))
-
-
 KEY: Final[PartitionKey] = ("orders", 0)
 
 
 def list_plainest(story: Story) -> Iterator[Story]:
     """Yield the plainest stories: smallest clusters, shortest lists, and one thing happening."""
+    story = story.on((1, 2))
     for assigned in ((1,), (1, 2)):
         create = s.CreateTopic(KEY[0], (assigned,))
-        yield replace(story, brokers=(1, 2), steps=(create,))
+        yield story.with_steps((create,))
         for target in ((2,), (2, 1), (1, 2), (1,)):
             steps = (create, s.Request(((KEY, target),)))
             joins = tuple(s.Join(one, KEY) for one in target if one not in assigned)
-            yield replace(story, brokers=(1, 2), steps=steps)
+            yield story.with_steps(steps)
             if joins:
-                yield replace(story, brokers=(1, 2), steps=(*steps, *joins))
+                yield story.with_steps((*steps, *joins))
         for broker in assigned:
-            yield replace(story, brokers=(1, 2), steps=(create, s.Die(broker)))
-        yield replace(story, brokers=(1, 2), steps=(create, s.Kill(), s.Elect()))
+            yield story.with_steps((create, s.Die(broker)))
+        yield story.with_steps((create, s.Kill(), s.Elect()))
+
+
+class _Shortening(Generic[OneTold]):
+    """The shortest failure that is known, and what is tried to find a shorter one."""
+
+    def __init__(self, best: Failure[OneTold], retell: Retell[OneTold]) -> None:
+        self.best = best
+        self._retell = retell
+
+    @property
+    def steps(self) -> tuple[s.ClusterStep, ...]:
+        """The steps of the shortest story that is known."""
+        return self.best.story.steps
+
+    def attempt(self, story: Story) -> bool:
+        """Tell a story; take it for the best where it breaks the clause."""
+        found = self._retell(story)
+        if found is not None:
+            self.best = found
+        return found is not None
+
+    def leave_out(self) -> Iterator[bool]:
+        """Try without steps: half of them, a quarter, one; yield after each try what came of it."""
+        size = max(1, len(self.steps) // 2)
+        while size:
+            end = len(self.steps)
+            while end >= size and len(self.steps) > size:
+                shorter = (*self.steps[: end - size], *self.steps[end:])
+                kept = self.attempt(self.best.story.with_steps(shorter))
+                yield kept
+                end = min(end - size if kept or size > SMALL else end - 1, len(self.steps))
+            size //= 2
+
+    def simplify(self) -> Iterator[bool]:
+        """Try plainer steps, each in its place, and smaller clusters."""
+        place = 0
+        while place < len(self.steps):
+            for step in _plainer(self.steps[place]):
+                others = (*self.steps[:place], step, *self.steps[place + 1 :])
+                kept = self.attempt(self.best.story.with_steps(others))
+                yield kept
+                if kept:
+                    break
+            else:
+                place += 1
+        if self.best.story.world == CLUSTER:
+            for broker in reversed(self.best.story.brokers):
+                others_up = tuple(b for b in self.best.story.brokers if b != broker)
+                if others_up:
+                    yield self.attempt(self.best.story.on(others_up))
 
 
 def minimise(
-    story: Story, clause: str, tell: Tell, *, is_over: Callable[[], bool] = lambda: False
-) -> tuple[Story, Example] | None:
-    """Return the shortest story found that breaks the clause, and its last telling.
+    story: Story, retell: Retell[OneTold], *, is_over: Callable[[], bool] = lambda: False
+) -> Iterator[Failure[OneTold]]:
+    """Yield failures with shorter and shorter stories, until nothing can be taken from the last.
 
-    The search ends once `is_over`. Returns None when the story itself does not break the clause
-    when it is told again.
+    The search ends once `is_over`. There is none where the story does not break the clause when it
+    is told again.
     """
-    best = tell(story)
-    if not breaks(best, clause):
-        return None
-    story = story.with_steps(carried_out(best))
-    for plain in sorted(list_plainest(story), key=lambda plain: len(plain.steps)):
-        if len(plain.steps) > len(story.steps) or is_over():
+    first = retell(story)
+    if first is None:
+        return
+    yield first
+    search = _Shortening(first, retell)
+    plainest = list_plainest(story) if story.world == CLUSTER else ()
+    for plain in sorted(plainest, key=lambda plain: len(plain.steps)):
+        if len(plain.steps) > len(search.steps) or is_over():
             break
-        told = tell(plain)
-        if breaks(told, clause):
-            story, best = plain.with_steps(carried_out(told)), told
+        if search.attempt(plain):
+            yield search.best
             break
     improved = True
     while improved:
         improved = False
-        for variant in _variants(story):
+        for kept in chain(search.leave_out(), search.simplify()):
+            if kept:
+                improved = True
+                yield search.best
             if is_over():
-                return story, best
-            if not variant.steps:
-                continue
-            told = tell(variant)
-            if breaks(told, clause):
-                story, best, improved = variant.with_steps(carried_out(told)), told, True
-                break
-    return story, best
+                return

@@ -7,8 +7,8 @@ A step has a one-line text form, so that a story is a text file that reads like 
     request orders-0 to 2,3
     kill controller
 
-`format_step` and `parse_step` are each other's inverse. Steps say what is *asked for*; whether it
-is possible at that moment is the harness's business (`reassure_conformance.gate.harness`).
+The text of a step and `parse_step` are each other's inverse. Steps say what is *asked for*; whether
+it is possible at that moment is the harness's business (`reassure_conformance.gate.harness`).
 
 Steps of a client (topics, requests, malformed and foreign znodes) are written to ZooKeeper by the
 harness itself. The others need the implementation and its adapter; `NEEDS` says which capability,
@@ -59,7 +59,21 @@ from reassure_spec.znodes import LegacyEntry, PartitionKey, ReplicaList
 
 @dataclass(frozen=True, slots=True)
 class ClusterStep:
-    """Anything that is done to a cluster."""
+    """Anything that is done to a cluster; as text it is a line that `parse_step` reads back.
+
+    >>> str(Join(3, ("orders", 0)))
+    '3 joins orders-0'
+    """
+
+    def __str__(self) -> str:
+        values = {item.name: getattr(self, item.name) for item in fields(self)}
+        *_, form = (
+            text
+            for text, kind, fixed in _FORMS
+            if kind is type(self) and fixed.items() <= {k: values[k] for k in fixed}.items()
+        )
+        written = {name: _FIELDS[name][2](v) for name, v in values.items() if name in _FIELDS}
+        return form.format(**written)
 
 
 @dataclass(frozen=True, slots=True)
@@ -398,22 +412,6 @@ _KINDS: Final[Mapping[type, tuple[str, tuple[str, ...]]]] = {
 }
 
 
-def format_step(step: ClusterStep) -> str:
-    """Return the one-line text of a step; `parse_step` reads it back.
-
-    >>> format_step(Join(3, ("orders", 0)))
-    '3 joins orders-0'
-    """
-    values = {item.name: getattr(step, item.name) for item in fields(step)}
-    *_, form = (
-        text
-        for text, kind, fixed in _FORMS
-        if kind is type(step) and fixed.items() <= {k: values[k] for k in fixed}.items()
-    )
-    written = {name: _FIELDS[name][2](value) for name, value in values.items() if name in _FIELDS}
-    return form.format(**written)
-
-
 def parse_step(text: str) -> ClusterStep:
     """Return the step of this line. Raises BadStep, which says what is wrong with it.
 
@@ -435,7 +433,7 @@ def parse_step(text: str) -> ClusterStep:
 def rename_topics(step: ClusterStep, rename: Callable[[str], str]) -> ClusterStep:
     """Return the step with every topic that it names under another name; "" stays.
 
-    >>> format_step(rename_topics(Join(3, ("orders", 0)), str.upper))
+    >>> str(rename_topics(Join(3, ("orders", 0)), str.upper))
     '3 joins ORDERS-0'
     """
 

@@ -9,7 +9,7 @@
     the controller does 3 effects
     the controller works
 
-`parse_step` reads what `format_step` writes. A step that is about one partition names it, but for
+`parse_step` reads a step from its text. A step that is about one partition names it, but for
 the first one of the trial. A message is named by its place among those that are on their way,
 counted from the oldest: so a story that lost a step is still a story.
 """
@@ -21,16 +21,26 @@ from types import MappingProxyType
 from typing import Final
 
 from reassure_conformance.gate.step_fields import BadStep
+from reassure_conformance.gate.steps import ClusterStep
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerStep:
-    """One step: a verb of `FORMS`, and its numbers in the order of the form."""
+class BrokerStep(ClusterStep):
+    """One step: a verb of `FORMS`, and its numbers in the order of the form.
+
+    >>> str(BrokerStep("produce", (2, -1, 1)))
+    'produce 2 with acks -1 to 1'
+    """
 
     verb: str
     numbers: tuple[int, ...] = ()
     of: str = ""
     """The partition that it is about, as in `u-0`; "" for the first one, or for none."""
+
+    def __str__(self) -> str:
+        form = FORMS[self.verb]
+        text = form.replace("{...}", ",".join(map(str, self.numbers))).format(*self.numbers)
+        return f"{text} of {self.of}" if self.of else text
 
 
 FORMS: Final[Mapping[str, str]] = MappingProxyType(
@@ -76,17 +86,6 @@ def _make_pattern(verb: str, form: str) -> re.Pattern[str]:
 
 
 _PATTERNS: Final = {verb: _make_pattern(verb, form) for verb, form in FORMS.items()}
-
-
-def format_step(step: BrokerStep) -> str:
-    """Return the one-line text of a step.
-
-    >>> format_step(BrokerStep("produce", (2, -1, 1)))
-    'produce 2 with acks -1 to 1'
-    """
-    form = FORMS[step.verb]
-    text = form.replace("{...}", ",".join(map(str, step.numbers))).format(*step.numbers)
-    return f"{text} of {step.of}" if step.of else text
 
 
 def parse_step(text: str) -> BrokerStep:

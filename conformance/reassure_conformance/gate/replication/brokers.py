@@ -9,27 +9,21 @@ import logging
 import shutil
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from reassure_conformance.adapter import AdapterDied
-from reassure_conformance.adapter.driver import Driver, ServerGone
+from reassure_conformance.adapter.driver import Driver
 from reassure_conformance.adapter.replicating import ReplicatingCluster
 from reassure_conformance.gate.base_runner import Runner, open_server
+from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.drawn import run_batch
-from reassure_conformance.gate.goals import find_unreached
 from reassure_conformance.gate.laps import Laps
-from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.arrivals import Event
-from reassure_conformance.gate.replication.brokers_outcome import (
-    BrokersResult,
-    BrokersScore,
-    TaleFailure,
-)
+from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import STEPS, TrialBatch, TrialMachine
 from reassure_conformance.gate.replication.setting import (
     AMENDED,
@@ -38,21 +32,18 @@ from reassure_conformance.gate.replication.setting import (
     TrialSetting,
 )
 from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
-from reassure_conformance.gate.replication.tale import (
-    BrokersCase,
-    format_tale,
-    make_tale,
-    read_tales,
-    shipped_tales,
-)
-from reassure_conformance.gate.replication.trial import BROKERS, Trial
+from reassure_conformance.gate.replication.trial import BROKERS as MOST_BROKERS
+from reassure_conformance.gate.replication.trial import Trial
+from reassure_conformance.gate.requirements import ALL_ABILITIES
+from reassure_conformance.gate.run_outcome import Failure
 from reassure_conformance.gate.run_settings import REPLICATION, Progress, Settings
+from reassure_conformance.gate.story import BROKERS, Story, format_story, make_story
 from reassure_conformance.mutants import check_faults, planted
 from reassure_conformance.report.document import get_version, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_judge.verdicts import Tally, Violation, count_broken, summarise
+from reassure_judge.verdicts import Tally, Violation
 from reassure_mutation.score import Scorer
 from reassure_mutation.table import find_worlds
 from reassure_spec.readings import Readings, get_profile, override_readings
@@ -63,8 +54,6 @@ log = logging.getLogger(__name__)
 LAG_MS_MAX: Final = 1_000
 BATCH: Final = 40
 """Trials that are drawn in a row."""
-SHORTEN_S: Final = 20.0
-"""How long a failing tale may be made shorter."""
 (_WORLDS,) = find_worlds(REPLICATION)
 """What is known of mutants of the rules that brokers with logs go by."""
 SHIPPED: Final[Mapping[str, str]] = _WORLDS.SHIPPED
@@ -82,9 +71,10 @@ EARLY: Final[Mapping[str, str]] = MappingProxyType(
 """Fields of the readings that differ in trials of early credit."""
 
 
-class BrokersRunner(Runner[BrokersCase, TaleFailure]):
+class BrokersRunner(Runner[TrialOutcome]):
     """Carries out a run against stepped brokers with logs."""
 
+    story_world = BROKERS
     result: BrokersResult
 
     def __init__(
@@ -101,13 +91,13 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         ReplicationRules(self._readings)  # refused at the door, or not at all
         self._made = 0
         self._tally = Tally()
-        self._laps = Laps(self.world.monotonic)
+        self.laps = Laps(self.world.monotonic)
         self._reached = Counter[str]()
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
         self._moments = _WORLDS.replica_moments.Moments()
-        self._scorer = Scorer(REPLICATION, self._readings)
+        self.scorer = Scorer(REPLICATION, self._readings)
         implementation = {
             "name": ", with ".join(("reassure-brokers", *settings.faults)),
             "version": get_version(),
@@ -115,7 +105,13 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         }
         readings = self._readings.as_dict()
         self.result = BrokersResult(
-            settings, implementation, REPLICATION, readings, directory=directory
+            settings,
+            implementation,
+            REPLICATION,
+            readings,
+            ALL_ABILITIES,
+            score=Score(capabilities=ALL_ABILITIES),
+            directory=directory,
         )
 
     @contextmanager
@@ -126,24 +122,9 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             open_server(settings.connectable, data_dir, self.server) as (hosts, log_dir, _),
             Driver(hosts, log_dir, self.make_prefix("/brokers")) as self.driver,
             planted(settings.faults),
-            ReplicatingCluster(hosts, BROKERS) as self._cluster,
+            ReplicatingCluster(hosts, MOST_BROKERS) as self._cluster,
         ):
             yield
-
-    def replay(self, tale: BrokersCase) -> BrokersResult:
-        """Tell one tale alone, as it is; what it breaks first is the failure of the result."""
-        start = time.monotonic()
-        with self.open():
-            try:
-                told = self.carry_out(tale.setting, tale.steps)
-                if self._note(told):
-                    broken = self._find_broken(told)
-                    same = [one for one in broken if one.clause == tale.violates]
-                    self.result.failure = TaleFailure(tale, told, (same or broken)[0], bool(same))
-            except (AdapterDied, ServerGone) as error:
-                self.bury(error)
-        self.result.seconds = time.monotonic() - start
-        return self.result
 
     # Trials
 
@@ -167,23 +148,29 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             return get_profile(REPLICATION)
         return self._readings if setting.rules == AMENDED else replace(self._readings, **EARLY)
 
-    def carry_out(self, setting: TrialSetting, steps: tuple[BrokerStep, ...]) -> TrialOutcome:
-        """Carry out steps, those that are possible."""
-        trial = self.begin(setting)
-        for step in steps:
+    def carry_out(self, story: Story) -> TrialOutcome:
+        """Carry out the steps of a story that are possible."""
+        assert isinstance(story.setting, TrialSetting)
+        trial = self.begin(story.setting)
+        for step in story.steps:
             trial.perform(step)
         return trial.finish()
 
-    def judge(self, told: TrialOutcome) -> TaleFailure | None:
-        """Add up what came of a trial; return what it violates."""
-        if not self._note(told):
-            return None
-        violation = self._find_broken(told)[0]
-        tale = BrokersCase("failure", told.setting, told.steps, violation.clause)
-        return TaleFailure(tale, told, violation)
+    def list_broken(self, told: TrialOutcome) -> Sequence[Violation]:
+        """Return what counts as a failure: with all advice that binds where all advice binds."""
+        strict = self.settings.strict
+        return [
+            violation
+            for violation in told.violations
+            if violation.binds() or (strict and violation.clause not in NOT_PROMISED)
+        ]
 
-    def _note(self, told: TrialOutcome) -> bool:
-        """Add up what came of a trial; answer whether it failed."""
+    def forget(self, told: TrialOutcome) -> None:
+        """Delete the logs of a trial."""
+        shutil.rmtree(told.directory)
+
+    def add_up(self, told: TrialOutcome) -> None:
+        """Add up what came of a trial."""
         note_alive()
         result = self.result
         result.steps += len(told.steps)
@@ -194,44 +181,21 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
             result.unsettled += 1
             log.warning("%s", told.unrest)
             name = f"unsettled-{result.unsettled}"
-            text = format_tale(BrokersCase(name, told.setting, told.steps, why=(told.unrest,)))
-            write_text(self.directory / f"{name}{SUFFIX}", text)
-        is_answered = UNANSWERED.isdisjoint(step.verb for step in told.steps)
+            story = Story(name, told.steps, told.setting, why=(told.unrest,))
+            write_text(self.directory / f"{name}{SUFFIX}", format_story(story))
+        is_answered = UNANSWERED.isdisjoint(step.verb for step in told.carried_out)
         readings = self._choose_readings(told.setting)
         self._moments.read(told.observed, readings, is_answered=is_answered)
-        broken = self._find_broken(told)
+        broken = self.list_broken(told)
         self._not_followed += [v for v in told.violations if v not in broken]
         self._tally.add(replace(told.tally, violations=[]))
-        self._laps.lap(self._tally.exercised)
-        if not broken:
-            shutil.rmtree(told.directory)
-        return bool(broken)
+        self.laps.lap(self._tally.exercised)
 
-    def _find_broken(self, told: TrialOutcome) -> list[Violation]:
-        strict = self.settings.strict
-        return [
-            violation
-            for violation in told.violations
-            if violation.binds() or (strict and violation.clause not in NOT_PROMISED)
-        ]
-
-    def read_saved(self, folder: Path) -> Iterator[BrokersCase]:
-        """Yield the saved failures of a folder."""
-        return read_tales(folder)
-
-    def list_shipped(self) -> Sequence[BrokersCase]:
-        """Return the tales that come with the package."""
-        return list(shipped_tales())
-
-    def tell(self, case: BrokersCase) -> TaleFailure | None:
-        """Carry out a tale; return what it violates."""
-        return self.judge(self.carry_out(case.setting, case.steps))
-
-    def generate(self, most: int, deadline: float) -> TaleFailure | None:
+    def generate(self, most: int, deadline: float) -> Failure[TrialOutcome] | None:
         """Draw so many trials, until then; return what one of them violates."""
         result = self.result
         while result.examples < most and time.monotonic() < deadline and not self.is_over():
-            batch = TrialBatch(self.begin, self._take_drawn, deadline, self._aims)
+            batch = TrialBatch(self.begin, self.take_drawn, deadline, self._aims)
             left, before = min(BATCH, most - result.examples), result.examples
             seed = self.settings.seed + before * 7919
             run_batch(TrialMachine, batch, seed, examples=left, steps=STEPS)
@@ -241,12 +205,14 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
                 return None
         return None
 
-    def _take_drawn(self, told: TrialOutcome) -> TaleFailure | None:
+    def take_drawn(self, told: TrialOutcome) -> Failure[TrialOutcome] | None:
+        """Add up what came of a trial that was drawn; return what it violates."""
         self.result.examples += 1
         self.progress("examples", self.result.examples, self.settings.examples)
-        return self.judge(told)
+        self.add_up(told)
+        return self.find_or_forget(Story("failure", (), told.setting), told)
 
-    def _choose_aims(self) -> Iterator[BrokerGoal | BrokersCase | None]:
+    def _choose_aims(self) -> Iterator[BrokerGoal | Story | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
 
         First what never came up, and the tales that kill mutants which survive so far; then, once
@@ -254,83 +220,27 @@ class BrokersRunner(Runner[BrokersCase, TaleFailure]):
         """
         while True:
             unreached = [one for one in SITUATIONS if not self._reached[one.name]]
-            self._scorer.update(self._moments.take_fresh())
-            tales = {one.kill.steps: None for one in self._scorer.list_survivors()}
-            aims: list[BrokerGoal | BrokersCase] = [*unreached, *map(make_tale, tales)]
+            self.scorer.update(self._moments.take_fresh())
+            tales = {one.kill.steps: None for one in self.scorer.list_survivors()}
+            aims: list[BrokerGoal | Story] = [*unreached, *map(make_story, tales)]
             for place, situation in enumerate(aims or SITUATIONS):
                 if place % 3 == 0:
                     yield None
                 yield situation
 
-    # Failing
-
-    def shorten(self, found: TaleFailure) -> Iterator[TaleFailure]:
-        """Yield shorter and shorter tales that still fail, each as it was told."""
-        clause = found.violation.clause
-        until = time.monotonic() + min(SHORTEN_S, self.settings.shrink_s * 2)
-
-        def breaks(steps: tuple[BrokerStep, ...]) -> TaleFailure | None:
-            again = self.carry_out(found.tale.setting, steps)
-            broken = [v for v in self._find_broken(again) if v.clause == clause]
-            if not broken:
-                shutil.rmtree(again.directory)
-                return None
-            short = replace(found.tale, steps=again.steps)
-            return TaleFailure(short, again, broken[0], repeats=True)
-
-        return shorten(found.tale.steps, breaks, until)
-
-    def keep(self, found: TaleFailure) -> TaleFailure:
-        """Put the failure where a person finds it, in place of the one before."""
+    def keep_evidence(self, found: Failure[TrialOutcome]) -> Failure[TrialOutcome]:
+        """Move the logs and what the brokers observed where a person finds them."""
         place = self.directory / "failure"
         shutil.rmtree(place, ignore_errors=True)
         shutil.move(found.told.directory, place)
-        kept = found.moved_to(place)
-        write_text(self.directory / f"failure{SUFFIX}", kept.format())
-        self.write("failure.json", kept.as_dict())
-        return kept
+        told = found.told.moved_to(place)
+        violation = told.violations[found.told.violations.index(found.violation)]
+        return replace(found, told=told, violation=violation)
 
     def sum_up(self) -> None:
         """Put into the result what is known by now of every clause and situation."""
         result = self.result
-        violations = result.failure.told.violations if result.failure else ()
         result.not_followed, result.stale = tuple(self._not_followed), self.passed
-        result.reached = {one.name: self._reached[one.name] for one in SITUATIONS}
-        unreached = find_unreached(SITUATIONS, result.reached)
-        result.clauses = summarise(
-            REPLICATION,
-            {clause: n for clause, n in self._tally.exercised.items() if clause not in unreached},
-            count_broken((*violations, *self._not_followed)),
-            undecided=self._tally.undecided,
-            settled=True,
-            strict=self.settings.strict,
+        self.conclude(
+            SITUATIONS, self._reached, self._tally, self._not_followed, self._moments.take_fresh
         )
-        if result.failure is None:
-            moments = self._moments.take_fresh()
-            result.score = BrokersScore.of(self._scorer, moments, frozenset())
-            result.clauses = result.score.mark(result.clauses)
-        result.clause_seconds = self._laps.as_dict(result.clauses)
-
-
-def shorten(
-    steps: tuple[BrokerStep, ...],
-    breaks: Callable[[tuple[BrokerStep, ...]], TaleFailure | None],
-    until: float,
-) -> Iterator[TaleFailure]:
-    """Yield shorter and shorter tales that still fail: without half of them, a quarter, one."""
-    first = breaks(steps)
-    if first is None:
-        return
-    yield first
-    steps = first.tale.steps
-    width = max(1, len(steps) // 2)
-    while width and time.monotonic() < until:
-        at = 0
-        while at < len(steps) and time.monotonic() < until:
-            found = breaks((*steps[:at], *steps[at + width :]))
-            if found is None:
-                at += width
-            else:
-                steps = found.tale.steps
-                yield found
-        width //= 2

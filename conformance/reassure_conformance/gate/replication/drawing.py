@@ -13,8 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.stateful import initialize, rule
 
 from reassure_conformance.gate.drawn import Broken, ExampleBatch, ExampleMachine, OutOfTime
-from reassure_conformance.gate.replication.alphabet import BrokerStep
-from reassure_conformance.gate.replication.brokers_outcome import TaleFailure
 from reassure_conformance.gate.replication.scenes import ONE_TERM, SCENES, draw_step
 from reassure_conformance.gate.replication.setting import (
     AMENDED,
@@ -25,8 +23,10 @@ from reassure_conformance.gate.replication.setting import (
     TrialSetting,
 )
 from reassure_conformance.gate.replication.situations import BrokerGoal
-from reassure_conformance.gate.replication.tale import BrokersCase
 from reassure_conformance.gate.replication.trial import Trial
+from reassure_conformance.gate.run_outcome import Failure
+from reassure_conformance.gate.steps import ClusterStep
+from reassure_conformance.gate.story import Story
 from reassure_spec.znodes import ReplicaList
 
 Begin = Callable[[TrialSetting], Trial]
@@ -50,14 +50,14 @@ of their own and with followers that they share."""
 
 
 @dataclass(slots=True)
-class TrialBatch(ExampleBatch[TaleFailure]):
+class TrialBatch(ExampleBatch[Failure[TrialOutcome]]):
     """What the machines of one batch share."""
 
     begin: Begin
-    done: Callable[[TrialOutcome], TaleFailure | None]
+    done: Callable[[TrialOutcome], Failure[TrialOutcome] | None]
     """Takes what came of a trial, and answers what it violates."""
     deadline: float
-    aims: Iterator[BrokerGoal | BrokersCase | None]
+    aims: Iterator[BrokerGoal | Story | None]
     """The situation that each trial is to get into, or a tale, None where it goes where it will."""
 
 
@@ -69,7 +69,7 @@ class TrialMachine(ExampleMachine):
     def __init__(self) -> None:
         super().__init__()
         self.trial: Trial | None = None
-        self.scene: Iterator[BrokerStep] = iter(())
+        self.scene: Iterator[ClusterStep] = iter(())
         self.is_undisturbed = False
         """Whether nothing comes between the steps of the scene."""
         self.draw: Callable[[int], int] = lambda _: 0
@@ -100,7 +100,8 @@ class TrialMachine(ExampleMachine):
         aim = next(self.batch.aims)
         rules = AS_WRITTEN if one_term and aim is None else rules
         setting = TrialSetting(rules, minimum, size, *layout)
-        if isinstance(aim, BrokersCase):
+        if isinstance(aim, Story):
+            assert isinstance(aim.setting, TrialSetting)
             setting, self.scene, self.is_undisturbed = aim.setting, iter(aim.steps), True
         self.trial = trial = self.guard(lambda: self.batch.begin(setting))
         if trial is not None and isinstance(aim, BrokerGoal):

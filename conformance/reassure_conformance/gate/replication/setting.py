@@ -1,12 +1,20 @@
 """What differs from trial to trial, and what comes of one."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from reassure_conformance.gate.replication.alphabet import BrokerStep
+from reassure_conformance.gate.step_fields import (
+    BadStep,
+    format_partition,
+    parse_partition,
+    parse_replicas,
+)
 from reassure_judge.verdicts import Tally, Violation
 from reassure_spec.observations import Observation
+from reassure_spec.words import parse_number, spell_replicas
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode, encode_topic, topic_path
 
 Assignment = tuple[PartitionKey, ReplicaList]
@@ -38,6 +46,35 @@ class TrialSetting:
         """The partitions."""
         return tuple(key for key, _ in self.partitions)
 
+    def as_arguments(self) -> dict[str, str]:
+        """Return the arguments of the first line of a test case."""
+        return {
+            "minimum": str(self.min_insync_replicas),
+            "fetch-bytes": str(self.fetch_bytes),
+            "rules": self.rules,
+            "on": spell_replicas(self.brokers),
+            **{format_partition(key): spell_replicas(ids) for key, ids in self.partitions},
+        }
+
+    @classmethod
+    def parse(cls, arguments: Mapping[str, str]) -> "TrialSetting":
+        """Return the setting of these arguments. Raises BadData, ScenarioError."""
+        given, usual = dict(arguments), cls()
+        rules = given.pop("rules", usual.rules)
+        minimum = parse_number("minimum", given.pop("minimum", "1"))
+        size = parse_number("fetch-bytes", given.pop("fetch-bytes", str(usual.fetch_bytes)))
+        brokers = parse_replicas(given.pop("on", "1,2,3"))
+        partitions = tuple(
+            (parse_partition(name), parse_replicas(ids)) for name, ids in given.items()
+        )
+        strangers = {one for _, ids in partitions for one in ids} - set(brokers)
+        if rules not in RULES or strangers:
+            raise BadStep(
+                f"expected `minimum=N fetch-bytes=N rules={'|'.join(RULES)} on=IDS "
+                f"TOPIC-N=IDS...` with replicas on these brokers, found {dict(arguments)}"
+            )
+        return cls(rules, minimum, size, brokers, partitions or usual.partitions)
+
     def encode_topics(self) -> dict[str, bytes]:
         """Return the znodes of the topics."""
         topics: dict[str, dict[int, ReplicaList]] = {}
@@ -65,6 +102,31 @@ class TrialOutcome:
     chroot: str
     unrest: str = ""
     """Why the healed cluster did not come to rest, "" where it did."""
+
+    @property
+    def carried_out(self) -> tuple[BrokerStep, ...]:
+        """The steps that were carried out, in order."""
+        return self.steps
+
+    def list_told(self) -> tuple[str, ...]:
+        """Return each step that was carried out, as text."""
+        return tuple(map(str, self.steps))
+
+    def as_record(self) -> dict[str, Any]:
+        """Return what failure.json holds beside the violations: the logs are there as files."""
+        return {"steps": []}
+
+    def moved_to(self, place: Path) -> "TrialOutcome":
+        """Return it with violations that name the files of the trial where they are moved to."""
+        was = self.directory
+
+        def move(violation: Violation) -> Violation:
+            file = Path(violation.file)
+            inside = violation.file and file.is_relative_to(was)
+            moved = str(place / file.relative_to(was)) if inside else violation.file
+            return replace(violation, file=moved)
+
+        return replace(self, directory=place, violations=tuple(map(move, self.violations)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from reassure_conformance.gate.replication.setting import (
     TrialSetting,
 )
 from reassure_conformance.gate.step_fields import format_partition, parse_partition
+from reassure_conformance.gate.steps import ClusterStep
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed
@@ -169,8 +170,9 @@ class Trial:
 
     # Doing
 
-    def perform(self, step: BrokerStep) -> bool:
-        """Carry out a step; return False where it is not possible now."""
+    def perform(self, step: ClusterStep) -> bool:
+        """Carry out a step of brokers; return False where it is not possible now."""
+        assert isinstance(step, BrokerStep), step
         about: tuple[PartitionKey, ...] = ()
         if step.verb in OF_ONE_PARTITION:
             about = (self.find_key(step.of),)
