@@ -95,7 +95,8 @@ def _find_rests(paths: Sequence[Path], options: Mapping[str, Any]) -> "Rests | N
     from reassure_conformance.gate.rests import read_rests
     from reassure_pipeline.audit.jobs import NO_BUDGET
 
-    is_cut = options.get("since") is not None or options.get("budget", NO_BUDGET) != NO_BUDGET
+    is_cut = any(options.get(name) is not None for name in ("since", "chroots"))
+    is_cut = is_cut or options.get("budget", NO_BUDGET) != NO_BUDGET
     if len(paths) > 1 or is_cut or find_place(paths[0]) == paths[0]:
         return None
     return read_rests(paths[0])
@@ -223,6 +224,15 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
         yield f"{name}: {archive['verdict']}"
     if archive["since"] is not None:
         yield f"{name}: judged from {show_zxid(archive['since'])}"
+    yield f"{name}: {_account(archive['accounted'])}"
+    apart = archive["by_cluster"] if several or len(archive["by_cluster"]) > 1 else ()
+    for each in apart:
+        version = f", {each['version']}" if each["version"] else ""
+        yield (
+            f"{name}: cluster at {show_text(each['chroot'] or '/')}: {each['verdict']} "
+            f"({each['profile']}{version}; {each['partitions']} partitions, "
+            f"{each['violations']} violations)"
+        )
     if archive["members"]:
         yield f"{name}: one history with {', '.join(archive['members'][1:])}"
     for damage in archive["damages"]:
@@ -246,6 +256,17 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
     for seen in archive["seen_not_judged"]:
         what = f" ({seen['what']})" if seen["what"] else ""
         yield f"{name}: not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
+
+
+def _account(accounted: Mapping[str, Any]) -> str:
+    """Say in a line what became of every transaction."""
+    said = f"{accounted['read']:,} transactions read: {accounted['judged']:,} judged"
+    reasons = (f"{n:,} {why}" for why, n in accounted["passed_over"].items())
+    passed_over = sum(accounted["passed_over"].values())
+    said += f", {passed_over:,} passed over ({', '.join(reasons)})" if passed_over else ""
+    uncounted = accounted["gaps_uncounted"]
+    more = f" and {uncounted} gaps of unknown length" if uncounted else ""
+    return f"{said}, {accounted['missing']:,} missing{more}"
 
 
 def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:

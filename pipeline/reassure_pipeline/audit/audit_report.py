@@ -178,7 +178,7 @@ class AuditReport:
             "verdict": self.verdict,
             "counts": {
                 "transactions": sum(archive.transactions for archive in self.archives),
-                "partitions": sum(archive.partitions for archive in self.archives)
+                "partitions": sum(sum(archive.partitions.values()) for archive in self.archives)
                 or (0 if observed is None else observed.partitions),
                 **({} if observed is None else {"observations": observed.lines}),
                 "violations": count,
