@@ -141,6 +141,16 @@ def _note_content(signs: Signs, kind: str, content: Mapping[str, Any]) -> None:
         signs.brokers.add(version)
 
 
+def find_first_release(version: str | None) -> str | None:
+    """Return the first of the releases that a version names, None where it names none.
+
+    >>> find_first_release("Kafka 2.4 to 2.6")
+    '2.4'
+    """
+    found = None if version is None else re.search(r"[0-9.]+", version)
+    return None if found is None else found[0]
+
+
 def find_sign(signs: Signs) -> tuple[str, Sign] | None:
     """Return the profile of a cluster, and what tells; the most particular protocol comes first."""
     found = [

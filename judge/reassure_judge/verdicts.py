@@ -84,6 +84,8 @@ class Violation:
     """The line of that file, counted from 1."""
     seen_zxid: int = 0
     """The transaction that brought it to light, where that is a later one."""
+    cause: int = 0
+    """The transaction of the violation that this is a consequence of, 0 where it is of none."""
 
     @classmethod
     def unwritten(

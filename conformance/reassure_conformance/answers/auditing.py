@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document, get_version
+from reassure_conformance.report.incident_lines import describe_incident, list_incidents
 from reassure_conformance.report.present import describe_present
 
 if TYPE_CHECKING:
@@ -154,15 +155,29 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
 
     # A watch has told of each as it came, and does not say how many it does not list.
     left_out = report.get("not_listed", {})
+    incidents = {_find_key(each): each for each in list_incidents(report)}
     for word, name in (("VIOLATED", "violations"), ("UNKNOWN", "unsettled")):
-        for violation in report[name][:SHOWN]:
+        told = report[name]
+        if name == "violations" and incidents:
+            # What follows from another violation is told with that.
+            told = [each for each in told if "file" in each or _find_key(each) in incidents]
+        for violation in told[:SHOWN]:
             yield f"{word} {violation['clause']}"
             yield from display.describe_record(violation)
+            if word == "VIOLATED" and _find_key(violation) in incidents:
+                yield from describe_incident(incidents[_find_key(violation)])
         beyond = left_out.get(name, {})
-        more = len(report[name]) - SHOWN
+        more = len(told) - SHOWN
         if more > 0 or beyond:
             counted = f"; {sum(beyond.values()):,} more are only counted" if beyond else ""
             yield f"... and {max(0, more)} more; --format json lists them{counted}"
+
+
+def _find_key(found: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what a violation and the incident that it began have in common."""
+    first = found["partition"] if "partition" in found else found["partitions"][0]
+    zxid = found.get("zxid", found.get("first_zxid"))
+    return found.get("archive"), found["path"], found["topic"], first, zxid, found["clause"]
 
 
 def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:

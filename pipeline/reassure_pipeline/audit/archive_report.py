@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.recognise import Recognised
+from reassure_judge.incidents import Incident, gather_incidents
+from reassure_judge.recognise import Recognised, find_first_release
 from reassure_judge.transaction_reader import BEFORE
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Location, Violation, binds
@@ -141,6 +142,18 @@ class ArchiveReport:
             for (clause, fact), times in sorted(self.explained.items())
         ]
         return {"undecided": undecided, "explained": explained}
+
+    def list_incidents(self, *, strict: bool) -> list[Incident]:
+        """Return the settled findings that are listed and count, wound by wound."""
+        profile = self.profile or ""
+        versions = {} if self.recognised is None else self.recognised.versions
+        counted = [v for v in self.violations if strict or binds(v.clause)]
+        found: list[Incident] = []
+        for chroot in sorted({each.chroot for each in counted}):
+            own = (each for each in counted if each.chroot == chroot)
+            release = find_first_release(versions.get(chroot))
+            found += gather_incidents(own, profile, release)
+        return sorted(found, key=lambda each: each.cause)
 
     def account(self) -> dict[str, Any]:
         """Return what became of every transaction of the files, as far as these were read.
