@@ -18,6 +18,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, TypeVar
 
+from bugs_page import render_bugs
 from clause_checks import collect_checks, format_checks
 from mutation_scores import render_mutation
 from pieces import make_anchor, make_page, make_table
@@ -656,6 +657,7 @@ TRACKED: Final[Mapping[str, Callable[[], str]]] = {
 }
 """What is tracked, by path below the root."""
 PAGES: Final[Mapping[str, Callable[[], str]]] = {
+    "docs/generated/bugs.md": render_bugs,
     "docs/generated/clauses.md": render_clauses,
     "docs/generated/hypotheses.md": render_hypotheses,
     "docs/generated/mutation.md": render_mutation,

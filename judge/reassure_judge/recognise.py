@@ -41,6 +41,8 @@ class Recognised:
     """The signs, in words."""
     readings: Mapping[str, str]
     """The readings that the log itself settles, with their values."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """By chroot: the releases that write as that cluster does, where some do not."""
 
     def as_dict(self) -> dict[str, Any]:
         """Return the record that reports print."""
@@ -133,8 +135,20 @@ def _note_content(signs: Signs, kind: str, content: Mapping[str, Any]) -> None:
         with_lists = _LISTS in content
         signs.with_lists += with_lists
         signs.without_lists |= bool(content) and not with_lists
+        if isinstance(version := content.get("version"), int):
+            signs.topics.add(version)
     elif isinstance(version := content.get("version"), int):
         signs.brokers.add(version)
+
+
+def find_first_release(version: str | None) -> str | None:
+    """Return the first of the releases that a version names, None where it names none.
+
+    >>> find_first_release("Kafka 2.4 to 2.6")
+    '2.4'
+    """
+    found = None if version is None else re.search(r"[0-9.]+", version)
+    return None if found is None else found[0]
 
 
 def find_sign(signs: Signs) -> tuple[str, Sign] | None:
@@ -156,6 +170,7 @@ def recognise(archives: Iterable[tuple[str, Gatherer]]) -> Recognised | str | No
     Text says why nobody can say: they are not all of one protocol. None where nothing tells.
     """
     found: dict[str, Sign] = {}
+    versions: dict[str, str] = {}
     words: list[str] = []
     for name, gatherer in archives:
         for chroot, signs in gatherer.find_clusters():
@@ -163,6 +178,9 @@ def recognise(archives: Iterable[tuple[str, Gatherer]]) -> Recognised | str | No
             if told is None:
                 continue
             profile, sign = told
+            version = find_protocols()[profile].find_version(signs)
+            if version is not None:
+                versions[chroot] = version
             if profile in found:
                 # Only what all of them settle alike holds of all.
                 common = found[profile].readings.items() & sign.readings.items()
@@ -175,4 +193,4 @@ def recognise(archives: Iterable[tuple[str, Gatherer]]) -> Recognised | str | No
     if len(found) > 1:
         return "the logs are of several protocols: " + "; ".join(words)
     ((profile, sign),) = found.items()
-    return Recognised(profile, sign.words, sign.readings)
+    return Recognised(profile, sign.words, sign.readings, versions)

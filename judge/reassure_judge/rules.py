@@ -68,6 +68,8 @@ class Signs:
     """Whether there was a topic's znode without them."""
     brokers: set[int] = field(default_factory=set)
     """The versions of brokers' registrations."""
+    topics: set[int] = field(default_factory=set)
+    """The versions of topics' znodes."""
     fenced: bool = False
     """Whether a transaction checked the controller epoch."""
 
@@ -79,6 +81,7 @@ class Signs:
         self.with_lists += other.with_lists
         self.without_lists |= other.without_lists
         self.brokers |= other.brokers
+        self.topics |= other.topics
         self.fenced |= other.fenced
 
 
@@ -122,6 +125,11 @@ class AnyRules(ABC):
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:
         """Return what tells that a cluster speaks this protocol, None where nothing does."""
+        return None
+
+    @classmethod
+    def find_version(cls, signs: Signs) -> str | None:
+        """Return which releases write as a cluster of this protocol does, None where all may."""
         return None
 
 

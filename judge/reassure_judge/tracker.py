@@ -21,9 +21,10 @@ from typing import Any, Final
 from reassure_judge.doubt import CERTAIN, Views
 from reassure_judge.hidden import UNHEARD, find_never_shown, find_shown
 from reassure_judge.history import BrokerGone, Forbidden, Handled, SeenWrite, Unreadable
+from reassure_judge.incidents import Wound
 from reassure_judge.memo import Memo, Stand, Tried
 from reassure_judge.moments import ACTS, DISTURBED, RESTS, SUCCEEDS, Place, Witness
-from reassure_judge.rules import Fault, Rules, find_fresh
+from reassure_judge.rules import Rules, find_fresh
 from reassure_judge.suspicion import ACT, Suspicion, Suspicions
 from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_model.controllers import ACTING
@@ -70,8 +71,7 @@ class PartitionTracker:
         self._memory: dict[str, int] = {}
         """What the rules noticed (`Rules.notice`)."""
         self._keeps_views = rules.is_view_kept
-        self._standing: frozenset[Fault] = frozenset()
-        """What is wrong since a violation that was reported."""
+        self.wound = Wound(tally)
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is put aside: the states with their true numbers, for forms stay behind."""
@@ -107,7 +107,7 @@ class PartitionTracker:
         memo, term = self._memo, seen.around.controller_epoch
         if (
             memo is None
-            or self._standing
+            or self.wound.is_open
             or self.suspicions.open
             or self.overflowed
             or seen.given
@@ -136,7 +136,7 @@ class PartitionTracker:
         other._owed_reported = owed = "anything"
         other._feed(seen)
         found = tally.violations or tally.undecided or other.suspicions.open
-        if found or other.overflowed or other.follow_ups or other._standing:
+        if found or other.overflowed or other.follow_ups or other.wound.is_open:
             return None
         after = other.states
         silent = len(after) > 1 or self.rules.is_silent(after[0])
@@ -156,7 +156,7 @@ class PartitionTracker:
             if broken is not None:
                 place = seen.place._replace(zxid=event.since.zxid)
                 found = self._describe_rest(place, seen.around, event.since.time_ms, broken, None)
-                self.tally.violations.append(replace(found, seen_zxid=seen.zxid))
+                self.wound.report(replace(found, seen_zxid=seen.zxid))
             return
         if self.suspicions.open:
             if isinstance(event, BrokerGone):
@@ -376,10 +376,10 @@ class PartitionTracker:
                 fresh = find_fresh(self.rules.always, before, after)
                 if fresh:
                     self._violate(seen, fresh[0], self.rules.describe(write), fresh[1:])
-                    self._standing |= self.rules.list_faults(after)
+                    self.wound.standing |= self.rules.list_faults(after)
                 break
-        if self._standing:
-            self._standing &= self.rules.list_faults(after)
+        if self.wound.is_open:
+            self.wound.look(self.rules.list_faults(after))
 
     def _reject(self, seen: SeenWrite, write: Any, broken: list[Rejected]) -> None:
         """Report a write for what it breaks, the worst first, and take over what was written."""
@@ -395,7 +395,7 @@ class PartitionTracker:
             self._violate(seen, told[0], self.rules.describe(write), told[1:])
         else:
             self.follow_ups += 1
-        self._standing = faults
+        self.wound.standing = faults
         self._adopt(write)
 
     def _look_past(self, seen: SeenWrite, write: Any, old: set[str]) -> list[Rejected]:
@@ -424,7 +424,7 @@ class PartitionTracker:
     def _violate(
         self, seen: SeenWrite, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
     ) -> None:
-        self.tally.violations.append(self._make_violation(seen, rejected, after, besides))
+        self.wound.report(self._make_violation(seen, rejected, after, besides))
 
     def _make_violation(
         self, seen: SeenWrite, rejected: Rejected, after: str, besides: Sequence[Rejected] = ()
@@ -476,7 +476,7 @@ class PartitionTracker:
         if broken is not None:
             due_now = owed[0] if owed else None
             found = self._describe_rest(place, around, time_ms, broken, due_now)
-            self.tally.violations.append(found)
+            self.wound.report(found)
 
     def _describe_rest(
         self, place: Location, around: Environment, time: int, found: Rejected, due: Due[Any] | None
@@ -494,7 +494,7 @@ class PartitionTracker:
             reason = invariant.find(self.partition)
             if reason is None:
                 self.tally.count((invariant.clause,))
-            elif (invariant.clause, reason) not in self._standing:
+            elif (invariant.clause, reason) not in self.wound.standing:
                 broken = broken or Rejected(invariant.clause, reason)
-                self._standing |= {(invariant.clause, reason)}
+                self.wound.standing |= {(invariant.clause, reason)}
         return broken

@@ -26,7 +26,14 @@ DELETE: Final = 2
 SET_DATA: Final = 5
 CHECK: Final = 13
 CLOSE_SESSION: Final = -11
+_SESSIONS: Final = (-10, CLOSE_SESSION)
 
+REFUSED: Final = "refused by the server"
+SESSION: Final = "of a session"
+OTHER_CLUSTER: Final = "of another cluster"
+NO_RULE: Final = "without a rule"
+BEFORE: Final = "before judging begins"
+"""Why a transaction is passed over."""
 
 _EPOCH: Final = znodes.CONTROLLER_EPOCH
 _TOUCHES: Final = (SET_DATA, CREATE, DELETE)
@@ -51,6 +58,10 @@ class TransactionLike(Protocol):
     @property
     def time_ms(self) -> int:
         """The server's clock in milliseconds."""
+
+    @property
+    def type(self) -> int:
+        """The server's code of what was asked for."""
 
     @property
     def ops(self) -> tuple[object, ...]:
@@ -129,6 +140,10 @@ class TransactionReader(Generic[History]):
         self.clusters: dict[str, History] = {}
         self.unjudged: Counter[str] = Counter()
         """How often each tree was written that no rule is about (`reassure_judge.trees`)."""
+        self.passed_over: Counter[str] = Counter()
+        """By reason: how many transactions no rule was asked about."""
+        self.chosen: frozenset[str] | None = None
+        """The chroots of the clusters that are judged; None for all."""
         self._places: dict[str, _Place[History]] = {}
         """What takes what is written to a path of a cluster that is known."""
         self.elsewhere: set[bytes] = set()
@@ -163,11 +178,15 @@ class TransactionReader(Generic[History]):
     def feed(self, transaction: TransactionLike) -> list[SeenWrite]:
         """Return the observations of one transaction; none where it was refused."""
         if transaction.error is not None:
+            self.passed_over[REFUSED] += 1
             return []
         self._now = (transaction.zxid, transaction.time_ms, transaction.session_id)
         ops: tuple[Any, ...] = transaction.ops
         if not ops:
+            # Without operations there is also what concerns a topic that is judged elsewhere.
+            self.passed_over[SESSION] += transaction.type in _SESSIONS
             return []
+        judged = other = False
         if len(ops) == 1:
             self._fenced = _NONE
         elif len(ops) == 2 and ops[0] is self._fence[0] and ops[1].kind != CHECK:
@@ -185,12 +204,23 @@ class TransactionReader(Generic[History]):
                     self._op = op
                     handler, cluster, at, self._about = place
                     handler(cluster, at, None if kind == DELETE else op.data)
+                    if self.chosen is None or cluster.chroot in self.chosen:
+                        judged = True
+                    else:
+                        other = True
             elif kind == CLOSE_SESSION:
-                self._on_close(transaction.session_id, op.paths)
+                judged |= self._on_close(transaction.session_id, op.paths)
+        if not judged:
+            self._note_passed_over(transaction.type, other=other)
         if self._unfinished:
             self._finish()
         out, self._out = self._out, []
         return out
+
+    def _note_passed_over(self, kind: int, *, other: bool) -> None:
+        """Count a transaction that no rule was asked about; `other`: another cluster's."""
+        reason = SESSION if kind in _SESSIONS else OTHER_CLUSTER if other else NO_RULE
+        self.passed_over[reason] += 1
 
     def load(self, nodes: Iterable[tuple[str, bytes, int]]) -> list[SeenWrite]:
         """Take (path, data, ephemeral owner) of a snapshot as given; return the observations."""
@@ -358,11 +388,14 @@ class TransactionReader(Generic[History]):
             live=cluster.live,
         )
 
-    def _on_write(self, path: str, data: bytes | None) -> None:
+    def _on_write(self, path: str, data: bytes | None) -> bool:
+        """Take a write; return whether it concerns a cluster that is judged."""
         place = self._places.get(path) or self._find_place(path)
-        if place is not None:
-            handler, cluster, at, self._about = place
-            handler(cluster, at, data)
+        if place is None:
+            return False
+        handler, cluster, at, self._about = place
+        handler(cluster, at, data)
+        return self.chosen is None or cluster.chroot in self.chosen
 
     def _find_place(self, path: str) -> _Place[History] | None:
         """Return what takes what is written to a path; None where no rule is about it."""
@@ -382,7 +415,7 @@ class TransactionReader(Generic[History]):
             if len(self._places) >= _CACHE_LIMIT:
                 self._forget_places()
             self._places[path] = place
-            if kind.startswith(ELSEWHERE):
+            if kind.startswith(ELSEWHERE) and (self.chosen is None or chroot in self.chosen):
                 self.elsewhere.add(path.encode("utf-8", "surrogatepass"))
         return place
 
@@ -403,16 +436,19 @@ class TransactionReader(Generic[History]):
             for tree in OWN_TREES
         )
 
-    def _on_close(self, session: int, paths: Iterable[str] | None) -> None:
-        """Delete what goes with a session; not every server records what that is."""
+    def _on_close(self, session: int, paths: Iterable[str] | None) -> bool:
+        """Delete what goes with a session; not every server records what that is.
+
+        Return whether that is anything of a cluster that is judged.
+        """
         gone = set(paths or ())
         for cluster in self.clusters.values() if paths is None else ():
             for broker in cluster.brokers_of_session.get(session, ()):
                 gone.add(cluster.chroot + znodes.broker_path(broker))
             if cluster.terms.owner == session and cluster.terms.ephemeral:
                 gone.add(cluster.chroot + znodes.CONTROLLER)
-        for path in sorted(gone):
-            self._on_write(path, None)
+        taken = [self._on_write(path, None) for path in sorted(gone)]
+        return any(taken)
 
 
 def _load_order(node: tuple[str, bytes, int]) -> tuple[int, str]:

@@ -84,6 +84,8 @@ class Violation:
     """The line of that file, counted from 1."""
     seen_zxid: int = 0
     """The transaction that brought it to light, where that is a later one."""
+    cause: int = 0
+    """The transaction of the violation that this is a consequence of, 0 where it is of none."""
 
     @classmethod
     def unwritten(
@@ -172,6 +174,8 @@ class Tally:
     """By clause: how often it may have been kept or broken, and nobody can say which."""
     first_undecided: dict[str, Location] = field(default_factory=dict)
     """By such a clause: where that came up first."""
+    undecided_in: set[tuple[str, str]] = field(default_factory=set)
+    """Chroots of clusters, and the clauses of which nobody can say whether they kept them."""
     facts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By such a clause and hidden fact (`reassure_judge.hidden`): how often it was kept if that is
     so."""
@@ -222,6 +226,7 @@ class Tally:
         for clause_id in clauses:
             self.facts.update((clause_id, fact) for fact in named)
             self.undecided[clause_id] += 1
+            self.undecided_in.add((place.chroot, clause_id))
             self._note_first(clause_id, place)
 
     def _note_first(self, clause_id: str, place: Location) -> None:
@@ -231,6 +236,7 @@ class Tally:
         """Take in another sum."""
         self.exercised.update(other.exercised)
         self.undecided.update(other.undecided)
+        self.undecided_in |= other.undecided_in
         self.facts.update(other.facts)
         self.explained.update(other.explained)
         for clause_id, place in other.first_undecided.items():

@@ -114,7 +114,7 @@ def test_certainty_comes_back_with_a_snapshot(
     (need,) = report.needs
     span = f"from 0x{last + 1:x} up to 0x{story.snapshot:x} are uncertain"
     assert f"{span}, where judging restarts from {name.name}" in need
-    assert report.archives[0].partitions == 3
+    assert report.archives[0].partitions == {"": 3}
     assert report.archives[0].transactions == len(story.history) - (last - first + 1)
 
 

@@ -32,7 +32,7 @@ def test_each_topic_is_judged_in_one_share() -> None:
         for each in observations:
             judging.observe(each)
         seen.append(len(observations))
-        judged.append(judging.sum_up().partitions)
+        judged.append(judging.sum_up().partitions.total())
     assert sum(judged) == 80
     assert min(judged) > 0
     routing = Routing(BEGINNING, None, rules)

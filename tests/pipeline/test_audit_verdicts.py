@@ -30,6 +30,7 @@ def test_correct_history_holds(server: Server, audit: Audit) -> None:
         "transactions": len(history),
         "partitions": 20,
         "violations": 0,
+        "incidents": 0,
         "not_followed": 0,
         "damaged": 0,
     }

@@ -101,7 +101,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
     code, said = say("audit", "--follow", broken, "--until-caught-up", "--profile", "kip-236")
     assert code == 1
     text = "\n".join(said)
-    assert "VIOLATED controller.write.epoch-checked\n  znode    /brokers/topics/faulty-00" in text
+    assert "VIOLATED controller.write.epoch-checked\n  of       faulty-00-0\n" in text
     assert f"DAMAGE {broken}: " in text
     assert f"HOLE {broken}: " in text
     assert len(re.findall(r"^VIOLATED in [\d.]+ s: transactions ", text, re.MULTILINE)) == 1

@@ -68,6 +68,15 @@ class Hole(NamedTuple):
     before: int
     """The first zxid behind it, -1 where there is none."""
 
+    def count_missing(self) -> int | None:
+        """Return how many transactions are missing; None where nobody can say.
+
+        >>> Hole(0x10, 0x13).count_missing(), Hole(0x10, 0x100000002).count_missing()
+        (2, None)
+        """
+        same = self.before >= 0 and self.after >> EPOCH_BITS == self.before >> EPOCH_BITS
+        return self.before - self.after - 1 if same else None
+
 
 @dataclass(frozen=True, slots=True)
 class Divergence:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from reassure_conformance.report.display import show_duration, show_text, show_zxid
 from reassure_conformance.report.document import UNKNOWN, VIOLATED, Document, get_version
+from reassure_conformance.report.incident_lines import describe_incident, list_incidents
 from reassure_conformance.report.present import describe_present
 
 if TYPE_CHECKING:
@@ -95,7 +96,8 @@ def _find_rests(paths: Sequence[Path], options: Mapping[str, Any]) -> "Rests | N
     from reassure_conformance.gate.rests import read_rests
     from reassure_pipeline.audit.jobs import NO_BUDGET
 
-    is_cut = options.get("since") is not None or options.get("budget", NO_BUDGET) != NO_BUDGET
+    is_cut = any(options.get(name) is not None for name in ("since", "chroots"))
+    is_cut = is_cut or options.get("budget", NO_BUDGET) != NO_BUDGET
     if len(paths) > 1 or is_cut or find_place(paths[0]) == paths[0]:
         return None
     return read_rests(paths[0])
@@ -153,15 +155,29 @@ def _describe_findings(report: Mapping[str, Any]) -> Iterator[str]:
 
     # A watch has told of each as it came, and does not say how many it does not list.
     left_out = report.get("not_listed", {})
+    incidents = {_find_key(each): each for each in list_incidents(report)}
     for word, name in (("VIOLATED", "violations"), ("UNKNOWN", "unsettled")):
-        for violation in report[name][:SHOWN]:
+        told = report[name]
+        if name == "violations" and incidents:
+            # What follows from another violation is told with that.
+            told = [each for each in told if "file" in each or _find_key(each) in incidents]
+        for violation in told[:SHOWN]:
             yield f"{word} {violation['clause']}"
             yield from display.describe_record(violation)
+            if word == "VIOLATED" and _find_key(violation) in incidents:
+                yield from describe_incident(incidents[_find_key(violation)])
         beyond = left_out.get(name, {})
-        more = len(report[name]) - SHOWN
+        more = len(told) - SHOWN
         if more > 0 or beyond:
             counted = f"; {sum(beyond.values()):,} more are only counted" if beyond else ""
             yield f"... and {max(0, more)} more; --format json lists them{counted}"
+
+
+def _find_key(found: Mapping[str, Any]) -> tuple[object, ...]:
+    """Return what a violation and the incident that it began have in common."""
+    first = found["partition"] if "partition" in found else found["partitions"][0]
+    zxid = found.get("zxid", found.get("first_zxid"))
+    return found.get("archive"), found["path"], found["topic"], first, zxid, found["clause"]
 
 
 def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:
@@ -223,6 +239,15 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
         yield f"{name}: {archive['verdict']}"
     if archive["since"] is not None:
         yield f"{name}: judged from {show_zxid(archive['since'])}"
+    yield f"{name}: {_account(archive['accounted'])}"
+    apart = archive["by_cluster"] if several or len(archive["by_cluster"]) > 1 else ()
+    for each in apart:
+        version = f", {each['version']}" if each["version"] else ""
+        yield (
+            f"{name}: cluster at {show_text(each['chroot'] or '/')}: {each['verdict']} "
+            f"({each['profile']}{version}; {each['partitions']} partitions, "
+            f"{each['violations']} violations)"
+        )
     if archive["members"]:
         yield f"{name}: one history with {', '.join(archive['members'][1:])}"
     for damage in archive["damages"]:
@@ -246,6 +271,17 @@ def _describe(archive: Mapping[str, Any], *, several: bool) -> Iterator[str]:
     for seen in archive["seen_not_judged"]:
         what = f" ({seen['what']})" if seen["what"] else ""
         yield f"{name}: not judged: {show_text(seen['tree'])}{what}, {seen['writes']} writes"
+
+
+def _account(accounted: Mapping[str, Any]) -> str:
+    """Say in a line what became of every transaction."""
+    said = f"{accounted['read']:,} transactions read: {accounted['judged']:,} judged"
+    reasons = (f"{n:,} {why}" for why, n in accounted["passed_over"].items())
+    passed_over = sum(accounted["passed_over"].values())
+    said += f", {passed_over:,} passed over ({', '.join(reasons)})" if passed_over else ""
+    uncounted = accounted["gaps_uncounted"]
+    more = f" and {uncounted} gaps of unknown length" if uncounted else ""
+    return f"{said}, {accounted['missing']:,} missing{more}"
 
 
 def _describe_facts(report: Mapping[str, Any]) -> Iterator[str]:

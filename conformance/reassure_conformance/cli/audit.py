@@ -78,9 +78,19 @@ class Spending(click.ParamType["AuditBudget"]):
         return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
-_ONCE: Final = ("tables", "jobs", "members", "since", "budget", "resume", "at_rest")
+_ONCE: Final = ("tables", "jobs", "members", "since", "chroots", "budget", "resume", "at_rest")
 _FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
 """Options of an audit of what is there, and of one that goes on."""
+
+
+def _read_chroots(
+    context: click.Context, parameter: click.Parameter, chroots: tuple[str, ...]
+) -> tuple[str, ...] | None:
+    """Return the chroots as the judge has them, "" for the root; None for all clusters."""
+    for chroot in chroots:
+        if not chroot.startswith("/") or "//" in chroot:
+            raise click.BadParameter(f"{chroot!r} is no path of a znode like /kafka", context)
+    return tuple(dict.fromkeys(chroot.rstrip("/") for chroot in chroots)) or None
 
 
 def _check_there(
@@ -150,6 +160,15 @@ def _check_there(
     type=Begin(),
     metavar="ZXID|TIME",
     help="Start at this transaction, or at this time of the server's clock (UTC).",
+)
+@click.option(
+    "--chroot",
+    "chroots",
+    multiple=True,
+    metavar="PATH",
+    callback=_read_chroots,
+    help="Judge the cluster below this znode, / for the root; may be repeated (default: every "
+    "cluster in the log, each by its own profile).",
 )
 @click.option(
     "--budget",

@@ -237,6 +237,8 @@ def describe_record(violation: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _describe_transaction(violation: Mapping[str, Any]) -> Iterator[str]:
+    if violation.get("topic") and violation["partition"] >= 0:
+        yield f"  of       {show_text(violation['topic'])}-{violation['partition']}"
     yield f"  znode    {show_text(violation['path'])}"
     when = f", {show_time(violation['time_ms'])}" if violation.get("time_ms") else ""
     yield f"  zxid     {show_zxid(violation['zxid'])}{when}"

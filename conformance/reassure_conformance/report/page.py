@@ -16,6 +16,12 @@ from reassure_conformance.report.cases import (
 from reassure_conformance.report.display import show_zxid
 from reassure_conformance.report.document import HOLDS, NOT_DISCRIMINATED
 from reassure_conformance.report.fleet import draw_fleet, embed, load_template
+from reassure_conformance.report.incident_lines import (
+    list_facts,
+    list_incidents,
+    name_incident,
+    say_when,
+)
 from reassure_conformance.report.lifecycle import list_drawings
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spacetime import pack_rows
@@ -31,6 +37,7 @@ _MOST_RECORDS: Final = 2_000
 _LEAST_RECORDS: Final = 5
 _LONGEST: Final = 600
 """How many characters of a znode's content a page shows."""
+_MOST_INCIDENTS: Final = 100
 _MOST_CARDS: Final = 20
 """How many things that are wrong have a card."""
 _CARDS: Final = 4
@@ -83,6 +90,10 @@ def render_page(result: Result) -> str:
         situations=[each for each in result.get("situations", ()) if each["reached"] is not None],
         spots=spots,
         fleet=fleet,
+        incidents=[
+            (each, name_incident(each), say_when(each), [*list_facts(each)])
+            for each in list_incidents(result)[:_MOST_INCIDENTS]
+        ],
         areas=sorted({spot.area for spot in spots} - {""}),
         has_story=bool(result.get("timeline")),
         films=embed(films),

@@ -16,6 +16,12 @@ from reassure_conformance.report.cases import (
     describe_clause,
 )
 from reassure_conformance.report.display import fence, render_table, say_counts
+from reassure_conformance.report.incident_lines import (
+    list_facts,
+    list_incidents,
+    name_incident,
+    say_when,
+)
 from reassure_conformance.report.qualified import read_report
 from reassure_conformance.report.spelling import spell_verb
 from reassure_conformance.report.timeline import draw_timeline
@@ -46,6 +52,7 @@ def _iterate(result: Result) -> Iterator[str]:
     yield ""
     for outcome, title in ((FAILED, "Failed"), (OPEN, "Not settled")):
         yield from _list(title, [case for case in cases if case.outcome == outcome])
+    yield from _list_incidents(result)
     if result.get("timeline"):
         yield from fence(draw_timeline(result["timeline"]), "markdown")
     if report.repeat:
@@ -61,6 +68,22 @@ def _iterate(result: Result) -> Iterator[str]:
     if rows:
         yield render_table("What was checked", ["kind", *words, "all"], rows, "markdown")
     yield from _list("Warnings", [case for case in cases if case.outcome == ADVISED])
+
+
+def _list_incidents(result: Result) -> Iterator[str]:
+    incidents = list_incidents(result)
+    if not incidents:
+        return
+    yield "### Incidents"
+    yield ""
+    for each in incidents[:_SHOWN]:
+        yield f"- **{name_incident(each)}**: `{each['clause']}`, {say_when(each)}: {each['reason']}"
+        yield from (
+            f"  - {word}: {text}" for word, text in list_facts(each) if word not in ("of", "when")
+        )
+    if len(incidents) > _SHOWN:
+        yield f"- and {len(incidents) - _SHOWN} more"
+    yield ""
 
 
 def _list(title: str, cases: list[Case]) -> Iterator[str]:

@@ -6,11 +6,12 @@ that are another's, and judges its own (`Share`), so that what shares come to ad
 `ArchiveAudit` can be put aside between two batches (pickled) and goes on elsewhere.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from reassure_judge.rules import Rules
+from reassure_judge.transaction_reader import BEFORE
 from reassure_judge.verdicts import Violation
 from reassure_pipeline.archives.archive import (
     Archive,
@@ -98,6 +99,10 @@ class ArchiveAudit:
         self._met: frozenset[Hole] = frozenset()
         """The holes that were come to so far."""
         self._plans: list[Planned] = []
+        self._before, self._base = 0, self._after
+        """How many transactions were read that are in the base, and its last zxid."""
+        self._seen = -1
+        """The last zxid of these."""
         self.done = self._begun = 0
         """How many transactions were judged, and how many of them before this run."""
         self._files: list[FileFacts] = []
@@ -143,6 +148,7 @@ class ArchiveAudit:
                 self._read_piece(piece, limits, pause)
                 return
             if batch[0].zxid <= self._after:
+                self._count_before(batch)
                 batch = [each for each in batch if each.zxid > self._after]
             granted = limits.grant(self.done - self._begun, len(batch))
             if batch[:granted]:
@@ -153,6 +159,13 @@ class ArchiveAudit:
             self._offset, facts.last_zxid = file.offset, file.last_zxid
             pause(piece, file.offset - piece.start)
         self._offset, facts.tail = file.offset, file.tail
+
+    def _count_before(self, batch: Sequence[Transaction]) -> None:
+        """Count what is in the base, each once however often it is read."""
+        for each in batch:
+            if self._seen < each.zxid <= self._base:
+                self._before += 1
+                self._seen = each.zxid
 
     def _begins_anew(self, piece: Piece, zxid: int) -> bool:
         """See how a batch goes on from the last; answer whether judging begins anew behind it."""
@@ -224,6 +237,7 @@ class ArchiveAudit:
         """Return what it came to, with its findings told apart by whether they are settled."""
         chapters = self._passes.list_chapters()
         known = KnownHistory.join([known for _, known, _ in chapters])
+        known.passed_over[BEFORE] += self._before
         holes = find_gaps_amid(self.archive, self._files, self._base_holes)
         return ShareSum(
             known,

@@ -1,10 +1,12 @@
 """What an audit found in one archive."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
-from reassure_judge.recognise import Recognised
+from reassure_judge.incidents import Incident, gather_incidents
+from reassure_judge.recognise import Recognised, find_first_release
+from reassure_judge.transaction_reader import BEFORE
 from reassure_judge.trees import KAFKAS_OWN, describe_tree, gather
 from reassure_judge.verdicts import HOLDS, UNKNOWN, VIOLATED, Location, Violation, binds
 from reassure_pipeline.archives.archive import Archive, Beginning, FileFacts, check_joint
@@ -30,7 +32,8 @@ class ArchiveReport:
     archive: Archive
     transactions: int
     """Transactions judged, refused ones included; those before a snapshot are not."""
-    partitions: int
+    partitions: Mapping[str, int]
+    """How many were met, by chroot."""
     first_zxid: int
     """First transaction in the files."""
     last_zxid: int
@@ -42,6 +45,8 @@ class ArchiveReport:
     """Findings that may be due to what is missing."""
     undecided: Mapping[str, Location]
     """Where each clause that may have been kept or broken was so first."""
+    undecided_in: Set[tuple[str, str]]
+    """The chroots of which clusters that was, with the clause."""
     hidden: Mapping[tuple[str, str], int]
     """By such a clause and fact that no znode shows: how often it was kept if that is so."""
     explained: Mapping[tuple[str, str], int]
@@ -54,6 +59,8 @@ class ArchiveReport:
     """How often each tree was written that no rule is about."""
     earlier: Mapping[str, tuple[int, str]]
     """By chroot: up to where a cluster is of an earlier version, and the profile of that."""
+    passed_over: Mapping[str, int]
+    """By reason: how many of the transactions no rule was asked about."""
     silent: frozenset[str]
     """Those of the clusters in which there is no sign of KIP-236."""
     holes: tuple[Hole, ...]
@@ -87,6 +94,35 @@ class ArchiveReport:
         doubts = counts(self.open.counts) or counts(self.undecided)
         return UNKNOWN if doubts or any(self.find_needs()) else HOLDS
 
+    def find_cluster_verdict(self, chroot: str, *, strict: bool) -> str:
+        """Return the verdict on one of the clusters."""
+        if len(self.clusters) == 1:
+            return self.find_verdict(strict=strict)
+        settled, doubted = self.settled.by_cluster, {*self.open.by_cluster, *self.undecided_in}
+        broken = [clause for at, clause in settled if at == chroot and (strict or binds(clause))]
+        if broken:
+            return VIOLATED
+        doubts = [clause for at, clause in doubted if at == chroot]
+        if not self.partitions.get(chroot) and not doubts:
+            return VACUOUS
+        unsure = any(strict or binds(clause) for clause in doubts)
+        return UNKNOWN if unsure or any(self.find_needs(chroot)) else HOLDS
+
+    def _describe_cluster(self, chroot: str, *, strict: bool) -> dict[str, Any]:
+        found = self.settled.by_cluster.items()
+        own = {clause: n for (at, clause), n in found if at == chroot}
+        count = sum(n for clause, n in own.items() if strict or binds(clause))
+        versions = {} if self.recognised is None else self.recognised.versions
+        return {
+            "chroot": chroot,
+            "verdict": self.find_cluster_verdict(chroot, strict=strict),
+            "profile": self.profile,
+            "version": versions.get(chroot),
+            "partitions": self.partitions.get(chroot, 0),
+            "violations": count,
+            "not_followed": sum(own.values()) - count,
+        }
+
     def find_certain(self, hole: Hole) -> Beginning | None:
         """Return where judging begins anew behind a hole, None where it does not."""
         for beginning in self.beginnings:
@@ -106,6 +142,34 @@ class ArchiveReport:
             for (clause, fact), times in sorted(self.explained.items())
         ]
         return {"undecided": undecided, "explained": explained}
+
+    def list_incidents(self, *, strict: bool) -> list[Incident]:
+        """Return the settled findings that are listed and count, wound by wound."""
+        profile = self.profile or ""
+        versions = {} if self.recognised is None else self.recognised.versions
+        counted = [v for v in self.violations if strict or binds(v.clause)]
+        found: list[Incident] = []
+        for chroot in sorted({each.chroot for each in counted}):
+            own = (each for each in counted if each.chroot == chroot)
+            release = find_first_release(versions.get(chroot))
+            found += gather_incidents(own, profile, release)
+        return sorted(found, key=lambda each: each.cause)
+
+    def account(self) -> dict[str, Any]:
+        """Return what became of every transaction of the files, as far as these were read.
+
+        `gaps_uncounted` are those of which nobody can say how many transactions they are.
+        """
+        passed_over = {why: n for why, n in sorted(self.passed_over.items()) if n}
+        gone = [hole.count_missing() for hole in self.holes]
+        read = self.transactions + passed_over.get(BEFORE, 0)
+        return {
+            "read": read,
+            "judged": read - sum(passed_over.values()),
+            "passed_over": passed_over,
+            "missing": sum(count for count in gone if count is not None),
+            "gaps_uncounted": gone.count(None),
+        }
 
     def _describe_hole(self, hole: Hole) -> dict[str, Any]:
         certain = None if hole.before < 0 else self.find_certain(hole)
@@ -146,13 +210,15 @@ class ArchiveReport:
             "first_zxid": self.first_zxid,
             "last_zxid": self.last_zxid,
             "transactions": self.transactions,
-            "partitions": self.partitions,
+            "accounted": self.account(),
+            "partitions": sum(self.partitions.values()),
             "violations": count,
             "not_followed": counts.total() - count,
             "unsettled": self.open.counts.total(),
             **self._list_doubts(),
             "follow_ups": self.follow_ups,
             "clusters": list(self.clusters),
+            "by_cluster": [self._describe_cluster(c, strict=strict) for c in self.clusters],
             "seen_not_judged": [
                 {"tree": tree, "writes": count, "what": describe_tree(tree)}
                 for tree, count in self.unjudged.items()
@@ -201,8 +267,11 @@ class ArchiveReport:
             f"where judging restarts from {name}"
         )
 
-    def find_needs(self) -> Iterator[str]:
-        """Yield what is missing for a verdict on the whole history, and what to do about it."""
+    def find_needs(self, cluster: str | None = None) -> Iterator[str]:
+        """Yield what is missing for a verdict on the whole history, and what to do about it.
+
+        With the chroot of a cluster, for a verdict on that one.
+        """
         name = self.archive.name
         for file in self.archive.unread:
             yield f"{file} is not read: unpack it, and name it log.ZXID as the server did"
@@ -229,6 +298,8 @@ class ArchiveReport:
                 "another member of the ensemble"
             )
         for chroot, (zxid, profile) in sorted(self.earlier.items()):
+            if cluster not in (None, chroot):
+                continue
             yield (
                 f"{name}: up to 0x{zxid:x} the cluster at {chroot or '/'} is of an earlier "
                 f"version: judge those writes with --profile {profile}"
@@ -328,11 +399,13 @@ def report_archive(
         settled=judged.settled,
         open=judged.unsettled,
         undecided=dict(sorted(judged.tally.first_undecided.items())),
+        undecided_in=judged.tally.undecided_in,
         hidden=judged.tally.facts,
         explained=judged.tally.explained,
         follow_ups=judged.follow_ups,
         clusters=tuple(sorted(known.clusters)),
         unjudged=gather(known.unjudged, known.clusters),
+        passed_over=known.passed_over,
         silent=known.silent,
         earlier=known.earlier,
         holes=holes,

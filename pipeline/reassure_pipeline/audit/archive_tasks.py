@@ -60,6 +60,8 @@ class Asked(NamedTuple):
     options: Options
     members: str
     since: Since | None = None
+    chroots: tuple[str, ...] | None = None
+    """The clusters that were named; None for all."""
     resume: Path | None = None
     """Where judging is put aside."""
     rows: bool = False
@@ -171,15 +173,30 @@ def choose_protocols(
         found = recognise_clusters(paths, asked.members, jobs=jobs, progress=progress)
         if known is not None and found:
             keep(known, {}, found)
+    if asked.chroots is not None:
+        found = _choose_clusters(found, asked.chroots)
     apart = [each for each in found if each[0] is not None]
     if len(apart) < 2:
-        return (asked.choose(apart[0][0] if apart else None),), []
+        return (asked.choose(apart[0][0] if apart else None, asked.chroots),), []
     untold = [
         chroot or "/" for recognised, chroots in found if recognised is None for chroot in chroots
     ]
     said = "nothing shows which protocol the clusters at {} are of, beside others: add --profile"
     unfit = [NotJudged(paths[0], NoRules(said.format(", ".join(untold))))] if untold else []
     return tuple(asked.choose(*each) for each in apart), unfit
+
+
+def _choose_clusters(
+    found: Sequence[tuple[Recognised | None, tuple[str, ...]]], chroots: tuple[str, ...]
+) -> list[tuple[Recognised | None, tuple[str, ...]]]:
+    """Return of what was found in an archive the clusters that were named; raises NoRules."""
+    there = sorted(chroot for _, each in found for chroot in each)
+    for chroot in chroots:
+        if chroot not in there:
+            at = ", ".join(each or "/" for each in there) or "none"
+            raise NoRules(f"no cluster at {chroot or '/'}: the clusters in the log are at {at}")
+    kept = [(told, tuple(c for c in each if c in chroots)) for told, each in found]
+    return [each for each in kept if each[1]]
 
 
 def _judge(

@@ -172,20 +172,27 @@ class AuditReport:
                 for found in archive.unsettled
             ],
         }
+        incidents = [
+            {**each.as_dict(), "archive": archive.archive.name}
+            for archive in self.archives
+            for each in archive.list_incidents(strict=self.strict)
+        ]
         observed, facts = self.observed, self.sum_up_facts()
         told = {} if facts is None else {"facts": facts.as_dict()}
         return {
             "verdict": self.verdict,
             "counts": {
                 "transactions": sum(archive.transactions for archive in self.archives),
-                "partitions": sum(archive.partitions for archive in self.archives)
+                "partitions": sum(sum(archive.partitions.values()) for archive in self.archives)
                 or (0 if observed is None else observed.partitions),
                 **({} if observed is None else {"observations": observed.lines}),
                 "violations": count,
+                "incidents": len(incidents),
                 "not_followed": settled.total() - count,
                 "damaged": sum(len(archive.archive.damages) for archive in self.archives),
             },
             **lists,
+            "incidents": incidents,
             "not_listed": self._count_not_listed(settled, lists),
             "needs": list(self.needs),
             "clauses": [clause.as_dict() for clause in self.clauses],

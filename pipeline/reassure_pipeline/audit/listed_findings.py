@@ -24,6 +24,8 @@ class Findings:
 
     counts: Counter[str] = field(default_factory=Counter)
     """How many there are of each clause."""
+    by_cluster: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """The same by chroot and clause."""
     besides: set[str] = field(default_factory=set)
     """Clauses that were broken as a consequence of others."""
     listed: list[Violation] = field(default_factory=list)
@@ -37,6 +39,7 @@ class Findings:
         findings = cls()
         for violation in found:
             findings.counts[violation.clause] += 1
+            findings.by_cluster[violation.chroot, violation.clause] += 1
             findings.besides.update(violation.besides)
             findings.listed.append(violation)
             if violation.time_ms:
@@ -47,6 +50,7 @@ class Findings:
     def take_in(self, other: "Findings") -> None:
         """Add the findings of other partitions."""
         self.counts.update(other.counts)
+        self.by_cluster.update(other.by_cluster)
         self.besides |= other.besides
         self.bins.take_in(other.bins)
         self.listed = cut(sorted([*self.listed, *other.listed]), Counter())

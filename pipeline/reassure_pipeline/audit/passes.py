@@ -129,6 +129,8 @@ class KnownHistory:
     """Those of them in which there is no sign of KIP-236."""
     unjudged: Counter[str] = field(default_factory=Counter)
     """How often each tree was written that no rule is about."""
+    passed_over: Counter[str] = field(default_factory=Counter)
+    """By reason: how many transactions no rule was asked about."""
 
     @classmethod
     def join(cls, chapters: "Sequence[KnownHistory]") -> "KnownHistory":
@@ -136,13 +138,14 @@ class KnownHistory:
         first, *later = chapters
         if not later:
             return first
-        joined = replace(first, unjudged=Counter(), earlier={})
+        joined = replace(first, unjudged=Counter(), passed_over=Counter(), earlier={})
         for known in chapters:
             joined.unborn |= known.unborn
             joined.clusters |= known.clusters
             joined.silent |= known.silent
             joined.earlier |= known.earlier
             joined.unjudged.update(known.unjudged)
+            joined.passed_over.update(known.passed_over)
         spoke = (known.clusters - known.silent for known in chapters)
         joined.silent = joined.silent.difference(*spoke)
         return joined
@@ -195,6 +198,8 @@ class Routing:
             min_insync_replicas=options.min_insync_replicas,
         )
         self._share = share
+        if share.chroots is not None:
+            self.router.chosen = frozenset(share.chroots)
         self._own()
         self._base = base
         self._calm_ms = 0 if base is None else base.news_ms + options.grace_ms
@@ -267,6 +272,7 @@ class Routing:
         earlier = self.rules.earlier
         known.earlier = {c.chroot: (c.earlier, earlier) for c in met if c.earlier}
         known.unjudged = self.router.count_unjudged()
+        known.passed_over = self.router.passed_over.copy()
         if known.begins == MIDDLE:
             clusters = (self.router.get_cluster(chroot) for chroot in known.clusters)
             known.born = {c.chroot: c.known_since for c in clusters if c.known_since is not None}
@@ -287,7 +293,8 @@ class Judged:
     """What judging some partitions of one archive came to; sums of these are the same again."""
 
     tally: Tally = field(default_factory=Tally)
-    partitions: int = 0
+    partitions: Counter[str] = field(default_factory=Counter)
+    """How many were met, by chroot."""
     follow_ups: int = 0
     facts: Sums | None = None
     """What is told beyond verdicts, where that was asked for."""
@@ -311,7 +318,7 @@ class Judged:
             self.facts = self.facts or Sums()
             self.facts.take_in(other.facts)
         self.tally.add(other.tally)
-        self.partitions += other.partitions
+        self.partitions.update(other.partitions)
         self.follow_ups += other.follow_ups
 
 
@@ -369,7 +376,8 @@ class Judging:
         """Return what judging came to."""
         tracking = self._tracking
         tally, follow_ups = tracking.sum_up(), tracking.count_follow_ups()
-        return Judged(tally, len(tracking.partitions), follow_ups, self._sums)
+        met = Counter(chroot for chroot, _, _ in tracking.partitions)
+        return Judged(tally, met, follow_ups, self._sums)
 
 
 T = TypeVar("T")
@@ -455,10 +463,9 @@ class Passes:
         tallies = [judged.tally for _, _, judged in self._ended]
         return {clause for each in (*tallies, self.judging.tally) for clause in each.exercised}
 
-    def count_partitions(self) -> int:
-        """Return how many partitions were met."""
-        now = self.judging.partitions
-        return len(self._met.union(now) if self._met else now)
+    def count_partitions(self) -> Counter[str]:
+        """Return how many partitions were met, by chroot."""
+        return Counter(chroot for chroot, _, _ in self._met.union(self.judging.partitions))
 
 
 def list_settled(
@@ -474,10 +481,12 @@ def list_settled(
     ]
 
 
-def settle_chapters(chapters: Sequence[Chapter], holes: Iterable[Hole], partitions: int) -> Judged:
+def settle_chapters(
+    chapters: Sequence[Chapter], holes: Iterable[Hole], partitions: Counter[str]
+) -> Judged:
     """Return what all chapters came to, with their findings told apart.
 
-    `partitions` is how many were met in all of them.
+    `partitions` is how many were met in all of them, by chroot.
     """
     earlier = KnownHistory.join([known for _, known, _ in chapters]).earlier
     total = Judged()

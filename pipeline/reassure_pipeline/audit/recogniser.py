@@ -39,21 +39,29 @@ def recognise_clusters(
 ) -> list[tuple[Recognised | None, tuple[str, ...]]]:
     """Return what the clusters in these logs are of, each with its chroots; None is for the others.
 
+    Clusters of one profile for which the log settles other readings are told apart as well.
+
     They are read by this process and `jobs` - 1 more. Raises what reading logs raises, as far as
     that is met: what is passed over is not looked at whole.
     """
-    groups: dict[str | None, dict[str, list[tuple[str, Gatherer]]]] = {}
+    clusters: dict[str | None, dict[str, list[tuple[str, Gatherer]]]] = {}
     work = partial(_gather, jobs=jobs, progress=progress)
     for name, gatherer in contain(paths, work, members):
         for chroot, signs in gatherer.find_clusters():
             told = find_sign(signs)
-            group = groups.setdefault(None if told is None else told[0], {})
+            group = clusters.setdefault(None if told is None else told[0], {})
             group.setdefault(chroot, []).append((name, Gatherer({chroot: signs})))
+    groups: dict[tuple[object, ...], dict[str, list[tuple[str, Gatherer]]]] = {}
+    for profile, by_chroot in clusters.items():
+        for chroot, several in by_chroot.items():
+            one = recognise(several)
+            settled = sorted(one.readings.items()) if isinstance(one, Recognised) else ()
+            groups.setdefault((profile, *settled), {})[chroot] = several
     found: list[tuple[Recognised | None, tuple[str, ...]]] = []
-    for clusters in groups.values():
-        recognised = recognise(each for several in clusters.values() for each in several)
+    for group in groups.values():
+        recognised = recognise(each for several in group.values() for each in several)
         assert not isinstance(recognised, str), "each group is of one profile"
-        found.append((recognised, tuple(sorted(clusters))))
+        found.append((recognised, tuple(sorted(group))))
     return found
 
 

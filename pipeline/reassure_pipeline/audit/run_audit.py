@@ -183,7 +183,7 @@ def audit_paths(
         (profile, *_) = get_observing().profiles
         recognised = Recognised(profile, "there are observations, and no transaction logs", {})
     rules, settled = get_rules(profile), choose_readings(judge_of(profile), profile, readings)
-    named = Chosen(profile, settled, recognised)
+    named = Chosen(profile, settled, recognised, options.get("chroots"))
     fleet = Fleet(None, tuple(NotJudged(*each) for each in unfit))
     if found.logs and rules.reads != OBSERVATIONS:
         given = {**options, "members": members, "resume": resume, "recut": jobs is not None}
@@ -233,6 +233,7 @@ def judge_logs(
     facts: bool = False,
     members: str = RECOGNISED,
     since: Since | None = None,
+    chroots: tuple[str, ...] | None = None,
     budget: AuditBudget = NO_BUDGET,
     resume: Path | None = None,
     recut: bool = False,
@@ -247,14 +248,16 @@ def judge_logs(
     too. `grace_ms` is how long a change may be news (`reassure_judge.doubt`).
     `min_insync_replicas` is what the brokers' own files say, which are not in ZooKeeper. `members`
     says which paths are members of one ensemble (`archive.MEMBERSHIPS`), `since` from when on is
-    judged. The audit ends in good order when its `budget` is spent, and goes on from what is kept
-    in the folder `resume` (`checkpoints.audits`), or anew, and `say` is told why; with `recut` anew
-    where shares are others as well. `take` is given each archive with all its findings.
+    judged, `chroots` which clusters are (None: all). The audit ends in good order when its `budget`
+    is spent, and goes on from what is kept in the folder `resume` (`checkpoints.audits`), or anew,
+    and `say` is told why; with `recut` anew where shares are others as well. `take` is given each
+    archive with all its findings.
 
     Raises KeptElsewhere, and what is wrong with readings.
     """
     options = Options(at_rest, min_insync_replicas, grace_ms, facts)
-    asked = Asked(profile, dict(changes), options, members, since, resume, rows=take is not None)
+    rows = take is not None
+    asked = Asked(profile, dict(changes), options, members, since, chroots, resume, rows=rows)
     paths = [path.absolute() for path in paths] if place.is_elsewhere else paths
     groups, unfit = _group(paths, members)
     tasks = []

@@ -143,7 +143,7 @@ class SpreadWatched:
 
     def count_partitions(self) -> int:
         """Return how many partitions were met."""
-        return sum(each.partitions for each in self._judged())
+        return sum(each.partitions.total() for each in self._judged())
 
     def list_exercised(self) -> set[str]:
         """Return the clauses that were put to the test."""

@@ -124,7 +124,7 @@ class WatchedArchive:
 
     def count_partitions(self) -> int:
         """Return how many partitions were met."""
-        return self.passes.count_partitions()
+        return self.passes.count_partitions().total()
 
     def list_exercised(self) -> set[str]:
         """Return the clauses that were put to the test."""

@@ -17,7 +17,8 @@ from reassure_judge.protocols.kafka_zk.partition import (
     list_targets,
 )
 from reassure_judge.protocols.kafka_zk.router import EntryWritten, KafkaRouter, ListsWritten
-from reassure_judge.rules import Possible, ReplicaRules, show_state
+from reassure_judge.protocols.kafka_zk.versions import find_releases
+from reassure_judge.rules import Possible, ReplicaRules, Signs, show_state
 from reassure_model.invariants import Invariant, find_empty_isr, find_leader_out_of_sync
 from reassure_model.machine import Due
 from reassure_model.partition import Environment, Partition, Reassignment
@@ -103,6 +104,11 @@ class KafkaRules(ReplicaRules[Possible, Written]):
     flights: ClassVar[tuple[type, ...]] = (ListsWritten,)
     shape_first = True
     suspects_first = True
+
+    @classmethod
+    def find_version(cls, signs: Signs) -> str:
+        """Return the releases of Apache Kafka that write so."""
+        return find_releases(signs)
 
     def begin(self) -> Possible:
         """Return a partition that does not exist."""
