@@ -1,5 +1,6 @@
 """Tables that audits append to: what stands in them, and that each archive does once."""
 
+import errno
 import re
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import pytest
 from deltalake import DeltaTable, QueryBuilder
 from pipeline_steps import Server, plant, read_tables
 
+from reassure_conformance.answers.auditing import audit_document
 from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.audit.run_audit import Fleet, audit_paths
 from reassure_pipeline.tables import fleet_tables
@@ -123,6 +125,29 @@ def test_killed_between_commits_nothing_is_lost_or_twice(
     assert not (place / "archives").exists(), "an archive there has its rows elsewhere"
     audit(place, *folders)
     assert read_tables(place) == read_tables(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("place", ["tables", "resume"])
+def test_a_full_disk_silences_no_violation(
+    server: Server, tmp_path: Path, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was found is in the document, and beside it that it could not be written."""
+
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    target = {
+        "tables": "reassure_pipeline.tables.fleet_tables._append",
+        "resume": "reassure_pipeline.checkpoints.audits.keep",
+    }[place]
+    monkeypatch.setattr(target, fail)
+    said: list[str] = []
+    given: dict[str, Any] = {place: tmp_path / "full", "say": said.append}
+    document = audit_document([server("one", plant())], PROFILE, {}, None, **given)
+    assert document.verdict == "violated"
+    assert document.body["violations"]
+    told = [*said, *document.body["needs"]]
+    assert any("full" in each and "No space left on device" in each for each in told)
 
 
 def test_commits_hold_some_archives_each(

@@ -358,7 +358,7 @@ def test_a_torn_end_is_not_searched_again_and_again(
 def test_damage_is_told_and_what_follows_is_judged(
     folder: Path, follow: Callable[[], list[Alert]]
 ) -> None:
-    """A file is left where it cannot be read; after the hole only what stands there is certain."""
+    """What cannot be read is passed over; after the hole only what stands there is certain."""
     history, planted = synthesise(1_500, 20, 8, 5)
     third = len(history) // 3
     log = GrowingLog(folder, block=0)
@@ -496,8 +496,12 @@ def test_alert_that_could_not_be_written_is_told_by_the_next_watch(
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(Journal, "append", fail)
+    told = Told()
+    ending = Ending(threading.Event(), when_caught_up=True)
+    asked = WatchRequest((folder.parent,), ending, PROFILE, checkpoint=kept)
     with pytest.raises(OSError, match="Input/output"):
-        watch(folder.parent, checkpoint=kept)
+        watch_document(asked, told.outlet)
+    assert told.list_broken(), "it is told first, then the error"
     monkeypatch.undo()
     watch(folder.parent, checkpoint=kept)
     lines = [json.loads(line) for line in (kept / JOURNAL).read_bytes().splitlines()]

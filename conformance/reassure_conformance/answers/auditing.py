@@ -55,11 +55,12 @@ def audit_document(
     rests = _find_rests(paths, options)
     if rests is not None and recognise:
         profile, readings, recognise = rests.profile, {**rests.readings, **readings}, False
+    written = None
     if tables is not None:
         from reassure_pipeline.tables.fleet_tables import FleetTables
 
         how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
-        options["tables"] = FleetTables(tables, get_version(), how)
+        options["tables"] = written = FleetTables(tables, get_version(), how)
     fleet = audit_paths(places, profile, readings, spark, recognise=recognise, **options)
     if fleet.report is None:
         fleet.get_report()  # raises
@@ -70,7 +71,10 @@ def audit_document(
         names = "min_insync_replicas", "grace_ms"
         given = {name: options[name] for name in names if name in options}
         document = judge_again(document, rests, places[0], strict=strict, **given)
-    return _leave_out(document, fleet.not_judged)
+    document = _leave_out(document, fleet.not_judged)
+    if written is not None and written.problem is not None:
+        document = _need(document, f"{tables}: not all is written, audit again: {written.problem}")
+    return document
 
 
 def _describe_fleet(fleet: "Fleet", *, strict: bool) -> Document:
@@ -111,13 +115,17 @@ def _reads_logs(document: Document) -> bool:
 
 def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
     """Return the document with what was not judged: that is a part of the whole, and unknown."""
-    body = dict(document.body)
-    body["not_judged"] = [each.as_dict() for each in left_out]
-    apart = [f"{each.path}: not judged: {each.error}" for each in left_out]
-    body["needs"] = [*apart, *body["needs"]]
+    body = {**document.body, "not_judged": [each.as_dict() for each in left_out]}
     counts = {**document.counts, "not_judged": len(left_out)}
-    verdict = document.verdict if document.verdict == VIOLATED or not left_out else UNKNOWN
-    return replace(document, verdict=verdict, counts=counts, body=body)
+    apart = (f"{each.path}: not judged: {each.error}" for each in left_out)
+    return _need(replace(document, counts=counts, body=body), *apart)
+
+
+def _need(document: Document, *needs: str) -> Document:
+    """Return the document with what else a whole verdict lacks: it is at best unknown then."""
+    body = {**document.body, "needs": [*needs, *document.body["needs"]]}
+    verdict = document.verdict if document.verdict == VIOLATED or not needs else UNKNOWN
+    return replace(document, verdict=verdict, body=body)
 
 
 def render_audit(document: Document, form: str, *, verbose: bool = False) -> str:

@@ -217,15 +217,15 @@ def _make_body(
         "transactions": body["counts"]["transactions"],
         "partitions": body["counts"]["partitions"],
         **{n: sum(each.count(kind) for each in findings.values()) for n, kind in kinds.items()},
-        "holes": sum(len(each.follower.holes) for each in engine.archives),
-        "damaged": sum(each.damaged for each in engine.archives),
+        "holes": sum(len(record["holes"]) for record in body["archives"]),
+        "damaged": body["counts"]["damaged"],
     }
     told = {each.name: each for each in engine.archives}
     for record in body["archives"]:
         archive = told[record["path"]]
         record["state"] = archive.state
         record |= {name: findings[archive.name].count(kind) for name, kind in kinds.items()}
-        if record["verdict"] == HOLDS and (archive.lost or archive.damaged):
+        if record["verdict"] == HOLDS and archive.lost:
             record["verdict"] = UNKNOWN
     verdict = body["verdict"]
     body["verdict"] = UNKNOWN if verdict == HOLDS and needs else verdict
@@ -242,8 +242,6 @@ def _list_needs(archives: Sequence[ArchiveWatch]) -> Iterator[str]:
             yield f"{each.name}: no transaction yet"
         if each.lost:
             yield f"{each.lost}; what follows is another history: follow it with a new checkpoint"
-        elif each.damaged:
-            yield f"{each.name}: {each.damaged} files cannot be read to the end"
 
 
 def alert_line(alert: Alert, *, repeated: bool) -> str:

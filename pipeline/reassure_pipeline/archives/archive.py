@@ -34,15 +34,17 @@ be, the work begins anew on what a survey says can be read (`contain`): from the
 whole, and what is missing is a hole.
 """
 
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 from reassure_pipeline.archives.servers import ArchivedServer, find_families, find_servers
 from reassure_zookeeper.ensemble import Divergence, EnsembleMember, Hole, Piece, merge
 from reassure_zookeeper.errors import DamagedLog, LogsMissing
-from reassure_zookeeper.log_survey import Damage, survey_log
+from reassure_zookeeper.log_survey import Damage, Survey, survey_log
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import FILE_HEADER, LogFile, TornTail, get_zxid_in_name, is_next
@@ -61,6 +63,10 @@ ONE: Final = "one"
 APART: Final = "apart"
 MEMBERSHIPS: Final = (RECOGNISED, ONE, APART)
 """Which servers are members of one ensemble: what their logs show, all of them, none."""
+
+_STILL_S: Final = 2.0
+"""How long ago a file must have been written for its time to tell that it is the same: the clocks
+of file systems are coarse."""
 
 _RELEVANT: Final = ("/brokers", "/controller", "/config/", "/admin/", "_notification")
 
@@ -209,7 +215,7 @@ def _survey_archive(servers: Sequence[ArchivedServer], *, decodes: bool) -> Arch
         [
             EnsembleMember.of(
                 server.name,
-                [survey_log(file, decodes=decodes) for file in server.files],
+                [survey_file(file, decodes=decodes) for file in server.files],
                 [get_zxid_in_name(file) for file in _list_snapshots([server])],
             )
             for server in servers
@@ -237,6 +243,19 @@ def _survey_archive(servers: Sequence[ArchivedServer], *, decodes: bool) -> Arch
         snapshots,
         surveyed=True,
     )
+
+
+def survey_file(file: Path, *, decodes: bool) -> Survey:
+    """Survey a log file, once as long as it is the same. Raises OSError."""
+    status = file.stat()
+    if time.time() - status.st_mtime < _STILL_S:
+        return survey_log(file, decodes=decodes)
+    return _survey_still(file, decodes, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=256)
+def _survey_still(file: Path, decodes: bool, *_: int) -> Survey:
+    return survey_log(file, decodes=decodes)
 
 
 def _miss_logs(server: ArchivedServer) -> LogsMissing:

@@ -7,6 +7,7 @@ several protocols are judged one protocol after the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -172,7 +173,8 @@ def choose_protocols(
     if found is None:
         found = recognise_clusters(paths, asked.members, jobs=jobs, progress=progress)
         if known is not None and found:
-            keep(known, {}, found)
+            with suppress(OSError):  # it is found again
+                keep(known, {}, found)
     if asked.chroots is not None:
         found = _choose_clusters(found, asked.chroots)
     apart = [each for each in found if each[0] is not None]
@@ -244,7 +246,8 @@ def _make_keeper(
         return None
     surveyed = any(a.damages or (a.surveyed and not a.members) for a in archives)
     if task.share == 0:
-        write_plan(asked.resume, task.paths, KeptPlan(task.of, surveyed))
+        with suppress(OSError):  # said where judging cannot be kept
+            write_plan(asked.resume, task.paths, KeptPlan(task.of, surveyed))
     identity = {
         "profile": chosen.profile,
         "readings": chosen.readings.as_dict(),

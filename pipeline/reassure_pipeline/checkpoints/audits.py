@@ -158,6 +158,8 @@ class Keeper:
         self._say: Say = say if share.number == 0 else lambda _: None
         self._since = time.monotonic()
         self._cost = 0.0
+        self._is_full = False
+        """Whether nothing can be written there."""
 
     def _locate(self, archive: Archive) -> tuple[Path, Identity]:
         paths = [Path(name).resolve() for name in archive.members or (archive.name,)]
@@ -200,7 +202,8 @@ class Keeper:
 
     def is_due(self) -> bool:
         """Whether it is time to put judging aside."""
-        return time.monotonic() - self._since > max(_REST_S, _COST * self._cost)
+        rested = time.monotonic() - self._since > max(_REST_S, _COST * self._cost)
+        return rested and not self._is_full
 
     def save(
         self,
@@ -209,12 +212,22 @@ class Keeper:
         plans: Sequence[Planned],
         audit: Any,
     ) -> None:
-        """Put aside what an archive has come to, and how far its pieces were read."""
+        """Put aside what an archive has come to, and how far its pieces were read.
+
+        Where that cannot be written it is said, and judging goes on: a verdict matters more.
+        """
         begun = time.monotonic()
         told = [
             (each.holes, each.snapshot and str(each.snapshot), _list_looked_at(each, archive))
             for each in plans
         ]
-        keep(*self._locate(archive), audit, {"marks": marks, "plans": told})
+        try:
+            keep(*self._locate(archive), audit, {"marks": marks, "plans": told})
+        except OSError as problem:
+            self._is_full = True
+            self._say(
+                f"{self._directory}: what was judged is not kept, and will be judged again: "
+                f"{problem.strerror or problem}"
+            )
         self._since = time.monotonic()
         self._cost = self._since - begun

@@ -72,7 +72,7 @@ def own_directory(directory: Path) -> Iterator[Path]:
 
 
 def keep(path: Path, identity: Identity, state: Any, note: Any = None) -> None:
-    """Replace what a file keeps, as a whole; `note` has what JSON has."""
+    """Replace what a file keeps, as a whole; `note` has what JSON has. Raises OSError."""
     content = pickle.dumps(state, pickle.HIGHEST_PROTOCOL)
     head = {
         "identity": dict(identity),
@@ -81,12 +81,16 @@ def keep(path: Path, identity: Identity, state: Any, note: Any = None) -> None:
         "sha256": sha256(content).hexdigest(),
     }
     fresh = path.with_name(f"{path.name}.new")
-    with fresh.open("wb") as file:
-        file.write(json.dumps(head).encode() + b"\n")
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    fresh.replace(path)
+    try:
+        with fresh.open("wb") as file:
+            file.write(json.dumps(head).encode() + b"\n")
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        fresh.unlink(missing_ok=True)  # a disk that is full has better use for it
+        raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)

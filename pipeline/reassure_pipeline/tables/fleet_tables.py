@@ -34,13 +34,15 @@ class FleetTables:
 
     def __init__(self, folder: Path, version: str, how: Mapping[str, Any]) -> None:
         """Begin; `how` are the options on which findings depend, by name, as JSON has them."""
-        self._folder = folder
+        self.folder = folder
+        self.problem: Exception | None = None
+        """Why nothing more is written; what was written is whole."""
         self._version = version
         self._how = dict(how)
         self._waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _WRITTEN}
 
     def take(self, outcome: ArchiveOutcome, report: ArchiveReport) -> None:
-        """Take what an archive came to. Raises what writing a table raises."""
+        """Take what an archive came to."""
         times = find_times(outcome.total.files)
         first, last = (None, None) if times is None else map(_find_time, times)
         head = {
@@ -113,12 +115,20 @@ class FleetTables:
             self.flush()
 
     def flush(self) -> None:
-        """Append what waits, each archive exactly once. Raises OSError and Delta's errors."""
+        """Append what waits, each archive exactly once.
+
+        Where that fails it is left to be told beside what was judged (`problem`).
+        """
+        from deltalake.exceptions import DeltaError
+
         judged = dict.fromkeys(row["judged"] for row in self._waiting["archives"])
         for name in _WRITTEN:
             rows, self._waiting[name] = self._waiting[name], []
-            if judged:
-                _append(self._folder / name, name, rows, [*judged])
+            if judged and self.problem is None:
+                try:
+                    _append(self.folder / name, name, rows, [*judged])
+                except (OSError, DeltaError) as problem:
+                    self.problem = problem
 
 
 def _append(place: Path, name: str, rows: list[dict[str, Any]], judged: list[str]) -> None:

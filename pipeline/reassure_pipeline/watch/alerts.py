@@ -13,6 +13,7 @@ from typing import Any, Final
 from reassure_judge.verdicts import Violation
 from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedFile
+from reassure_zookeeper.log_survey import Damage
 
 VIOLATION: Final = "violation"
 NOT_FOLLOWED: Final = "not_followed"
@@ -75,7 +76,7 @@ def tell_hole(archive: str, hole: Hole) -> Alert:
     return _make(HOLE, archive, hole.before, body, 0)
 
 
-def tell_damage(archive: str, seen_at: int, damage: DamagedFile) -> Alert:
+def tell_damage(archive: str, seen_at: int, damage: Damage | DamagedFile) -> Alert:
     """Return the alert that a file cannot be read."""
     file = str(damage.file.absolute())
     body = {"file": file, "offset": damage.offset, "reason": damage.reason}

@@ -89,8 +89,8 @@ class ArchiveWatch:
         """None until there is a transaction."""
         self.lost: TakenBack | None = None
         """Why this archive is not followed any more."""
-        self.damaged = 0
-        """How many files could not be read to their end."""
+        self._damages: set[tuple[Path, int]] = set()
+        """What was told of that cannot be read."""
         self.extent = NOTHING
         self._rules = rules
         self._options = options
@@ -129,14 +129,14 @@ class ArchiveWatch:
                 if note is not None:
                     note(batch)
                 told = self._tell_missing(watched)
-                restart = self.follower.look_for_restart(max(self._after, self.extent.last_zxid))
+                after = max(self._after, self.extent.last_zxid)
+                restart = self.follower.look_for_restart(after, batch[0].zxid)
                 if restart is not None:
                     watched.begin_anew(restart)
                 fresh = self._take(batch, watched)
                 yield told + watched.judge(fresh)
         except TakenBack as lost:
             self.lost = lost
-            self.damaged += 1
             yield [tell_damage(self.name, self.extent.last_zxid, lost)]
         told = self._tell_missing(watched) + watched.judge_rest()
         if told:
@@ -169,13 +169,16 @@ class ArchiveWatch:
 
     def _tell_missing(self, watched: AnyWatched) -> list[Alert]:
         """Answer what could not be read since this was asked last."""
-        damaged, holes = self.follower.damaged, self.follower.holes
-        told = [tell_damage(self.name, self.extent.last_zxid, damage) for damage in damaged]
-        told += [tell_hole(self.name, hole) for hole in holes[len(watched.holes) :]]
-        self.damaged += len(damaged)
-        damaged.clear()
-        watched.holes = tuple(holes)
-        return told
+        archive, holes = self.follower.archive, self.follower.holes
+        assert archive is not None, "it has begun"
+        fresh = [d for d in archive.damages if (d.file, d.offset) not in self._damages]
+        self._damages.update((damage.file, damage.offset) for damage in fresh)
+        missing = [hole for hole in holes if hole.before >= 0 and hole not in watched.holes]
+        watched.holes = holes
+        return [
+            *(tell_damage(self.name, self.extent.last_zxid, damage) for damage in fresh),
+            *(tell_hole(self.name, hole) for hole in missing),
+        ]
 
     def find_status(self) -> ArchiveStatus:
         """Return how it is doing."""
@@ -189,7 +192,7 @@ class ArchiveWatch:
             0 if watched is None else watched.count_partitions(),
             self.extent.last_zxid,
             max(0.0, behind_s),
-            self.damaged + (0 if watched is None else len(watched.holes)),
+            len(self._damages) + (0 if watched is None else len(watched.holes)),
             None if watched is None else watched.look(),
         )
 

@@ -67,14 +67,19 @@ class Journal:
         self._known = set(_list_ids(path, start))
 
     def tell(self, alerts: Sequence[Alert]) -> None:
-        """Tell alerts; of those that stand in the journal already it is said that they do."""
+        """Tell alerts; of those that stand in the journal already it is said that they do.
+
+        Raises OSError where they cannot be written there: they were told all the same.
+        """
         known = self._known
         fresh = [alert for alert in alerts if alert.id not in known]
-        if fresh:
-            self.append(fresh)
-        for alert in alerts:
-            self._say(alert, alert.id in known)
-            known.discard(alert.id)
+        try:
+            if fresh:
+                self.append(fresh)
+        finally:
+            for alert in alerts:
+                self._say(alert, alert.id in known)
+                known.discard(alert.id)
 
     def append(self, alerts: Iterable[Alert]) -> None:
         """Write alerts so that they stay there whatever happens next."""
