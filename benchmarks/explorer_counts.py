@@ -8,7 +8,7 @@ minutes and 24 GiB. Exit code 1 where a number differs from the one that is kept
 
 import sys
 
-from reassure_explorer.scopes.catalogue import COUNTS, SCOPES, explore_scope
+from reassure_explorer.scopes.catalogue import COUNTS, MEETINGS, SCOPES, explore_scope
 from reassure_spec.profiles import AMENDED_PROFILE
 
 LARGE = ("large",)
@@ -17,10 +17,11 @@ LARGE = ("large",)
 def main() -> int:
     """Print a line for each scope and profile."""
     asked = [name for name in sys.argv[1:] if not name.startswith("-")]
-    names = asked or [n for n in SCOPES if n not in LARGE or "--all" in sys.argv]
+    scopes = {**SCOPES, **{n: s for n, s in MEETINGS.items() if (n, s.profile) in COUNTS}}
+    names = asked or [n for n in scopes if n not in LARGE or "--all" in sys.argv]
     different = 0
     for name in names:
-        for profile in dict.fromkeys((SCOPES[name].profile, AMENDED_PROFILE)):
+        for profile in dict.fromkeys((scopes[name].profile, AMENDED_PROFILE)):
             result = explore_scope(name, profile=profile, keep_going=True).result
             counts = (result.distinct, result.generated, result.depth)
             kept = COUNTS.get((name, profile))

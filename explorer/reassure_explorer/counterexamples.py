@@ -53,7 +53,7 @@ class Counterexample:
         return self.make(readings, self.clause)
 
 
-Meetings = Mapping[str, Callable[[Readings], SmallWorld]]
+Meetings = Mapping[str, Callable[[Readings], Sketch]]
 """By name what returns a small world in which protocols meet, and much must never be."""
 
 

@@ -1,9 +1,12 @@
 """Every finding about steps comes out as a shortest story, and as a scenario that says the same."""
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from reassure_conformance.answers.exploring import write_stories
 from reassure_conformance.scenarios.scenario import (
     compare,
     find_scenario,
@@ -16,7 +19,7 @@ from reassure_explorer.engine.derived import explore_derived
 from reassure_explorer.engine.explore import explore
 from reassure_explorer.engine.interface import ModelError
 from reassure_explorer.engine.result import Verdict, Violation
-from reassure_explorer.scopes.catalogue import COUNTS, MEETINGS, SCOPES, get_model
+from reassure_explorer.scopes.catalogue import COUNTS, MEETINGS, SCOPES, explore_scope, get_model
 from reassure_explorer.scopes.sweep import (
     INSTANCES,
     LIVENESS,
@@ -184,6 +187,33 @@ def test_meeting_breaks_only_what_the_register_knows(meeting: str) -> None:
     known = {clause for f in FINDINGS if scope.profile in f.profiles for clause in f.clauses}
     assert broken.violations
     assert {violation.invariant for violation in broken.violations} <= known
+
+
+def test_both_documents_together_lose_nothing_that_was_shown() -> None:
+    """A move and the move back, of replicas with logs: to the end, and with the pinned counts."""
+    found = explore_scope("meeting-of-logs", "kip-236-amended")
+    assert found.verdict is Verdict.HOLDS and found.pinned is not None
+
+
+@pytest.mark.parametrize(
+    ("scope", "readings", "clause", "steps"),
+    [
+        # Who left, and came again in the same leader epoch, is taken for who it was.
+        ("meeting-of-logs-and-strangers", {}, "isr.stored.holds-committed", 23),
+        ("meeting-of-logs-and-lost-disks", {}, "isr.stored.holds-committed", 5),
+        ("meeting-of-logs", {"hw.served-from": "at-once"}, "hw.consumer.monotone", 13),
+        ("meeting-of-logs", {"isr.entry": "high-watermark"}, "isr.stored.holds-committed", 24),
+    ],
+)
+def test_both_documents_together_need_what_they_say(
+    scope: str, readings: Any, clause: str, steps: int, tmp_path: Path
+) -> None:
+    """With a switch, or an amendment less, a record that was shown is lost, by the shortest way."""
+    found = explore_scope(scope, "kip-236-amended", readings)
+    broken = {each.invariant: len(each.trace.steps) for each in found.result.violations}
+    assert broken[clause] == steps
+    write_stories(found, tmp_path)  # no scenario can tell of two models
+    assert not (tmp_path / "counterexamples").exists()
 
 
 def test_scenario_that_ends_otherwise_is_noticed() -> None:

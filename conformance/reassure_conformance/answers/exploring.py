@@ -9,7 +9,7 @@ from typing import Any, Final
 from reassure_conformance.report.document import Document, write_text
 from reassure_conformance.report.itf import list_states, make_itf
 from reassure_conformance.scenarios.scenario import Scenario
-from reassure_conformance.scenarios.telling import get_text, tell
+from reassure_conformance.scenarios.telling import TELLERS, get_text, tell
 from reassure_conformance.script import SUFFIX
 from reassure_explorer.engine.explore import (
     Exploration,
@@ -33,6 +33,8 @@ from reassure_explorer.scopes.catalogue import (
 )
 from reassure_explorer.scopes.pictures import draw_scope_trace
 from reassure_spec.errors import BadUsage
+from reassure_spec.profiles import DEFAULT_PROFILE
+from reassure_spec.readings import get_profile
 
 Progress = Callable[[str, int, int], None]
 
@@ -234,15 +236,21 @@ def run_sweep(subject: Explored) -> Listed:
 def make_scenarios(exploration: Exploration) -> dict[str, Scenario]:
     """Return each story as a scenario, by the invariant that it breaks; all are replayed here.
 
-    Scenarios tell of our own models only, and of clauses: deadlock is the matter of none.
+    Scenarios tell of our own models only, one at a time, and of clauses: deadlock is the matter of
+    none.
     """
-    if exploration.profile is None:
+    if exploration.profile is None or not _is_told(exploration):
         return {}
     return {
         violation.invariant: _tell(exploration, violation)
         for violation in exploration.result.violations
         if violation.invariant != DEADLOCK
     }
+
+
+def _is_told(exploration: Exploration) -> bool:
+    readings = get_profile(exploration.profile or DEFAULT_PROFILE)
+    return type(get_scope(exploration.scope).make_source(readings)) in TELLERS
 
 
 def _tell(exploration: Exploration, violation: Violation) -> Scenario:

@@ -97,9 +97,15 @@ def format_change(name: str, old: Any, new: Any) -> str:
     elif is_dataclass(old) and type(old) is type(new):
         pairs = ((part.name, old, new) for part in fields(old))
         parts = [(f"{name}.{part}", getattr(a, part), getattr(b, part)) for part, a, b in pairs]
+    elif _are_rows(old) and _are_rows(new) and len(old) == len(new):
+        parts = [(f"{name}[{at}]", *pair) for at, pair in enumerate(zip(old, new, strict=True))]
     else:
         return f"{name} {format_value(old)} -> {format_value(new)}"
     return ", ".join(format_change(*part) for part in parts if part[1] != part[2])
+
+
+def _are_rows(value: Any) -> bool:
+    return isinstance(value, tuple) and any(map(is_dataclass, value))
 
 
 def tell_trace(trace: Trace) -> str:

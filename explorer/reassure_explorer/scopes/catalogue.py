@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_explorer.counterexamples import SmallWorld, list_counterexamples
+from reassure_explorer.counterexamples import list_counterexamples
 from reassure_explorer.engine.explore import Exploration, explore
 from reassure_explorer.engine.interface import Model
+from reassure_explorer.engine.search import Sketch
 from reassure_explorer.scopes.machine import MachineScope
 from reassure_model.machine import find_machines
 from reassure_spec.errors import BadUsage
@@ -22,7 +23,7 @@ from reassure_spec.protocols import import_parts, read_parts
 from reassure_spec.readings import Readings
 from reassure_spec.rooms import choose_readings, explorer_of
 
-Source = MachineScope | SmallWorld
+Source = MachineScope | Sketch
 """What a scope's model is made from: a model of `reassure_model` within a world."""
 
 
@@ -77,7 +78,7 @@ def _find_meetings() -> Iterator[Scope]:
         for name, said in tables.items():
             if "summary" in said:
                 make, profile = modules[protocol].MEETINGS[name], said.get("profile", protocol)
-                yield Scope(name, said["summary"], make, profile)
+                yield Scope(name, said["summary"], make, profile, is_whole=True)
 
 
 SCOPES: Final[Mapping[str, Scope]] = {each.name: each for each in _find_scopes()}

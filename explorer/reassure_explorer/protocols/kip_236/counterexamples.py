@@ -1,13 +1,19 @@
-"""What readers take for granted of a change under KIP-236 as amended, and the trace against it."""
+"""What readers take for granted of a change under KIP-236 as amended, and the trace against it.
+
+And what they take from KIP-236 and KAFKA-4485 together: no record that was shown is lost.
+"""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any, Final
 
-from reassure_explorer.counterexamples import Make, SmallWorld
-from reassure_explorer.engine.search import remember
+from reassure_explorer.counterexamples import Make, Meetings, SmallWorld
+from reassure_explorer.engine.search import Sketch, remember
+from reassure_model.composition import SOUND, Composition, Switches, list_steps, make_composition
 from reassure_model.environment import Controller, Die, Failover, Leave, Return
 from reassure_model.outcome import Accepted
+from reassure_model.protocols.kafka_4485.machine import MACHINE as LOGS
+from reassure_model.protocols.kafka_4485.replication import Lag
 from reassure_model.protocols.kip_236 import next_write, system
 from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_model.protocols.kip_236.system import Submit, System
@@ -79,4 +85,51 @@ def _make(
 
 WORLDS: Final[Mapping[str, Make]] = {
     "story-one-drop-for-a-change": partial(_make, assigned=(2,), targets=((1, 4), (1, 3))),
+}
+
+
+# Both documents at once -------------------------------------------------------------------------
+
+
+def _say(action: Any) -> str:
+    return (MACHINE if type(action) in MACHINE.kinds else LOGS).say(action)
+
+
+def _find_problems(readings: Readings) -> Mapping[str, Any]:
+    """Return what neither model may reach, of the part that is about it."""
+    found: dict[str, Any] = {}
+    for machine, part in ((MACHINE, "system"), (LOGS, "replication")):
+        for each in machine.properties:
+            if each.promised(readings) and not each.when_refused:
+                found[each.clause] = partial(_find_broken, machine, part, each, readings)
+    return found
+
+
+def _find_broken(
+    machine: Any, part: str, wanted: Any, readings: Readings, state: Composition
+) -> str | None:
+    broken: str | None = machine.find_broken(wanted, getattr(state, part), readings)
+    return broken
+
+
+def _meet_logs(
+    readings: Readings, switches: Switches = SOUND, deaths: int = 0, failovers: int = 0
+) -> Sketch:
+    """Return a partition on one of two brokers that is asked to move, and to move back."""
+    return Sketch(
+        make_composition((0,), 2, readings),
+        lambda state: list_steps(state, readings, ((1,), (0,)), switches=switches),
+        _find_problems(readings),
+        {Submit: 2, Die: deaths, Failover: failovers, Lag: 0},
+        _say,
+    )
+
+
+MEETINGS: Final[Meetings] = {
+    "meeting-of-logs": _meet_logs,
+    "meeting-of-logs-and-faults": partial(_meet_logs, deaths=1, failovers=1),
+    "meeting-of-logs-and-strangers": partial(_meet_logs, switches=Switches(notes_strangers=True)),
+    "meeting-of-logs-and-lost-disks": partial(
+        _meet_logs, switches=Switches(loses_disks=True), deaths=1
+    ),
 }
