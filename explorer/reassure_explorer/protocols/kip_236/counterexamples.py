@@ -9,12 +9,18 @@ from typing import Any, Final
 
 from reassure_explorer.counterexamples import Make, Meetings, SmallWorld
 from reassure_explorer.engine.search import Sketch, remember
-from reassure_model.composition import SOUND, Composition, Switches, list_steps, make_composition
 from reassure_model.environment import Controller, Die, Failover, Leave, Return
 from reassure_model.outcome import Accepted
 from reassure_model.protocols.kafka_4485.machine import MACHINE as LOGS
 from reassure_model.protocols.kafka_4485.replication import Lag
 from reassure_model.protocols.kip_236 import next_write, system
+from reassure_model.protocols.kip_236.composition import (
+    SOUND,
+    Composition,
+    Switches,
+    list_steps,
+    make_composition,
+)
 from reassure_model.protocols.kip_236.machine import MACHINE
 from reassure_model.protocols.kip_236.system import Submit, System
 from reassure_model.writes import UpdateReassignment, WriteAssigned
