@@ -10,8 +10,7 @@ from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import LAYOUTS
-from reassure_conformance.gate.replication.setting import TrialSetting
-from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
+from reassure_conformance.gate.replication.situations import SITUATIONS
 from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.story import BROKERS, format_story, parse_story, shipped_stories
 from reassure_conformance.mutants import load_mutants
@@ -100,38 +99,18 @@ def test_tale_catches_fault(fault: str, name: str, tmp_path: Path, own_server: S
     assert failure.violation.clause in load_mutants()[fault].clauses
 
 
-def approach(runner: BrokersRunner, situation: BrokerGoal, setting: TrialSetting) -> BrokersResult:
-    """Take the steps of an approach, and always the first of what could be drawn."""
+def test_situation_is_reached_by_its_case(tmp_path: Path, own_server: Server) -> None:
+    """The case of a situation reaches it, and catches the fault that shows there."""
+    made_for = dict(CASES)
+    settings = Settings(next(told_brokers.SEEDS), profile=REPLICATION)
+    runner = BrokersRunner(settings, tmp_path, server=own_server)
+    cases = {story.name: story for story in runner.list_shipped()}
     with runner.open():
-        trial = runner.begin(setting)
-        for step in situation.approach(trial, lambda _: 0):
-            trial.perform(step)
-        found = runner.take_drawn(trial.finish())
-        if found is not None:
-            runner.fail(found)
-        runner.sum_up()
-    return runner.result
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
-@pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
-def test_approach_gets_there(
-    situation: BrokerGoal, is_planted: bool, tmp_path: Path, own_server: Server
-) -> None:
-    """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
-    fault = MADE_FOR[situation.name]
-    settings = Settings(
-        next(told_brokers.SEEDS), profile=REPLICATION, strict=True, faults=(fault,) * is_planted
-    )
-    setting = TrialSetting(brokers=SHARED[0], partitions=SHARED[1])
-    result = approach(BrokersRunner(settings, tmp_path, server=own_server), situation, setting)
-    if not is_planted:
-        assert result.failure is None and result.reached[situation.name]
-        return
-    failure = result.failure
-    assert failure is not None and failure.violation.clause in load_mutants()[fault].clauses
-    assert len(failure.story.lines()) <= 12
+        for goal in SITUATIONS:
+            before = runner.reached[goal.name]
+            runner.tell(cases[goal.case])
+            assert runner.reached[goal.name] > before, goal.name
+            assert made_for[MADE_FOR[goal.name]] == goal.case
 
 
 def test_leader_that_its_own_log_has_overtaken_refuses_records(
@@ -162,14 +141,6 @@ def test_clause_counts_only_where_its_situations_came_up(
     result = tell(tmp_path, own_server, name="a-record-is-committed")
     (found,) = (one for one in result.clauses if one.id == "epoch.replica.never-back")
     assert not found.exercised
-
-
-def test_tales_are_read_as_they_are_written() -> None:
-    """The text of a tale is read back as the same tale."""
-    tales = list(shipped_stories(BROKERS))
-    assert tales
-    for tale in tales:
-        assert parse_story(format_story(tale), f"{tale.name}.txt") == tale
 
 
 def test_failed_run_of_brokers_names_files_that_are_there(
