@@ -98,6 +98,16 @@ def ask_page(open_page: Callable[..., str], tmp_path: Path) -> Callable[[str, st
 
 
 @pytest.fixture(scope="module")
+def own_server() -> Iterator[Server]:
+    """A server for the runs of one module; each reads the whole log, which others would make long.
+
+    Starting one takes as long as what is told to brokers on it.
+    """
+    with Server.start() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
 def make_harness(zookeeper_server: Server) -> Iterator[MakeHarness]:
     """Make harnesses on the shared server; they are closed at the end of the module.
 

@@ -23,6 +23,7 @@ from reassure_mutation.linked import Mutant
 from reassure_mutation.protocols.kafka_4485 import worlds
 from reassure_mutation.table import Killable, load_table, make_reference
 from reassure_spec.znodes import ReplicaList
+from reassure_zookeeper.server import Server
 
 CARRIED: Final = (
     model.start_leader,
@@ -143,19 +144,23 @@ def find(result: BrokersResult) -> str:
 
 
 @pytest.mark.slow
-def test_right_functions_hold(tmp_path: Path) -> None:
+def test_right_functions_hold(tmp_path: Path, own_server: Server) -> None:
     """Without a mutant the brokers hold in every shipped tale."""
     shipped = (format_story(replace(tale, why=())) for tale in shipped_stories(BROKERS))
-    assert find(tell(tmp_path, shipped)) == ""
+    assert find(tell(tmp_path, own_server, shipped)) == ""
 
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("number", range(DRAWN))
 def test_prediction_comes_true(
-    number: int, reference: Reference, drawn: list[tuple[Mutant, Killable]], tmp_path: Path
+    number: int,
+    reference: Reference,
+    drawn: list[tuple[Mutant, Killable]],
+    tmp_path: Path,
+    own_server: Server,
 ) -> None:
     """Its own tale is violated by the clause that was predicted; who cannot go on shows by that."""
     mutant, predicted = drawn[number]
     with reference.linked.planted(mutant):
-        result = tell(tmp_path, [format_story(make_story(predicted.steps))])
+        result = tell(tmp_path, own_server, [format_story(make_story(predicted.steps))])
     assert find(result) in (predicted.clause, DIES, NEVER_RESTS), (mutant.name, predicted.clause)

@@ -4,16 +4,17 @@ import json
 from pathlib import Path
 
 import pytest
+import told_brokers
 
 from reassure_conformance.answers.replaying import replay
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
 from reassure_conformance.gate.replication.drawing import LAYOUTS
-from reassure_conformance.gate.replication.setting import TrialSetting
-from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
-from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.replication.situations import SITUATIONS
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.story import BROKERS, format_story, parse_story, shipped_stories
 from reassure_conformance.mutants import load_mutants
+from reassure_zookeeper.server import Server
 
 TABLE = """
 a-record-is-committed: leader-not-counted acks-all-early follow-untold
@@ -64,26 +65,13 @@ ROWS = (row.partition(": ") for row in TABLE.replace("\n    ", " ").strip().spli
 CASES = [(fault, name) for name, _, faults in ROWS for fault in faults.split()]
 
 
-def tell(tmp_path: Path, fault: str = "", name: str = "") -> BrokersResult:
+def tell(tmp_path: Path, server: Server, fault: str = "", name: str = "") -> BrokersResult:
     """Tell one of the shipped tales, or all, to brokers with this fault, or with none."""
-    saved = tmp_path / "saved"
-    saved.mkdir()
-    for tale in shipped_stories(BROKERS):
-        if name in ("", tale.name):
-            (saved / f"{tale.name}.txt").write_text(format_story(tale), encoding="utf-8")
-    settings = Settings(
-        seed=1,
-        profile="kafka-4485",
-        examples=0,
-        faults=(fault,) if fault else (),
-        strict=True,
-        shrink_s=0,
-        with_stories=False,
-        failures=str(saved),
+    tales = (tale for tale in shipped_stories(BROKERS) if name in ("", tale.name))
+    faults = (fault,) if fault else ()
+    return told_brokers.tell(
+        tmp_path, server, map(format_story, tales), faults=faults, strict=True, shrink_s=0
     )
-    runner = BrokersRunner(settings, tmp_path)
-    runner.run()
-    return runner.result
 
 
 def test_every_fault_has_a_tale() -> None:
@@ -93,9 +81,9 @@ def test_every_fault_has_a_tale() -> None:
     )
 
 
-def test_shipped_tales_hold(tmp_path: Path) -> None:
+def test_shipped_tales_hold(tmp_path: Path, own_server: Server) -> None:
     """No clause is broken in a tale by brokers without a fault, and every situation comes up."""
-    result = tell(tmp_path)
+    result = tell(tmp_path, own_server)
     assert [name for name, count in result.reached.items() if count == 0] == []
     assert result.failure is None, result.failure
     assert not result.died, result.trace
@@ -104,44 +92,30 @@ def test_shipped_tales_hold(tmp_path: Path) -> None:
 
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fault", "name"), CASES)
-def test_tale_catches_fault(fault: str, name: str, tmp_path: Path) -> None:
+def test_tale_catches_fault(fault: str, name: str, tmp_path: Path, own_server: Server) -> None:
     """The tale breaks a clause that is made for the fault, and breaks it first."""
-    failure = tell(tmp_path, fault, name).failure
+    failure = tell(tmp_path, own_server, fault, name).failure
     assert failure is not None, f"{fault} survives {name}"
     assert failure.violation.clause in load_mutants()[fault].clauses
 
 
-def approach(runner: BrokersRunner, situation: BrokerGoal, setting: TrialSetting) -> BrokersResult:
-    """Take the steps of an approach, and always the first of what could be drawn."""
+def test_situation_is_reached_by_its_case(tmp_path: Path, own_server: Server) -> None:
+    """The case of a situation reaches it, and catches the fault that shows there."""
+    made_for = dict(CASES)
+    settings = Settings(next(told_brokers.SEEDS), profile=REPLICATION)
+    runner = BrokersRunner(settings, tmp_path, server=own_server)
+    cases = {story.name: story for story in runner.list_shipped()}
     with runner.open():
-        trial = runner.begin(setting)
-        for step in situation.approach(trial, lambda _: 0):
-            trial.perform(step)
-        found = runner.take_drawn(trial.finish())
-        if found is not None:
-            runner.fail(found)
-        runner.sum_up()
-    return runner.result
+        for goal in SITUATIONS:
+            before = runner.reached[goal.name]
+            runner.tell(cases[goal.case])
+            assert runner.reached[goal.name] > before, goal.name
+            assert made_for[MADE_FOR[goal.name]] == goal.case
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("situation", SITUATIONS, ids=lambda one: one.name)
-@pytest.mark.parametrize("is_planted", [False, True], ids=["sound", "with-the-fault"])
-def test_approach_gets_there(situation: BrokerGoal, is_planted: bool, tmp_path: Path) -> None:
-    """By the steps of its approach a situation comes up, and its fault shows in twelve at most."""
-    fault = MADE_FOR[situation.name]
-    settings = Settings(seed=1, profile="kafka-4485", strict=True, faults=(fault,) * is_planted)
-    setting = TrialSetting(brokers=SHARED[0], partitions=SHARED[1])
-    result = approach(BrokersRunner(settings, tmp_path), situation, setting)
-    if not is_planted:
-        assert result.failure is None and result.reached[situation.name]
-        return
-    failure = result.failure
-    assert failure is not None and failure.violation.clause in load_mutants()[fault].clauses
-    assert len(failure.story.lines()) <= 12
-
-
-def test_leader_that_its_own_log_has_overtaken_refuses_records(tmp_path: Path) -> None:
+def test_leader_that_its_own_log_has_overtaken_refuses_records(
+    tmp_path: Path, own_server: Server
+) -> None:
     """Whoever was led astray by an old order answers producers that it does not lead."""
     text = """world brokers
 
@@ -152,30 +126,30 @@ deliver all
 produce 1 with acks 1 to 1
 deliver all
 """
-    settings = Settings(seed=1, profile="kafka-4485", faults=("stale-order-obeyed",), strict=True)
-    runner = BrokersRunner(settings, tmp_path)
+    settings = Settings(
+        next(told_brokers.SEEDS), profile=REPLICATION, faults=("stale-order-obeyed",), strict=True
+    )
+    runner = BrokersRunner(settings, tmp_path, server=own_server)
     runner.replay(parse_story(text, "a.txt"))
     assert (runner.result.died, runner.result.failure is not None) == ("", True)
 
 
-def test_clause_counts_only_where_its_situations_came_up(tmp_path: Path) -> None:
+def test_clause_counts_only_where_its_situations_came_up(
+    tmp_path: Path, own_server: Server
+) -> None:
     """A run in which nothing came late has not put to the test what late orders do."""
-    result = tell(tmp_path, name="a-record-is-committed")
+    result = tell(tmp_path, own_server, name="a-record-is-committed")
     (found,) = (one for one in result.clauses if one.id == "epoch.replica.never-back")
     assert not found.exercised
 
 
-def test_tales_are_read_as_they_are_written() -> None:
-    """The text of a tale is read back as the same tale."""
-    tales = list(shipped_stories(BROKERS))
-    assert tales
-    for tale in tales:
-        assert parse_story(format_story(tale), f"{tale.name}.txt") == tale
-
-
-def test_failed_run_of_brokers_names_files_that_are_there(tmp_path: Path) -> None:
+def test_failed_run_of_brokers_names_files_that_are_there(
+    tmp_path: Path, own_server: Server
+) -> None:
     """The line that shows a violation is one of a file that the run has kept."""
-    failure = tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure
+    failure = tell(
+        tmp_path, own_server, "late-stop-obeyed", "orders-from-before-a-deletion"
+    ).failure
     kept = json.loads((tmp_path / "failure.json").read_text())["violations"]
     files = {violation["file"] for violation in kept if "file" in violation}
     assert failure is not None and failure.violation.file in {"", *files}
@@ -183,9 +157,12 @@ def test_failed_run_of_brokers_names_files_that_are_there(tmp_path: Path) -> Non
     assert [file for file in files if not Path(file).is_file()] == []
 
 
-def test_failed_run_of_brokers_is_repeated_as_it_says(tmp_path: Path) -> None:
+def test_failed_run_of_brokers_is_repeated_as_it_says(tmp_path: Path, own_server: Server) -> None:
     """The tale that a run has kept breaks the same clause again, and none without the mistake."""
-    assert tell(tmp_path, "late-stop-obeyed", "orders-from-before-a-deletion").failure is not None
+    assert (
+        tell(tmp_path, own_server, "late-stop-obeyed", "orders-from-before-a-deletion").failure
+        is not None
+    )
     document, lines = replay(tmp_path)
     assert document.verdict == "violated"
     assert lines[0] == "same violation: epoch.replica.never-back"

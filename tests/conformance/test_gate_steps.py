@@ -16,6 +16,7 @@ from reassure_conformance.gate.malformed_znodes import (
     TOO_LARGE,
 )
 from reassure_conformance.gate.story import (
+    WORLDS,
     ClusterSetting,
     Story,
     format_story,
@@ -147,6 +148,15 @@ def test_folder_is_read_by_name(tmp_path: Path) -> None:
     for name in ("b.txt", "a.txt", "notes.md"):
         (tmp_path / name).write_text("world cluster\nelect\n")
     assert [story.name for story in read_folder(tmp_path)] == ["a", "b"]
+
+
+@pytest.mark.parametrize("world", WORLDS)
+def test_shipped_stories_are_read_as_they_are_written(world: str) -> None:
+    """The text of a story is read back as the same story, in either world."""
+    stories = list(shipped_stories(world))
+    assert stories
+    for story in stories:
+        assert parse_story(format_story(story), f"{story.name}.txt") == story
 
 
 def test_shipped_stories_say_why_and_are_short() -> None:

@@ -29,6 +29,19 @@ def test_advice_not_followed_has_its_place_in_either_history(
     ]
 
 
+@pytest.mark.parametrize(("credit", "is_known"), [("two-cases", True), ("last-fetch", False)])
+def test_advice_that_the_document_breaks_itself_names_the_findings(
+    credit: str, is_known: bool
+) -> None:
+    """Under the readings by which its other rules break the advice, and under no others."""
+    found = {"clause": "isr.pseudo.close-follower", "reason": "late", "path": "/a", "zxid": 3}
+    result = {"not_followed": [found], "readings": {"lag.credit": credit}}
+    told = [line for line in describe_warnings(list_warnings(result)) if "own rules" in line]
+    assert [line.partition(": ")[2].partition(",")[0] for line in told] == [
+        "watermark-1"
+    ] * is_known
+
+
 def make_report(**more: Any) -> dict[str, Any]:
     """Return what a run found: a clause of each verdict, one of them violated by a transaction."""
     verdicts = {

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import SETTLE_TIMEOUT_S, ServerGone
-from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.base_runner import open_server
 from reassure_conformance.gate.evidence import list_writes, name_sessions
 from reassure_conformance.gate.example import Example
@@ -145,11 +144,7 @@ def find_story(name: str, profile: str) -> Story:
 def list_possible(harness: Harness) -> list[Story]:
     """Return the shipped stories that an implementation can be told, by what it declares."""
     able, profile = harness.description.capabilities, harness.description.profile
-    return [
-        story
-        for story in shipped_stories()
-        if story.is_for(profile) and {s.NEEDS.get(type(x)) for x in story.steps} - {None} <= able
-    ]
+    return [story for story in shipped_stories() if story.is_for(profile) and story.needs <= able]
 
 
 @contextmanager

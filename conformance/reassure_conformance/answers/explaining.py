@@ -307,7 +307,6 @@ def _list_stories() -> Iterable[str]:
 
 
 def _describe_story(name: str) -> Iterator[str]:
-    from reassure_conformance.gate.steps import NEEDS
     from reassure_conformance.gate.story import shipped_stories
 
     (story,) = (each for each in shipped_stories() if each.name == name)
@@ -318,7 +317,7 @@ def _describe_story(name: str) -> Iterator[str]:
         {
             "Brokers": story.brokers,
             "Profiles": story.profiles or "all",
-            "Needs": sorted({NEEDS[type(step)] for step in story.steps if type(step) in NEEDS}),
+            "Needs": sorted(story.needs),
             "Violates": story.violates,
             "Run it": f"reassure test --case {name}",
         }

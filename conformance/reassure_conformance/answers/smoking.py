@@ -178,7 +178,7 @@ def find_lacking(harness: Harness) -> str:
         return ""
     about = harness.description
     needs = [
-        {s.NEEDS.get(type(step)) for step in story.steps} - {None} - about.capabilities
+        story.needs - about.capabilities
         for story in shipped_stories()
         if story.is_for(about.profile)
     ]

@@ -14,9 +14,10 @@ from reassure_conformance.adapter.driver import Driver, ServerGone
 from reassure_conformance.adapter.remote import RemotePlace
 from reassure_conformance.adapter.world import REAL, VirtualWorld, World
 from reassure_conformance.gate.discrimination import Score
+from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.goals import find_unreached
 from reassure_conformance.gate.laps import Laps
-from reassure_conformance.gate.run_outcome import Failure, Goal, OneTold, RunOutcome
+from reassure_conformance.gate.run_outcome import Failure, OneTold, RunOutcome
 from reassure_conformance.gate.run_settings import COVERED, MISSING, Progress, Settings
 from reassure_conformance.gate.shortening import minimise
 from reassure_conformance.gate.story import (
@@ -284,7 +285,7 @@ class Runner(ABC, Generic[OneTold]):
 
     def conclude(
         self,
-        goals: Sequence[Goal],
+        goals: Sequence[CoverageGoal],
         reached: Mapping[str, int],
         judged: Judged,
         broken: Iterable[Violation],

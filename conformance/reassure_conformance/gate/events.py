@@ -7,6 +7,7 @@ received, and moments of rest. A coverage goal is recognised in it.
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from reassure_conformance.gate import steps as s
 from reassure_judge.live_events import ClusterView, Received, Rested, StatesSaid, Wrote
@@ -32,8 +33,8 @@ class CoverageGoal:
     sentence: str
     clauses: tuple[str, ...]
     """The clauses that are put to the test only where it comes up."""
-    count: Callable[[History], int]
-    """How often it came up in a history."""
+    count: Callable[[Any], int]
+    """How often it came up in a history, or by an event of brokers with logs."""
     case: str
     """The shipped test case that gets there, and by which generation does."""
     needs: frozenset[str] = frozenset()

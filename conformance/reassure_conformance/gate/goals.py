@@ -13,7 +13,6 @@ from typing import Final
 
 from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.events import CoverageGoal, History
-from reassure_conformance.gate.run_outcome import Goal
 from reassure_conformance.gate.story import shipped_stories
 from reassure_spec.profiles import has_protocol
 from reassure_spec.protocols import import_parts
@@ -54,7 +53,7 @@ def aim_at(goal: CoverageGoal) -> Aim:
 
 
 def find_unreached(
-    possible: Iterable[Goal], reached: Mapping[str, int]
+    possible: Iterable[CoverageGoal], reached: Mapping[str, int]
 ) -> Mapping[str, tuple[str, ...]]:
     """Return, by clause, the goals that it needs and that were never reached."""
     found: dict[str, tuple[str, ...]] = {}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from reassure_conformance.gate.discrimination import Score
+from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.steps import ClusterStep
 from reassure_conformance.gate.story import Story
@@ -37,26 +38,6 @@ class CaseOutcome(Protocol):
 
 
 OneTold = TypeVar("OneTold", bound=CaseOutcome)
-
-
-class Goal(Protocol):
-    """What there is to a coverage goal, of controllers or of brokers."""
-
-    @property
-    def name(self) -> str:
-        """What it is called."""
-
-    @property
-    def sentence(self) -> str:
-        """What has to come up."""
-
-    @property
-    def clauses(self) -> tuple[str, ...]:
-        """The clauses that are put to the test only where it comes up."""
-
-    @property
-    def needs(self) -> frozenset[str]:
-        """The capabilities that it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +126,7 @@ class RunOutcome(ABC):
 
     @property
     @abstractmethod
-    def goals(self) -> Sequence[Goal]:
+    def goals(self) -> Sequence[CoverageGoal]:
         """Every coverage goal that there is to what was driven."""
 
     def missing(self) -> tuple[str, ...]:

@@ -32,7 +32,7 @@ from typing import Final, NamedTuple
 from reassure_conformance.gate.replication import alphabet
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.step_fields import BadStep, parse_replicas
-from reassure_conformance.gate.steps import ClusterStep, parse_step
+from reassure_conformance.gate.steps import NEEDS, ClusterStep, parse_step
 from reassure_conformance.script import (
     ScriptBlock,
     ScriptFile,
@@ -114,6 +114,11 @@ class Story:
     def brokers(self) -> ReplicaList:
         """The brokers of the cluster."""
         return self.setting.brokers
+
+    @property
+    def needs(self) -> frozenset[str]:
+        """The capabilities that it takes."""
+        return frozenset(NEEDS[type(step)] for step in self.steps if type(step) in NEEDS)
 
     def is_for(self, profile: str) -> bool:
         """Whether the story is told for this profile."""

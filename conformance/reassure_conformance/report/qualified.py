@@ -23,6 +23,7 @@ from reassure_conformance.report.cases import (
 )
 from reassure_conformance.report.document import NOT_DISCRIMINATED
 from reassure_conformance.report.own_faults import say_own_fault
+from reassure_spec.findings import findings_that_break
 
 MUTANTS: Final = ("mutants_killed", "mutants")
 """The counts of a score."""
@@ -40,6 +41,8 @@ class Warned:
     times: int
     first: Mapping[str, Any]
     """The first violation of it."""
+    findings: tuple[str, ...] = ()
+    """The findings by which the document itself does not follow it under the result's readings."""
 
 
 @dataclass(frozen=True)
@@ -229,7 +232,9 @@ def list_warnings(result: Result) -> Iterator[Warned]:
     for violation in result.get("not_followed", ()):
         found.setdefault(violation["clause"], []).append(violation)
     for clause, violations in found.items():
-        yield Warned(clause, len(violations) + besides.get(clause, 0), violations[0])
+        readings = result.get("readings") or {}
+        known = tuple(each.id for each in findings_that_break(clause, readings, readings))
+        yield Warned(clause, len(violations) + besides.get(clause, 0), violations[0], known)
 
 
 def name_repeat(result: Result) -> str:

@@ -158,6 +158,8 @@ def describe_warnings(warnings: Iterable[Warned]) -> Iterator[str]:
     for each in warnings:
         times = f"{each.times} time{'s' if each.times > 1 else ''}"
         yield f"Warning: {each.clause}, a SHOULD or MAY, was not followed {times}"
+        if each.findings:
+            yield f"  the document's own rules do not follow it: {', '.join(each.findings)}"
         yield f"  first at {_name_place(each.first)}: {show_text(each.first['reason'])}"
 
 

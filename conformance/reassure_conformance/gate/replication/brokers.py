@@ -31,7 +31,7 @@ from reassure_conformance.gate.replication.setting import (
     TrialOutcome,
     TrialSetting,
 )
-from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
+from reassure_conformance.gate.replication.situations import SITUATIONS
 from reassure_conformance.gate.replication.trial import BROKERS as MOST_BROKERS
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_conformance.gate.requirements import ALL_ABILITIES
@@ -92,7 +92,7 @@ class BrokersRunner(Runner[TrialOutcome]):
         self._made = 0
         self._tally = Tally()
         self.laps = Laps(self.world.monotonic)
-        self._reached = Counter[str]()
+        self.reached = Counter[str]()
         """How often each situation came up, by name."""
         self._aims = self._choose_aims()
         self._not_followed: list[Violation] = []
@@ -141,7 +141,7 @@ class BrokersRunner(Runner[TrialOutcome]):
         return Trial(self.driver, self._cluster, directory, setting, rules, self._note_event)
 
     def _note_event(self, event: Event) -> None:
-        self._reached.update(one.name for one in SITUATIONS if one.is_in(event))
+        self.reached.update({one.name: one.count(event) for one in SITUATIONS})
 
     def _choose_readings(self, setting: TrialSetting) -> Readings:
         if setting.rules == AS_WRITTEN:
@@ -212,21 +212,23 @@ class BrokersRunner(Runner[TrialOutcome]):
         self.add_up(told)
         return self.find_or_forget(Story("failure", (), told.setting), told)
 
-    def _choose_aims(self) -> Iterator[BrokerGoal | Story | None]:
+    def _choose_aims(self) -> Iterator[Story | None]:
         """Yield what trials are to get into, one in four nothing, for ever.
 
         First what never came up, and the tales that kill mutants which survive so far; then, once
         everything has, one after the other. A counter decides, since draws are not even.
         """
         while True:
-            unreached = [one for one in SITUATIONS if not self._reached[one.name]]
+            unreached = [one for one in SITUATIONS if not self.reached[one.name]]
             self.scorer.update(self._moments.take_fresh())
             tales = {one.kill.steps: None for one in self.scorer.list_survivors()}
-            aims: list[BrokerGoal | Story] = [*unreached, *map(make_story, tales)]
-            for place, situation in enumerate(aims or SITUATIONS):
+            cases = {story.name: story for story in self.list_shipped()}
+            wanted = unreached if unreached or tales else SITUATIONS
+            aims = [*(cases[one.case] for one in wanted), *map(make_story, tales)]
+            for place, story in enumerate(aims):
                 if place % 3 == 0:
                     yield None
-                yield situation
+                yield story
 
     def keep_evidence(self, found: Failure[TrialOutcome]) -> Failure[TrialOutcome]:
         """Move the logs and what the brokers observed where a person finds them."""
@@ -242,5 +244,5 @@ class BrokersRunner(Runner[TrialOutcome]):
         result = self.result
         result.not_followed, result.stale = tuple(self._not_followed), self.passed
         self.conclude(
-            SITUATIONS, self._reached, self._tally, self._not_followed, self._moments.take_fresh
+            SITUATIONS, self.reached, self._tally, self._not_followed, self._moments.take_fresh
         )

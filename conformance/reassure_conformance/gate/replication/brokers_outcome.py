@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from reassure_conformance.gate.events import CoverageGoal
 from reassure_conformance.gate.replication.setting import TrialOutcome
-from reassure_conformance.gate.replication.situations import SITUATIONS, BrokerGoal
+from reassure_conformance.gate.replication.situations import SITUATIONS
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
 from reassure_judge.protocols import get_observing
 from reassure_judge.verdicts import ClauseVerdict
@@ -44,7 +45,7 @@ class BrokersResult(RunOutcome):
         }
 
     @property
-    def goals(self) -> Sequence[BrokerGoal]:
+    def goals(self) -> Sequence[CoverageGoal]:
         """Every coverage goal that there is to what was driven."""
         return SITUATIONS
 

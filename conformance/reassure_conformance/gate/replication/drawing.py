@@ -22,7 +22,6 @@ from reassure_conformance.gate.replication.setting import (
     TrialOutcome,
     TrialSetting,
 )
-from reassure_conformance.gate.replication.situations import BrokerGoal
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_conformance.gate.run_outcome import Failure
 from reassure_conformance.gate.steps import ClusterStep
@@ -57,8 +56,8 @@ class TrialBatch(ExampleBatch[Failure[TrialOutcome]]):
     done: Callable[[TrialOutcome], Failure[TrialOutcome] | None]
     """Takes what came of a trial, and answers what it violates."""
     deadline: float
-    aims: Iterator[BrokerGoal | Story | None]
-    """The situation that each trial is to get into, or a tale, None where it goes where it will."""
+    aims: Iterator[Story | None]
+    """The test case that each trial follows, None where it goes where it will."""
 
 
 class TrialMachine(ExampleMachine):
@@ -91,7 +90,7 @@ class TrialMachine(ExampleMachine):
         layout: tuple[ReplicaList, tuple[Assignment, ...]],
         is_disturbed: bool,
     ) -> None:
-        """Start brokers, and the approach of a situation, with steps of others between its own.
+        """Start brokers, and the steps of a test case, maybe with others between them.
 
         A trial that goes where it will may be one under the document as written, in one term.
         """
@@ -100,13 +99,11 @@ class TrialMachine(ExampleMachine):
         aim = next(self.batch.aims)
         rules = AS_WRITTEN if one_term and aim is None else rules
         setting = TrialSetting(rules, minimum, size, *layout)
-        if isinstance(aim, Story):
+        if aim is not None:
             assert isinstance(aim.setting, TrialSetting)
-            setting, self.scene, self.is_undisturbed = aim.setting, iter(aim.steps), True
-        self.trial = trial = self.guard(lambda: self.batch.begin(setting))
-        if trial is not None and isinstance(aim, BrokerGoal):
-            self.scene = aim.approach(trial, lambda n: self.draw(n))
+            setting, self.scene = aim.setting, iter(aim.steps)
             self.is_undisturbed = not is_disturbed
+        self.trial = self.guard(lambda: self.batch.begin(setting))
 
     @rule(data=st.data())
     def take_step(self, data: st.DataObject) -> None:

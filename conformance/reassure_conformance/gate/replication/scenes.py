@@ -8,13 +8,12 @@ single steps may come in between. So the ways in are short, and what happens on 
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from reassure_conformance.gate.aims import Draw
 from reassure_conformance.gate.replication.alphabet import FORMS, BrokerStep
 from reassure_conformance.gate.replication.trial import Trial
 from reassure_conformance.gate.step_fields import format_partition
 from reassure_spec.znodes import ReplicaList
 
-Draw = Callable[[int], int]
-"""Draws a number from 0 to before its argument."""
 Scene = Callable[[Trial, Draw], Iterator[BrokerStep]]
 
 ALL: Final = -1
