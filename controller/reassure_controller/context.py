@@ -52,6 +52,9 @@ from reassure_spec.znodes import (
     topic_path,
 )
 
+Order = tuple[int, PartitionKey]
+"""A broker, and the partition that it is told of."""
+
 
 @dataclass(frozen=True, slots=True)
 class LiveBroker:
@@ -181,8 +184,9 @@ class Context:
     """Paths above partition states that exist."""
     requests: list[str] = field(default_factory=list)
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
-    unreached: set[tuple[int, PartitionKey]] = field(default_factory=set)
-    """Broker and partition of each order that was not answered: it has to be given once more."""
+    unreached: set[Order] = field(default_factory=set)
+    """What was not answered, or refused where it was to stop: it has to be given once more. Who is
+    down is told to delete a replica when it is back."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
     taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
@@ -287,9 +291,11 @@ class Context:
             answered = deletion.answered | {(effect.partition, broker)}
             self.deletions[effect.topic] = replace(deletion, answered=answered)
 
-    def take_unreached(self) -> set[tuple[int, PartitionKey]]:
-        """Return the live brokers and partitions of orders that are to be given again."""
-        orders, self.unreached = {one for one in self.unreached if self.is_live(one[0])}, set()
+    def take_unreached(self) -> set[Order]:
+        """Return the orders to live brokers that are to be given again."""
+        left = {order for order in self.unreached if order[1] in self.partitions}
+        orders = {order for order in left if self.is_live(order[0])}
+        self.unreached = left - orders
         for topic, deletion in self.deletions.items():
             lost = {(key[1], broker) for broker, key in orders if key[0] == topic}
             told = frozenset(one for one in deletion.told if one[:2] not in lost)
