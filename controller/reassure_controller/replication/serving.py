@@ -278,9 +278,16 @@ class Leading(Role):
         is_news = concluded != self._concluded or not self.view.is_settled
         if is_news or now_ms >= self._due_ms:
             self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
-            replica.say(Evaluate(*concluded, time_ms=now_ms))
+            if is_news or mark < end or not self._is_calm(now_ms):
+                replica.say(Evaluate(*concluded, time_ms=now_ms))
         replica.high_watermark = mark
         self._answer_up_to(mark)
+
+    def _is_calm(self, now_ms: int) -> bool:
+        """Whether everybody who is waited for has fetched of late, whatever is concluded of it."""
+        waited = (self.view.followers.get(one) for one in self.view.pseudo_isr)
+        recent = now_ms - self._rules.evaluate_ms
+        return all(each is None or each.last_fetch_ms >= recent for each in waited)
 
     @clause("isr.write.conditional", "isr.lagging-leaves")
     def store_isr(self) -> bool:

@@ -30,7 +30,7 @@ from reassure_conformance.gate.step_fields import format_partition
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
-from reassure_controller.replication.messages import Fetch, Fetched
+from reassure_controller.replication.messages import Fetch, Fetched, Produce
 from reassure_controller.replication.network import Packet
 from reassure_controller.replication.serving import Leading
 from reassure_controller.replication.stepping import Anything, name_broker
@@ -245,11 +245,12 @@ def stop_first(trial: Trial, of: str, _leader: int, gone: int) -> Iterator[Broke
 
 @_about_a_follower
 def stop_leader(trial: Trial, of: str, leader: int, _follower: int) -> Iterator[BrokerStep]:
-    """Have a leader moved away, and stopped for a while before its replica is deleted."""
+    """Have a leader moved away, and sent a record when it is stopped and not yet deleted."""
     yield from _shrink(trial, of, leader)
     for place in _list_places(trial, lambda packet: _is_stop(packet, leader))[:1]:
         yield BrokerStep("deliver", (place,))
-    yield BrokerStep("wait", (600,))
+    yield BrokerStep("produce", (1, 1, leader), of)
+    yield from _deliver(trial, lambda packet: isinstance(packet.message, Produce))
     yield BrokerStep("deliver-all")
 
 

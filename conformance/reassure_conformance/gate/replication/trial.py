@@ -51,7 +51,7 @@ from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_pipeline.audit.observed import States
-from reassure_spec.observations import Observation, decode_observation
+from reassure_spec.observations import Observation, decode_lines
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -450,9 +450,10 @@ class Trial:
         for broker in self.setting.brokers:
             said = []
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
-                for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-                    said.append(decode_observation(line, str(path), number))
-                    judge.feed(said[-1], str(path), number)
+                lines = decode_lines(path.read_bytes().splitlines(), str(path))
+                for number, line in enumerate(lines, start=1):
+                    said.append(line)
+                    judge.feed(line, str(path), number)
             for place, asked in reversed(self._asked[broker]):
                 said.insert(place, asked)
             observed.append(tuple(said))
