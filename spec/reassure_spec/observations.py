@@ -402,8 +402,7 @@ def decode_lines(lines: Iterable[bytes], file: str = "") -> Iterator[Observation
     """Yield the lines of a file, none of them empty or torn. Raises BadObservation."""
     before = None
     for number, line in enumerate(lines, 1):
-        before = decode_observation(line, file, number, before)
-        yield before
+        yield (before := decode_observation(line, file, number, before))
 
 
 def _complete(value: dict[str, Any], before: Observation | None) -> dict[str, Any]:
@@ -491,10 +490,10 @@ def encode_observation(observation: Observation, before: Observation | None = No
     >>> encode_observation(head)
     b'{"version":1,"kind":"writer","writer":"broker-1","run":5,"sequence":0,"tells":["lead"]}\n'
     """
-    value, (of_run, of_replica) = _tell_head(observation), _ABBREVIATED
+    value = _tell_head(observation)
     if before is not None and observation.sequence == before.sequence + 1:
         is_same = observation[:2] == before[:2], observation[3:-1] == before[3:-1]
-        gone = (of_run if is_same[0] else ()) + (of_replica if is_same[1] else ())
+        gone = [n for names, same in zip(_ABBREVIATED, is_same, strict=True) if same for n in names]
         value = {name: said for name, said in value.items() if name not in gone}
     own, kind = observation.what._asdict(), KINDS[name_kind(observation.what)]
     value |= {n: own[n] for n in own if own[n] is not None or n in kind.nullable}

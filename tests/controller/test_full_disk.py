@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from reassure_controller.replication.clock import VirtualClock
+from reassure_conformance.adapter.stepping import VirtualClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.leading import Leadership
 from reassure_controller.replication.messages import Produce, Produced, Response

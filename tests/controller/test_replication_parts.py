@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from reassure_controller.replication.clock import SteadyClock, VirtualClock
+from reassure_conformance.adapter.stepped_network import Network
+from reassure_conformance.adapter.stepping import VirtualClock
+from reassure_controller.replication.clock import SteadyClock
 from reassure_controller.replication.messages import EpochEndTold
-from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer, list_files
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.truncation import AskLeader, CutLog, begin_truncation, go_on

@@ -413,10 +413,6 @@ class Leading(Role):
             self._answer(waiting, errors.NOT_LEADER_OR_FOLLOWER)
         self._waiting = []
 
-    def count_waiting(self) -> int:
-        """Return how many producers wait for all in-sync replicas."""
-        return len(self._waiting)
-
     def give_up(self, correlation: Correlation) -> None:
         """Tell a producer that waits that its time is over, and keep nothing of it."""
         for waiting in self._waiting:

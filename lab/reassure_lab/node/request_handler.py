@@ -25,10 +25,10 @@ from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed
 from reassure_controller.storage.records import Checked, check_produced
-from reassure_controller.storage.times import find_offset
 from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import OrderRequest, find_error, list_orders
+from reassure_lab.node.times import find_offset
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
     CONSUMER,

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar, Final
 
+from reassure_conformance.adapter.stepped_network import Packet
+from reassure_conformance.adapter.stepping import Anything, name_broker
 from reassure_conformance.gate.replication.alphabet import BrokerStep
 from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.scenes import (
@@ -31,9 +33,7 @@ from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import Fetch, Fetched, Produce
-from reassure_controller.replication.network import Packet
 from reassure_controller.replication.serving import Leading
-from reassure_controller.replication.stepping import Anything, name_broker
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,6 +25,13 @@ from reassure_conformance.adapter.replicating import (
     ReplicatingCluster,
     name_directory,
 )
+from reassure_conformance.adapter.stepped_network import Packet
+from reassure_conformance.adapter.stepping import (
+    CLIENT,
+    Anything,
+    StepCluster,
+    name_broker,
+)
 from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, BrokerStep
 from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.setting import (
@@ -36,16 +43,9 @@ from reassure_conformance.gate.step_fields import format_partition, parse_partit
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed
-from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
-from reassure_controller.replication.stepping import (
-    CLIENT,
-    Anything,
-    StepCluster,
-    name_broker,
-)
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness

@@ -3,7 +3,7 @@
 Three brokers as processes; each partition has three replicas. First nothing happens for a while,
 then records of 1 kB arrive at a rate, acks=all, a producer for each partition.
 
-    python benchmarks/observing.py [SECONDS] [PARTITIONS] [RECORDS_PER_BATCH] [RECORDS_PER_SECOND]
+    python benchmarks/written_lines.py [SECONDS] [PARTITIONS] [BATCH] [RECORDS_PER_SECOND]
 
 Prints the bytes written while nothing happened, and then by kind of line, of those of the logs.
 """

@@ -32,7 +32,7 @@ _CHUNK: Final = 65536
 _TROUBLE: Final = (ConnectionDropped, KazooTimeoutError)
 
 
-class _Result(AsyncResult):  # type: ignore[misc]
+class _OwnResult(AsyncResult):  # type: ignore[misc]
     """A result that is read by whoever waits for it."""
 
     def __init__(self, handler: "_Handler") -> None:
@@ -67,8 +67,8 @@ class _Handler(SequentialThreadingHandler):  # type: ignore[misc]
     def stop(self) -> None:
         self._running = False
 
-    def async_result(self) -> _Result:
-        return _Result(self)
+    def async_result(self) -> _OwnResult:
+        return _OwnResult(self)
 
     def dispatch_callback(self, callback: Any) -> None:
         callback.func(*callback.args)
