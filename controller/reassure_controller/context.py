@@ -9,6 +9,7 @@ so that a plan of many writes is made of the values and versions each write will
 from collections import ChainMap, Counter
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reassure_controller.effects import (
     LOGS_DELETED,
@@ -45,6 +46,7 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
+    RequestZnode,
     StateZnode,
     TaskZnode,
     TopicContent,
@@ -147,6 +149,15 @@ class Preferred:
     """Why the content is not of the format, "" where it is; then nothing is asked for."""
 
 
+class Asked(NamedTuple):
+    """A request as it was read."""
+
+    read: RequestRead
+    request: RequestZnode
+    left: list[PartitionKey]
+    """The partitions that were not looked at, in order."""
+
+
 @dataclass(slots=True)
 class Context:
     """What the controller remembers of the cluster."""
@@ -192,6 +203,8 @@ class Context:
     taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
     """By partition, the request that was recorded last, while that waits to be removed: a plan that
     is made again carries on with it, and takes it for no second request."""
+    asked: Asked | None = None
+    """The request that is being recorded; None where it may have changed."""
     queue_unread: bool = False
     """Whether a request of our own was put into the queue since it was read."""
     old: OldZnode | None = None

@@ -16,6 +16,7 @@ from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect
 from reassure_controller.messages import Reply, StopReplica
 from reassure_controller.planned_job import StuckError
+from reassure_controller.protocols.kip_236 import RECORDED_AT_ONCE
 from reassure_controller.transport import TcpTransport
 from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_spec.znodes import state_path
@@ -65,6 +66,25 @@ def test_a_conflict_in_each_of_many_partitions_is_got_through(cluster: Any) -> N
     assert points["completion.leader-moved"] == MANY
     assert points["completion.epoch-raised"] == MANY  # once more, by the plan after the conflict
     assert points["request.epoch-raised"] == MANY
+
+
+def test_a_topic_is_brought_online_while_a_request_is_recorded(cluster: Any) -> None:
+    """A request for many partitions is recorded in parts, and what comes meanwhile has its turn."""
+    records: list[bool] = []
+
+    def on_point(point: str) -> None:
+        if point == "request.child-written":
+            if not records:
+                cluster.create_topic("other", {0: (1, 2)})
+            records.append(cluster.admin.exists(state_path("other", 0)) is not None)
+
+    cluster.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    controller = cluster.controller(on_point=on_point, at_once=RECORDED_AT_ONCE)
+    controller.drain(60)
+    cluster.request(dict.fromkeys((("t", number) for number in range(MANY)), TARGET))
+    controller.drain(60)
+    assert records == [False] * RECORDED_AT_ONCE + [True] * (MANY - RECORDED_AT_ONCE)
+    assert cluster.requests() == []
 
 
 def test_a_death_is_got_through_though_every_leader_is_faster(cluster: Any) -> None:
