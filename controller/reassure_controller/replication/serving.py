@@ -357,11 +357,11 @@ class Leading(Role):
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
         return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
-    def _append(self, records: Checked | None) -> str | range:
+    def _append(self, records: Checked | str) -> str | range:
         """Return the offsets that the records have, or why they have none."""
         replica = self._replica
-        if records is None:
-            return errors.CORRUPT_MESSAGE
+        if isinstance(records, str):
+            return records
         if records.largest_bytes > self._host.limits.find_batch_bytes(replica.key[0]):
             return errors.MESSAGE_TOO_LARGE
         try:

@@ -41,7 +41,9 @@ class ShutdownHandler:
     def __init__(self, controller: "Controller") -> None:
         self._controller = controller
 
-    def handle(self, request: Request, client_id: str | None) -> ControlledShutdownResponse:
+    def handle(
+        self, request: Request, client_id: str | None, version: int
+    ) -> ControlledShutdownResponse:
         """Hand over what a broker has that stops. Raises Unanswerable where it takes too long."""
         if not isinstance(request, ControlledShutdownRequest):
             raise Unanswerable(f"{client_id} asks a controller for {type(request).__name__}")
