@@ -94,12 +94,13 @@ def list_lines(trial: Trial, *kinds: type, broker: int = 1) -> list[Any]:
 
 def test_nothing_is_written_while_nothing_happens(begin: Begin) -> None:
     """What tells nothing new has no line; the last fetches have, where a follower falls silent."""
-    trial = begin(*COMMIT, "2 fetches and is answered", "3 fetches and is answered")
+    fetch = "2 fetches and is answered", "3 fetches and is answered"
+    trial = begin(*COMMIT, *fetch, "wait 500 ms", *fetch)
     for broker in (1, 2, 3):
         trial.stepped.replicas(broker).checkpoint()
     before = [list_lines(trial, object, broker=broker) for broker in (1, 2, 3)]
     for _ in range(5):
-        do(trial, "wait 500 ms", "2 fetches and is answered", "3 fetches and is answered")
+        do(trial, "wait 500 ms", *fetch)
         for broker in (1, 2, 3):
             trial.stepped.replicas(broker).checkpoint()
     assert [list_lines(trial, object, broker=broker) for broker in (1, 2, 3)] == before

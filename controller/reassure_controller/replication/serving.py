@@ -94,6 +94,8 @@ class Leading(Role):
         self._due_ms = now_ms
         self._concluded: tuple[ReplicaList, int] = (), 0
         """Who keeps up and where the mark is, as written last."""
+        self._is_quiet = False
+        """Whether nothing happened since then."""
         self._served = -1, 0
         """The mark that consumers were shown last, and the end of what they were handed out."""
         line = Lead(
@@ -140,6 +142,7 @@ class Leading(Role):
             else:
                 self._replica.say_deferred()
             self._replica.say(line)
+            self._is_quiet = False
             self.evaluate()
         reply(self.answer_again(request))
 
@@ -279,15 +282,19 @@ class Leading(Role):
         if is_news or now_ms >= self._due_ms:
             self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
             if is_news or mark < end or not self._is_calm(now_ms):
+                self._is_quiet = True
                 replica.say(Evaluate(*concluded, time_ms=now_ms))
         replica.high_watermark = mark
         self._answer_up_to(mark)
 
     def _is_calm(self, now_ms: int) -> bool:
-        """Whether everybody who is waited for has fetched of late, whatever is concluded of it."""
+        """Whether nothing happened since the last line but that all who are waited for fetched on.
+
+        That is so whatever is concluded of it: who is silent is looked at.
+        """
         waited = (self.view.followers.get(one) for one in self.view.pseudo_isr)
         recent = now_ms - self._rules.evaluate_ms
-        return all(each is None or each.last_fetch_ms >= recent for each in waited)
+        return self._is_quiet and all(one is None or one.last_fetch_ms >= recent for one in waited)
 
     @clause("isr.write.conditional", "isr.lagging-leaves")
     def store_isr(self) -> bool:
@@ -340,6 +347,7 @@ class Leading(Role):
             return
         if appended.stop > before:  # else a producer has sent once more what is there
             replica.say(ReplicaLine(appended.stop, replica.high_watermark, host.clock.now_ms()))
+            self._is_quiet = False
         if request.acks == -1 and appended.stop > replica.high_watermark:
             replica.say(ProduceLine(appended.stop))
             self._waiting.append(Waiting(appended.stop, request.correlation, reply))
