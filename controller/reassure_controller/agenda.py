@@ -7,11 +7,11 @@ last what clients ask of leaders and topics.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
-from reassure_controller.context import LiveBroker
+from reassure_controller.context import LiveBroker, Order
 from reassure_controller.effects import (
     DeletionWrite,
     EndPreferred,
@@ -32,7 +32,7 @@ from reassure_controller.isr_changes import AskedIsr, list_answers, plan_isr_cha
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.reassignment_steps import plan_changes, plan_failover
-from reassure_controller.repairs import plan_broker_start, plan_repair
+from reassure_controller.repairs import plan_repair, plan_telling
 from reassure_controller.rules import Rules
 from reassure_controller.topics import find_due_deletion, plan_deletion
 from reassure_spec.znodes import (
@@ -143,11 +143,8 @@ class Agenda:
         Nobody else would: a broker that only the controller cannot reach keeps its registration.
         """
         orders = self.context.take_unreached()
-        brokers, keys = {broker for broker, _ in orders}, {key for _, key in orders}
         if orders:
-            self._queue(
-                "brokers not reached", lambda: self._plan_telling(brokers, self._catch_up(keys))
-            )
+            self._queue("brokers not reached", lambda: self._plan_telling(orders))
 
     def take_asked(self, asked: Asked, done: Callable[[], None]) -> None:
         """Queue what a broker asks; then `done`, and what it is told stands in `asked`."""
@@ -189,12 +186,9 @@ class Agenda:
         """Read what is to be deleted; look after those again that are to stay after all."""
         stay = self.reader.read_deletions(arm=arm)
         keys = self.context.keys_of(stay)
-        if keys:
-            brokers = {one for key in keys for one in self.context.partitions[key].assigned}
-            self._queue(
-                "topics that stay",
-                lambda: self._plan_telling(brokers, self._catch_up(keys)),
-            )
+        orders = {(one, key) for key in keys for one in self.context.partitions[key].assigned}
+        if orders:
+            self._queue("topics that stay", lambda: self._plan_telling(orders))
 
     def _take_stale_topics(self) -> None:
         """Read the topics that have changed; queue what follows from those that have grown."""
@@ -303,10 +297,14 @@ class Agenda:
 
     def _plan_start(self, new: set[int], now: dict[int, LiveBroker]) -> tuple[Step, ...]:
         self.context.brokers |= {one: now[one] for one in new & now.keys()}
-        return self._plan_telling(new, self._touched(new))
+        contents = ((key, self.context.partitions[key]) for key in self._touched(new))
+        orders = {(one, key) for key, content in contents for one in new & {*content.hosts}}
+        return self._plan_telling(orders)
 
-    def _plan_telling(self, brokers: set[int], keys: Iterable[PartitionKey]) -> tuple[Step, ...]:
-        return plan_broker_start(self.context, brokers, keys, self._rules)
+    def _plan_telling(self, orders: Collection[Order]) -> tuple[Step, ...]:
+        present = {*self._catch_up({key for _, key in orders})}
+        orders = [order for order in orders if order[1] in present]
+        return plan_telling(self.context, orders, self._rules)
 
     def _present(self, keys: Iterable[PartitionKey]) -> list[PartitionKey]:
         return [key for key in keys if key in self.context.partitions]

@@ -9,6 +9,7 @@ so that a plan of many writes is made of the values and versions each write will
 from collections import ChainMap, Counter
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from reassure_controller.effects import (
     LOGS_DELETED,
@@ -46,12 +47,16 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
+    RequestZnode,
     StateZnode,
     TaskZnode,
     TopicContent,
     partition_path,
     topic_path,
 )
+
+Order = tuple[int, PartitionKey]
+"""A broker, and the partition that it is told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +152,15 @@ class Preferred:
     """Why the content is not of the format, "" where it is; then nothing is asked for."""
 
 
+class Asked(NamedTuple):
+    """A request as it was read."""
+
+    read: RequestRead
+    request: RequestZnode
+    left: list[PartitionKey]
+    """The partitions that were not looked at, in order."""
+
+
 @dataclass(slots=True)
 class Context:
     """What the controller remembers of the cluster."""
@@ -186,13 +200,16 @@ class Context:
     """Paths above partition states that exist."""
     requests: list[str] = field(default_factory=list)
     """Names of the znodes under /admin/reassignment_requests, in the order to carry them out."""
-    unreached: set[tuple[int, PartitionKey]] = field(default_factory=set)
-    """Broker and partition of each order that was not answered: it has to be given once more."""
+    unreached: set[Order] = field(default_factory=set)
+    """What was not answered, or refused where it was to stop: it has to be given once more. Who is
+    down is told to delete a replica when it is back."""
     untold: set[PartitionKey] = field(default_factory=set)
     """Partitions whose state was written without an answer: nobody was told, if it was written."""
     taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
     """By partition, the request that was recorded last, while that waits to be removed: a plan that
     is made again carries on with it, and takes it for no second request."""
+    asked: Asked | None = None
+    """The request that is being recorded; None where it may have changed."""
     queue_unread: bool = False
     """Whether a request of our own was put into the queue since it was read."""
     old: OldZnode | None = None
@@ -298,9 +315,11 @@ class Context:
             answered = deletion.answered | {(effect.partition, broker)}
             self.deletions[effect.topic] = replace(deletion, answered=answered)
 
-    def take_unreached(self) -> set[tuple[int, PartitionKey]]:
-        """Return the live brokers and partitions of orders that are to be given again."""
-        orders, self.unreached = {one for one in self.unreached if self.is_live(one[0])}, set()
+    def take_unreached(self) -> set[Order]:
+        """Return the orders to live brokers that are to be given again."""
+        left = {order for order in self.unreached if order[1] in self.partitions}
+        orders = {order for order in left if self.is_live(order[0])}
+        self.unreached = left - orders
         for topic, deletion in self.deletions.items():
             lost = {(key[1], broker) for broker, key in orders if key[0] == topic}
             told = frozenset(one for one in deletion.told if one[:2] not in lost)

@@ -23,6 +23,7 @@ from reassure_controller.client import Client
 from reassure_controller.context import Context, LiveBroker, apply_step
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import (
+    LOGS_DELETED,
     CreatePartitionState,
     CreateReassignment,
     CreateTask,
@@ -63,12 +64,7 @@ from reassure_controller.effects import (
     list_keys,
 )
 from reassure_controller.log_lines import about
-from reassure_controller.messages import (
-    EPOCH_DURING_DELETE,
-    LeaderAndIsr,
-    Reply,
-    StopReplica,
-)
+from reassure_controller.messages import EPOCH_DURING_DELETE, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.session import (
     Indefinite,
     Operation,
@@ -257,6 +253,9 @@ class PlanEngine:
             apply_step(self._context, effect)
             self._context.states.stop(effect.key, effect.to, delete=effect.delete)
             self._say_states()
+            if effect.delete and effect.point != LOGS_DELETED:  # a topic waits for who is down
+                dead = {*effect.to} - self._context.brokers.keys()
+                self._context.unreached |= {(one, effect.key) for one in dead}
             for broker in self._live(effect.to):
                 message = StopReplica(
                     self._broker_id,
@@ -333,10 +332,11 @@ class PlanEngine:
         """Send a message; `note` is told the answer, now or when it has come."""
 
         def take(reply: Reply | None) -> None:
-            if reply is None:
+            is_refused = reply is not None and reply.result not in ("ok", "ignored")
+            if is_refused:
+                log.info("broker %d refuses %s: %s", broker.id, message, reply)
+            if reply is None or (is_refused and isinstance(message, StopReplica)):
                 self._context.unreached.add((broker.id, (message.topic, message.partition)))
-            elif reply.result not in ("ok", "ignored"):
-                log.info("broker %d refuses %s: %s", broker.id, message, reply.result)
             note(reply)
 
         reply = self._transport.send(broker, message)

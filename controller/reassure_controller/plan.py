@@ -136,7 +136,7 @@ class Plan:
         )
 
     def stop(self, key: PartitionKey, point: str, to: ReplicaList, *, delete: bool) -> None:
-        """Add StopReplica to `to`; a broker that is down is told when it returns."""
+        """Add StopReplica to `to`; whom it does not reach is told again (`plan_telling`)."""
         self.add(SendStopReplica(point=point, key=key, to=to, delete=delete))
 
 

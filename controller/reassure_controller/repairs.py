@@ -3,9 +3,10 @@
 Every function returns what the state that it finds asks for, and not what happened before.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 
-from reassure_controller.context import Context
+from reassure_controller.context import Context, Order
 from reassure_controller.effects import CreatePartitionState, SendLeaderAndIsr, Step
 from reassure_controller.plan import Plan, shrink
 from reassure_controller.rules import Rules
@@ -44,17 +45,33 @@ def plan_repair(context: Context, keys: Iterable[PartitionKey], rules: Rules) ->
     return tuple(plan.steps)
 
 
-def plan_broker_start(
-    context: Context, brokers: Iterable[int], keys: Iterable[PartitionKey], rules: Rules
-) -> tuple[Step, ...]:
-    """Return the steps after brokers returned; `keys` are the partitions with replicas there."""
+def plan_telling(context: Context, orders: Iterable[Order], rules: Rules) -> tuple[Step, ...]:
+    """Return the steps that tell brokers what they are to know of partitions by now."""
     plan = Plan(context, rules)
-    returned = set(brokers)
-    for key in list_kept(plan, keys):
+    brokers: defaultdict[PartitionKey, set[int]] = defaultdict(set)
+    for broker, key in orders:
+        brokers[key].add(broker)
+    for key in list_kept(plan, brokers):
         if not repair(plan, key):
-            to = tuple(one for one in plan.partition(key).hosts if one in returned)
-            plan.send(key, "broker.state-sent", to)
+            tell_state(plan, key, brokers[key])
+        tell_gone(plan, key, brokers[key])
     return tuple(plan.steps)
+
+
+def tell_state(plan: Plan, key: PartitionKey, brokers: set[int]) -> None:
+    """Tell those of the brokers that have a replica."""
+    to = tuple(one for one in plan.partition(key).hosts if one in brokers)
+    plan.send(key, "broker.state-sent", to)
+
+
+def tell_gone(plan: Plan, key: PartitionKey, brokers: set[int]) -> None:
+    """Have those of the brokers delete their replica who are to have none."""
+    content = plan.partition(key)
+    isr = () if content.state is None else content.state.isr
+    started = {one for each in plan.rules.planners for one in each.list_started(plan.context, key)}
+    gone = brokers - started - {*content.hosts, *isr}
+    if gone:
+        plan.stop(key, "broker.replica-deleted", tuple(sorted(gone)), delete=True)
 
 
 def repair(plan: Plan, key: PartitionKey) -> bool:

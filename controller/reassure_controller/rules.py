@@ -5,7 +5,6 @@ and is loaded where the profile has the protocol; whoever has several asks them 
 protocols' manifests. What a planner does not override is nothing.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -113,15 +112,6 @@ def list_settable() -> list[ModuleType]:
     """Return the modules of protocols for which an operator may set something."""
     modules = import_parts("reassure_controller").values()
     return [module for module in modules if hasattr(module, "add_options")]
-
-
-def read_settings(*words: str) -> tuple[object, ...]:
-    """Return what an operator sets by these words of a command line, for whichever protocols."""
-    parser = ArgumentParser()
-    for module in list_settable():
-        module.add_options(parser)
-    arguments = parser.parse_args(words)
-    return tuple(module.read_options(arguments) for module in list_settable())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ is for the judge.
 
 import json
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -325,6 +325,11 @@ class Kind(NamedTuple):
 _OF_WRITER: Final = ("version", "kind", "writer", "run", "sequence")
 _OF_PARTITION: Final = (*_OF_WRITER, "topic", "partition", "controller_epoch", "leader_epoch")
 _OF_REPLICA: Final = (*_OF_PARTITION, "broker")
+_ABBREVIATED: Final = (
+    ("version", "writer", "run"),
+    ("chroot", "topic", "partition", "controller_epoch", "leader_epoch", "broker"),
+)
+"""What a line leaves out together where all of it is as in the line before."""
 
 
 def _make_kind(
@@ -374,8 +379,13 @@ def name_kind(what: What) -> str:
 # Lines ------------------------------------------------------------------------------------------
 
 
-def decode_observation(data: bytes | str, file: str = "", line: int = 0) -> Observation:
-    """Decode one line; `file` and `line` are where it stands. Raises BadObservation."""
+def decode_observation(
+    data: bytes | str, file: str = "", line: int = 0, before: Observation | None = None
+) -> Observation:
+    """Decode one line; `file` and `line` are where it stands. Raises BadObservation.
+
+    What it leaves out of its head is as in the line `before` it in the file.
+    """
     try:
         value = json.loads(data.decode() if isinstance(data, bytes) else data)
     except (ValueError, RecursionError) as error:
@@ -383,9 +393,35 @@ def decode_observation(data: bytes | str, file: str = "", line: int = 0) -> Obse
     if type(value) is not dict:
         raise BadObservation(file, line, f"expected a JSON object, found {reprlib.repr(value)}")
     try:
-        return _decode(value)
+        return _decode(_complete(value, before))
     except _Wrong as wrong:
         raise BadObservation(file, line, str(wrong)) from None
+
+
+def decode_lines(lines: Iterable[bytes], file: str = "") -> Iterator[Observation]:
+    """Yield the lines of a file, none of them empty or torn. Raises BadObservation."""
+    before = None
+    for number, line in enumerate(lines, 1):
+        yield (before := decode_observation(line, file, number, before))
+
+
+def _complete(value: dict[str, Any], before: Observation | None) -> dict[str, Any]:
+    """Return a line with what it leaves out."""
+    kind = KINDS.get(str(value.get("kind")))
+    if before is None or kind is None or value.get("sequence") != before.sequence + 1:
+        return value
+    head = {name: said for name, said in _tell_head(before).items() if name in kind.known}
+    for names in _ABBREVIATED:
+        if value.keys().isdisjoint(names):
+            value |= {name: head[name] for name in names if name in head}
+    return value
+
+
+def _tell_head(said: Observation) -> dict[str, Any]:
+    """Return the fields that a line has beside its own, of which all may be there."""
+    head = {"version": VERSION, "kind": name_kind(said.what), **said._asdict()}
+    wanted = KINDS[head["kind"]].head
+    return {n: v for n, v in head.items() if n in wanted or (n == "chroot" and v)}
 
 
 def _decode(value: dict[str, Any]) -> Observation:
@@ -447,19 +483,18 @@ def _find_fault(value: dict[str, Any], kind: Kind) -> str:
     raise AssertionError(f"nothing is wrong with {value}")  # uncovered: `_build` has refused it
 
 
-def encode_observation(observation: Observation) -> bytes:
-    r"""Encode one line, its end included.
+def encode_observation(observation: Observation, before: Observation | None = None) -> bytes:
+    r"""Encode one line, its end included; `before` is the line that it follows in the file, if any.
 
     >>> head = Observation("broker-1", 5, 0, "", "", -1, NOBODY, 0, 0, Writer(("lead",)))
     >>> encode_observation(head)
     b'{"version":1,"kind":"writer","writer":"broker-1","run":5,"sequence":0,"tells":["lead"]}\n'
     """
-    name = name_kind(observation.what)
-    kind = KINDS[name]
-    given = {"version": VERSION, "kind": name, **observation._asdict()}
-    value = {field: given[field] for field in kind.head}
-    if observation.chroot:
-        value["chroot"] = observation.chroot
-    own = observation.what._asdict()
+    value = _tell_head(observation)
+    if before is not None and observation.sequence == before.sequence + 1:
+        is_same = observation[:2] == before[:2], observation[3:-1] == before[3:-1]
+        gone = [n for names, same in zip(_ABBREVIATED, is_same, strict=True) if same for n in names]
+        value = {name: said for name, said in value.items() if name not in gone}
+    own, kind = observation.what._asdict(), KINDS[name_kind(observation.what)]
     value |= {n: own[n] for n in own if own[n] is not None or n in kind.nullable}
     return json.dumps(value, separators=(",", ":")).encode() + b"\n"

@@ -7,7 +7,7 @@ messages, brokers, and what clients ask of topics and leaders. A write that is c
 begins with what `fail_over` says. A function that raises an exception writes nothing.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import fields
 from functools import partial
 from itertools import chain
@@ -23,7 +23,7 @@ from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
 from reassure_controller import effects
 from reassure_controller.agenda import Agenda
-from reassure_controller.context import Context
+from reassure_controller.context import Context, Order
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.effects import Effect, RequestRead, Step
 from reassure_controller.engine import PlanEngine, Uncertain
@@ -31,7 +31,7 @@ from reassure_controller.plan import Plan
 from reassure_controller.planned_job import Job
 from reassure_controller.protocols.kip_236 import RequestPlanner, plan_bad_request
 from reassure_controller.reader import ClusterReader
-from reassure_controller.repairs import elect_offline, list_kept
+from reassure_controller.repairs import elect_offline, list_kept, tell_state
 from reassure_controller.rules import Rules
 from reassure_controller.session import gather
 from reassure_model.writes import (
@@ -104,12 +104,11 @@ class CarriedAgenda(Agenda):
             self._repair(plan, key)
         return tuple(plan.steps)
 
-    def _plan_telling(self, brokers: set[int], keys: Iterable[PartitionKey]) -> tuple[Step, ...]:
+    def _plan_telling(self, orders: Collection[Order]) -> tuple[Step, ...]:
         plan = Plan(self.context, self._rules)
-        for key in list_kept(plan, keys):
+        for key in list_kept(plan, self._catch_up({key for _, key in orders})):
             if not self._repair(plan, key):
-                to = tuple(one for one in plan.partition(key).hosts if one in brokers)
-                plan.send(key, "broker.state-sent", to)
+                tell_state(plan, key, {broker for broker, of in orders if of == key})
         return tuple(plan.steps)
 
     def _repair(self, plan: Plan, key: PartitionKey) -> bool:

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
+from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_controller.broker import Broker
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import OnPoint
-from reassure_controller.direct import DirectClient
 from reassure_controller.replication.host import HostedPartition, IsrOutcome
 from reassure_controller.session import connect, stop
 from reassure_controller.transport import LocalTransport

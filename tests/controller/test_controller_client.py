@@ -6,8 +6,8 @@ import pytest
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import EventType
 
+from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_controller.client import Client, Read
-from reassure_controller.direct import DirectClient
 from reassure_controller.session import barrier, connect, fetch, list_children, stop
 
 

@@ -12,8 +12,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.protocol.states import KazooState
 
+from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_controller.client import Client
-from reassure_controller.direct import DirectClient
 from reassure_controller.session import connect, stop
 from reassure_zookeeper.interruptions import cut_connection, expire_session
 from reassure_zookeeper.server import Server

@@ -1,14 +1,23 @@
 """Requests for many partitions: each partition is carried on with for itself."""
 
+import socket
+import threading
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect
+from reassure_controller.messages import Reply, StopReplica
 from reassure_controller.planned_job import StuckError
+from reassure_controller.protocols.kip_236 import RECORDED_AT_ONCE
+from reassure_controller.transport import TcpTransport
 from reassure_lab.cluster.supervisor import ProcessCluster
 from reassure_spec.znodes import state_path
 
@@ -57,6 +66,25 @@ def test_a_conflict_in_each_of_many_partitions_is_got_through(cluster: Any) -> N
     assert points["completion.leader-moved"] == MANY
     assert points["completion.epoch-raised"] == MANY  # once more, by the plan after the conflict
     assert points["request.epoch-raised"] == MANY
+
+
+def test_a_topic_is_brought_online_while_a_request_is_recorded(cluster: Any) -> None:
+    """A request for many partitions is recorded in parts, and what comes meanwhile has its turn."""
+    records: list[bool] = []
+
+    def on_point(point: str) -> None:
+        if point == "request.child-written":
+            if not records:
+                cluster.create_topic("other", {0: (1, 2)})
+            records.append(cluster.admin.exists(state_path("other", 0)) is not None)
+
+    cluster.create_topic("t", dict.fromkeys(range(MANY), (1, 2)))
+    controller = cluster.controller(on_point=on_point, at_once=RECORDED_AT_ONCE)
+    controller.drain(60)
+    cluster.request(dict.fromkeys((("t", number) for number in range(MANY)), TARGET))
+    controller.drain(60)
+    assert records == [False] * RECORDED_AT_ONCE + [True] * (MANY - RECORDED_AT_ONCE)
+    assert cluster.requests() == []
 
 
 def test_a_death_is_got_through_though_every_leader_is_faster(cluster: Any) -> None:
@@ -127,3 +155,75 @@ def test_who_was_not_reached_is_told_of_what_was_missed_alone(cluster: Any) -> N
     controller.drain()
     assert [(one.topic, one.partition, one.leader_epoch) for one in told] == [("t", 7, 1)]
     assert controller.context.unreached == set()
+
+
+@pytest.fixture
+def unwilling() -> Iterator[Callable[[bool], Callable[[Any], Any]]]:
+    """Return what delivers to a server that takes orders and says nothing, or hangs up."""
+    with (
+        ExitStack() as kept,
+        socket.create_server(("127.0.0.1", 0)) as server,
+        closing(TcpTransport(0.1)) as transport,
+    ):
+
+        def serve(hangs_up: bool) -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                kept.enter_context(connection)
+                connection.recv(1)
+                if hangs_up:
+                    connection.close()
+
+        def make(hangs_up: bool) -> Callable[[Any], Any]:
+            threading.Thread(target=serve, args=(hangs_up,), daemon=True).start()
+            broker = LiveBroker(1, 0, *server.getsockname())
+            return lambda message: transport.send(broker, message)
+
+        yield make
+        server.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("how", ["refuses", "answers nothing", "is cut off", "is down"])
+def test_order_to_delete_is_given_until_it_is_obeyed(
+    cluster: Any, unwilling: Callable[[bool], Callable[[Any], Any]], how: str
+) -> None:
+    """Who drops out of an assignment is told to delete its replica again, until it has."""
+    controller = cluster.begin({0: (2, 1)})
+    told: list[Any] = []
+
+    def deliver(message: Any) -> Any:
+        told.append(message)
+        return send(message)
+
+    if how == "is down":
+        cluster.die(1, then=controller)
+    send: Callable[[Any], Any] = lambda _: Reply("KAFKA_STORAGE_ERROR")  # noqa: E731
+    if how in ("answers nothing", "is cut off"):
+        send = unwilling(how == "is cut off")
+    cluster.transport.register(1, deliver)
+    cluster.request({("t", 0): (2, 3)}, then=controller)
+    cluster.join("t", 0, 3, then=controller)
+    assert cluster.assigned("t", 0) == (2, 3) and cluster.reassigning() == []
+    for _ in range(2):
+        told.clear()
+        controller._agenda.tell_again()
+        controller.drain()
+        deletes = [isinstance(one, StopReplica) and one.delete for one in told]
+        assert deletes == [True] * (how != "is down")
+    if how == "is down":
+        cluster.come(1, then=controller)
+        cluster.transport.register(1, deliver)
+    send = lambda _: Reply("ok")  # noqa: E731
+    controller._agenda.tell_again()
+    controller.drain()
+    last = told[-1]
+    assert replace(last, leader_epoch=0) == StopReplica(
+        controller.broker_id, controller.epoch, "t", 0, True, last.broker_epoch, 0
+    )
+    told.clear()
+    controller._agenda.tell_again()
+    controller.drain()
+    assert told == [] and controller.context.unreached == set()

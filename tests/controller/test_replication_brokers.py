@@ -18,7 +18,7 @@ from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed, Fetch, Fetched, Produced
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_spec.observations import Evaluate, Serve, decode_observation
+from reassure_spec.observations import Evaluate, Serve, decode_lines
 from reassure_spec.observations import Fetch as FetchLine
 from reassure_spec.observations import Replica as ReplicaLine
 from reassure_spec.readings import get_profile, override_readings
@@ -88,23 +88,28 @@ COMMIT = (
 def list_lines(trial: Trial, *kinds: type, broker: int = 1) -> list[Any]:
     """Return what a broker has written down of these kinds: of fetches and looks, if none."""
     (file,) = list_files(trial.stepped.machines[broker].observations)
-    found = [decode_observation(line).what for line in file.read_bytes().splitlines()]
+    found = [line.what for line in decode_lines(file.read_bytes().splitlines())]
     return [what for what in found if isinstance(what, kinds or (Evaluate, FetchLine))]
 
 
-def test_fetches_that_tell_nothing_new_have_one_line_a_look(begin: Begin) -> None:
-    """While nothing happens a leader writes its looks, and before each the last fetches."""
-    trial = begin(*COMMIT, "wait 500 ms")
-    before = list_lines(trial)
+def test_nothing_is_written_while_nothing_happens(begin: Begin) -> None:
+    """What tells nothing new has no line; the last fetches have, where a follower falls silent."""
+    fetch = "2 fetches and is answered", "3 fetches and is answered"
+    trial = begin(*COMMIT, *fetch, "wait 500 ms", *fetch)
+    for broker in (1, 2, 3):
+        trial.stepped.replicas(broker).checkpoint()
+    before = [list_lines(trial, object, broker=broker) for broker in (1, 2, 3)]
     for _ in range(5):
-        trial.stepped.tick(10)
-        do(trial, "2 fetches and is answered", "3 fetches and is answered")
-    assert list_lines(trial) == before
+        do(trial, "wait 500 ms", *fetch)
+        for broker in (1, 2, 3):
+            trial.stepped.replicas(broker).checkpoint()
+    assert [list_lines(trial, object, broker=broker) for broker in (1, 2, 3)] == before
     now_ms = trial.stepped.machines[1].clock.now_ms()
-    do(trial, "wait 500 ms")
-    two, three, look = list_lines(trial)[len(before) :]
+    do(trial, "wait 1000 ms", "wait 500 ms")
+    two, three, first, then, *_ = list_lines(trial, object)[len(before[0]) :]
     assert [(one.follower, one.time_ms) for one in (two, three)] == [(2, now_ms), (3, now_ms)]
-    assert look.pseudo_isr == (1, 2, 3)
+    looks = [(one.time_ms - now_ms, one.pseudo_isr) for one in (first, then)]
+    assert looks == [(1_000, (1, 2, 3)), (1_500, (1,))]
 
 
 def test_look_that_concludes_the_same_has_no_line(begin: Begin) -> None:

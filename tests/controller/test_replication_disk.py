@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from reassure_conformance.adapter.stepping import VirtualClock
 from reassure_controller.replication import errors
 from reassure_controller.replication.backoff import FIRST_MS, MOST_MS
-from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import Fetched, Produce, Response

@@ -4,14 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from reassure_controller.replication.clock import SteadyClock, VirtualClock
+from reassure_conformance.adapter.stepped_network import Network
+from reassure_conformance.adapter.stepping import VirtualClock
+from reassure_controller.replication.clock import SteadyClock
 from reassure_controller.replication.messages import EpochEndTold
-from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer, list_files
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.truncation import AskLeader, CutLog, begin_truncation, go_on
 from reassure_controller.storage.epochs import EpochSpan, LeaderEpochs
-from reassure_spec.observations import Produce, Writer, decode_observation
+from reassure_spec.observations import Produce, Writer, decode_lines, decode_observation
 from reassure_spec.readings import Readings
 
 BY_EPOCH = ReplicationRules(Readings(follower_truncation="common-prefix"))
@@ -104,7 +105,7 @@ def test_files_of_observations_are_bounded_and_follow_on(tmp_path: Path) -> None
         "observations.ndjson.1",
         "observations.ndjson",
     ]
-    lines = [decode_observation(line) for f in files for line in f.read_bytes().splitlines()]
+    lines = [line for f in files for line in decode_lines(f.read_bytes().splitlines())]
     sequences = [line.sequence for line in lines]
     assert sequences == list(range(sequences[0], sequences[0] + len(lines)))
     assert isinstance(lines[0].what, Writer)

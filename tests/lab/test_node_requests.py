@@ -1,6 +1,7 @@
 """What a broker's process answers on the wire, and for whom it lets wait."""
 
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +11,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cramjam import zstd
+from crc32c import crc32c
 from kafka.record.default_records import DefaultRecordBatchBuilder
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
+from reassure_conformance.adapter.stepping import VirtualClock
 from reassure_controller.broker import Broker
 from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
-from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.rules import ReplicationRules
@@ -108,9 +111,9 @@ class Served:
         assert replica is not None
         return replica.log.end_offset
 
-    def handle(self, request: Any, client: str | None = None) -> Any:
+    def handle(self, request: Any, client: str | None = None, version: int = 11) -> Any:
         """Ask."""
-        return self.door.handle(request, client)
+        return self.door.handle(request, client, version)
 
     def lead_another(self) -> None:
         """Have it lead u-0 as well, with 2 in sync."""
@@ -123,11 +126,17 @@ class Served:
         self.admin.create(f"{path}/state", encode_state(state.state))
 
     def produce(
-        self, acks: int = 1, raw: bytes = RAW, *, topic: str = "t", timeout_ms: int = 20_000
+        self,
+        acks: int = 1,
+        raw: bytes = RAW,
+        *,
+        topic: str = "t",
+        timeout_ms: int = 20_000,
+        version: int = 7,
     ) -> ProducedPartition:
         """Produce to partition 0 and return what came of it."""
         data = (ProduceTopic(topic, (ProducePartition(0, raw),)),)
-        response = self.handle(ProduceRequest(acks, timeout_ms, data))
+        response = self.handle(ProduceRequest(acks, timeout_ms, data), version=version)
         [produced] = response.responses[0].partition_responses
         return produced  # type: ignore[no-any-return]
 
@@ -140,11 +149,12 @@ class Served:
         epoch: int = 0,
         by: str = "",
         topic: str = "t",
+        version: int = 11,
     ) -> FetchedPartition:
         """Fetch from partition 0 and return what was found."""
         asked = FetchPartition(0, offset, 10_000, epoch)
         request = FetchRequest(replica, wait_ms, 1, (FetchTopic(topic, (asked,)),))
-        response: FetchResponse = self.handle(request, by or self.follower)
+        response: FetchResponse = self.handle(request, by or self.follower, version)
         return response.responses[0].partitions[0]
 
     def list(self, timestamp: int, topic: str = "t") -> ListedPartition:
@@ -215,6 +225,25 @@ def test_producer_is_told_why_not(serve: Callable[..., Served]) -> None:
     assert served.produce(1, topic="u").error_code == ErrorCode.not_leader_or_follower
     few = serve(min_insync_replicas=3)
     assert few.produce(-1) == ProducedPartition(0, ErrorCode.not_enough_replicas, -1)
+
+
+VALUE = b"v" * 100
+
+
+def test_client_that_is_older_than_a_codec_is_told_so(served: Served) -> None:
+    """Batches of zstd are neither taken from, nor given to, whoever asks in an earlier version."""
+    raw = bytearray(encode([Record(None, VALUE)], 0, 0, 0))
+    raw[61:] = bytes(zstd.compress(bytes(raw[61:])))
+    struct.pack_into(">i", raw, 8, len(raw) - 12)
+    struct.pack_into(">h", raw, 21, 4)
+    struct.pack_into(">I", raw, 17, crc32c(bytes(raw[21:])))
+    old = ErrorCode.unsupported_compression_type
+    assert served.produce(1, bytes(raw), version=6).error_code == old
+    assert served.end == 0
+    assert served.produce(1, bytes(raw), version=7).error_code == ErrorCode.none
+    served.fetch(1, replica=2)
+    assert served.fetch(0, version=9).error_code == old
+    assert [one.value for _, one in decode(served.fetch(0, version=10).records or b"")] == [VALUE]
 
 
 def number(sequence: int, epoch: int = 0) -> bytes:
@@ -493,7 +522,7 @@ def test_producer_that_gave_up_is_forgotten(served: Served) -> None:
     replica = served.broker.replicas and served.broker.replicas.find(("t", 0))
     assert replica is not None
     assert isinstance(replica.role, Leading)
-    assert replica.role.count_waiting() == 0
+    assert not replica.role._waiting
 
 
 def test_producer_may_not_ask_for_some_replicas(served: Served) -> None:

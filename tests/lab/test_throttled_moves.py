@@ -8,12 +8,11 @@ from typing import Any
 
 import pytest
 
+from reassure_conformance.adapter.stepping import FIRST_MS, BrokerMachine, StepCluster, VirtualClock
 from reassure_conformance.gate.replication.brokers import SHIPPED
 from reassure_controller.controller import Controller
-from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.stepping import FIRST_MS, BrokerMachine, StepCluster
 from reassure_controller.session import connect, stop
 from reassure_controller.storage.directory import LogDirectory
 from reassure_lab.admin.move_files import FilePlace, PartitionMove

@@ -49,7 +49,7 @@ class OnePartition:
         self.log = PartitionLog(directory / f"{TOPIC}-0", segment_bytes=4096)
         self.port = 0
 
-    def handle(self, request: Request, client_id: str | None) -> Response | None:
+    def handle(self, request: Request, client_id: str | None, version: int) -> Response | None:
         """Answer, or say nothing to a producer that does not listen."""
         match request:
             case MetadataRequest():

@@ -40,7 +40,7 @@ class Obedient:
     def __init__(self) -> None:
         self.may_answer = threading.Event()
 
-    def handle(self, request: Request, client_id: str | None) -> Response | None:
+    def handle(self, request: Request, client_id: str | None, version: int) -> Response | None:
         """Answer, wait, fail, or say nothing."""
         match request:
             case ControlledShutdownRequest():

@@ -24,10 +24,10 @@ from reassure_spec.readings import get_profile
 READINGS = get_profile("kafka-4485")
 HEAD = Observation("broker-1", 1, 0, "", "", -1, NOBODY, 0, 0, Writer(tuple(KINDS)))
 LEADS = HEAD._replace(
-    sequence=1, topic="t", partition=0, broker=1, what=Lead(2, 1, (1,), (1,), 0, 100, 1000)
+    sequence=1, topic="t", partition=0, broker=1, what=Lead(3, 1, (1,), (1,), 0, 100, 1000)
 )
 LOOKS = LEADS._replace(sequence=2, what=Evaluate((1,), 2, None, 1050))
-LATE = LEADS._replace(sequence=3, what=Evaluate((1,), 3, None, 1101))
+LATE = LEADS._replace(sequence=3, what=Evaluate((1,), 4, None, 1101))
 STORED = LEADS._replace(sequence=JOINED, broker=NOBODY, what=Stored(1, (2,), 0))
 
 

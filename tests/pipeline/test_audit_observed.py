@@ -18,6 +18,7 @@ from reassure_spec.observations import (
     Observation,
     Stored,
     Writer,
+    decode_lines,
     decode_observation,
     encode_observation,
 )
@@ -372,8 +373,23 @@ def test_every_line_is_read_as_it_was_written(seed: int) -> None:
     """Decoding gives back what was encoded, whatever the kind."""
     lines = Telling(lines=tell(seed)).shuffle(Random(seed))
     assert [decode_observation(encode_observation(line)) for line in lines] == lines
+    own = [line for line in lines if line.writer == lines[0].writer]
+    file = [encode_observation(line, before) for before, line in pairwise([None, *own])]
+    assert list(decode_lines(file)) == own
+    assert sum(map(len, file)) < 0.8 * sum(len(encode_observation(line)) for line in own)
     kinds = {type(line.what) for line in lines}
     assert len(kinds) > len(KINDS) - 3
+
+
+def test_line_that_follows_on_another_one_says_nothing_without_it() -> None:
+    """What leaves its head out stands behind the line that it follows, in one file."""
+    first, *_, before, line = tell()["broker-0"]
+    short = encode_observation(line, before)
+    assert decode_observation(short, before=before) == line
+    assert encode_observation(line, first) == encode_observation(line)
+    for other in (None, first):
+        with pytest.raises(BadObservation, match="expected version 1, found None"):
+            decode_observation(short, before=other)
 
 
 # The page ---------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ effects was given to it; it sleeps when that budget is spent with an effect wait
 
 import contextlib
 import logging
+from argparse import ArgumentParser
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import asdict, dataclass
@@ -35,7 +36,7 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.messages import LeaderAndIsr, Message, StatesMoved, StopReplica
-from reassure_controller.rules import read_settings
+from reassure_controller.rules import list_settable
 from reassure_controller.session import connect
 from reassure_controller.transport import Answered, LocalTransport
 from reassure_judge.messages import OPTIONAL_FIELDS, Told, ToldStates
@@ -53,7 +54,18 @@ RECONNECT_S: Final = 5.0
 FAILURE_INTERVAL_MS: Final = 1000
 """How long a broker is away before its replicas are placed elsewhere, where a profile does that."""
 PARTITIONS_PER_TASK: Final = 2
-SETTINGS: Final = read_settings(
+
+
+def _read_settings(*words: str) -> tuple[object, ...]:
+    """Return what an operator sets by these words of a command line, for whichever protocols."""
+    parser = ArgumentParser()
+    for module in list_settable():
+        module.add_options(parser)
+    arguments = parser.parse_args(words)
+    return tuple(module.read_options(arguments) for module in list_settable())
+
+
+SETTINGS: Final = _read_settings(
     *("--failure-interval", str(FAILURE_INTERVAL_MS)),
     *("--partitions-per-task", str(PARTITIONS_PER_TASK)),
 )

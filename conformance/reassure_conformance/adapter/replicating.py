@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_conformance.adapter.losing import keep_writes, lose_write
+from reassure_conformance.adapter.stepping import FIRST_MS, BrokerMachine, StepCluster, VirtualClock
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
-from reassure_controller.direct import DirectClient
-from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.rules import ReplicationRules
-from reassure_controller.replication.stepping import FIRST_MS, BrokerMachine, StepCluster
 from reassure_controller.session import commit, connect, stop
 from reassure_controller.storage.directory import LogDirectory
 from reassure_spec.profiles import DEFAULT_PROFILE

@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_controller.client import Client
-from reassure_controller.direct import DirectClient
 from reassure_world.virtual_client import HOSTS, VirtualClient
 from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import VirtualZooKeeper

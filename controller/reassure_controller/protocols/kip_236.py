@@ -12,11 +12,11 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any
+from typing import Any, Final
 
 from kazoo.protocol.states import EventType
 
-from reassure_controller.context import Context, PartitionContext
+from reassure_controller.context import Asked, Context, PartitionContext
 from reassure_controller.effects import (
     CreateReassignment,
     DeleteReassignment,
@@ -55,6 +55,9 @@ from reassure_spec.znodes import (
     reassignment_path,
 )
 
+RECORDED_AT_ONCE: Final = 20
+"""Of how many partitions a request is carried on with before a controller looks what has come."""
+
 
 class RequestPlanner(Planner):
     """Takes requests, and records reassignments."""
@@ -76,6 +79,7 @@ class RequestPlanner(Planner):
 
     def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
         """Read the records of partitions, or which requests there are."""
+        reader.context.asked = None
         keys = list_partitions(effects)
         topics = sorted({topic for topic, _ in keys})
         reader.context.parents.difference_update(topics)
@@ -91,13 +95,11 @@ class RequestPlanner(Planner):
 
     def note(self, reader: ClusterReader, kind: str, path: str) -> bool:
         """Note a request that has come or gone."""
-        match path.split("/"):
-            case ["", "admin", "reassignment_requests", name]:
-                _note_request(reader.context, kind, name)
-                return True
-            case ["", "admin", "reassignment_requests", *_]:
-                return True
-        return False
+        above, _, name = path.rpartition("/")
+        if above == REASSIGNMENT_REQUESTS:
+            reader.context.asked = None
+            _note_request(reader.context, kind, name)
+        return f"{path}/".startswith(f"{REASSIGNMENT_REQUESTS}/")
 
     def find_job(
         self, reader: ClusterReader, rules: Rules, clock_ms: Callable[[], int]
@@ -141,14 +143,9 @@ class RequestPlanner(Planner):
 
     def plan_end(self, context: Context, key: PartitionKey) -> tuple[Step, ...]:
         """Return the removal of the record."""
-        return (
-            DeleteReassignment(
-                point="completion.child-deleted",
-                key=key,
-                version=context.partitions[key].child_version,
-                with_parent=not context.has_other_children(key),
-            ),
-        )
+        version, alone = context.partitions[key].child_version, not context.has_other_children(key)
+        point = "completion.child-deleted"
+        return (DeleteReassignment(point=point, key=key, version=version, with_parent=alone),)
 
 
 PLANNER = RequestPlanner()
@@ -169,7 +166,7 @@ def _note_request(context: Context, kind: str, name: str) -> None:
 
 def _set_requests(context: Context, names: Iterable[str]) -> None:
     """Remember the pending requests: foreign names first, then by number."""
-    context.queue_unread = False
+    context.queue_unread, context.asked = False, None
     context.requests = sorted(names, key=_request_order)
 
 
@@ -230,12 +227,9 @@ def _take_child(reader: ClusterReader, key: PartitionKey, content: Any) -> None:
         except BadZnode as bad:
             reader.rubbish.append((bad.path, bad.reason))
         else:
-            phase = before.phase
-            if before.child is None:
-                phase = Phase.EXPAND
-            elif before.child_version != stat.version:
-                # A change of ours of which we never learnt that it was carried out.
-                phase = Phase.DROP
+            # Another version is a change of ours of which we never learnt that it was carried out.
+            known = before.phase if before.child_version == stat.version else Phase.DROP
+            phase = Phase.EXPAND if before.child is None else known
             after = replace(before, child=child, child_version=stat.version, phase=phase)
     reader.context.put(key, after)
 
@@ -244,9 +238,8 @@ def _note_recorded(context: Context, effect: CreateReassignment | UpdateReassign
     """Find out whether a record was written of which we had no answer."""
     content = context.partitions.get(effect.key)
     before = effect.version if isinstance(effect, UpdateReassignment) else -1
-    if content is None or content.child_version <= before:
-        return
-    if content.child == effect.reassignment:
+    version, child = (-1, None) if content is None else (content.child_version, content.child)
+    if version > before and child == effect.reassignment:
         context.note_taken(effect)
 
 
@@ -256,18 +249,36 @@ def _note_recorded(context: Context, effect: CreateReassignment | UpdateReassign
 def _plan_named_request(reader: ClusterReader, name: str, rules: Rules) -> tuple[Step, ...]:
     context, path = reader.context, f"{REASSIGNMENT_REQUESTS}/{name}"
     if parse_request_name(name) is None:
-        reason = "not the name of a request, which is request_ and ten digits"
-        return plan_bad_request(RequestRead(path, -1), reason)
-    found = gather([reader.client.get_async(path)])[0]
-    if found is None:
-        context.requests.remove(name)
-        return ()
-    read = RequestRead(path, found[1].version)
-    try:
-        request = decode_request(path, found[0])
-    except BadZnode as bad:
-        return plan_bad_request(read, bad.reason)
-    reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
+        what = "not the name of a request, which is request_ and ten digits"
+        return plan_bad_request(RequestRead(path, -1), what)
+    if context.asked is None or context.asked.read.path != path:
+        found = gather([reader.client.get_async(path)])[0]
+        if found is None:
+            context.requests.remove(name)
+            return ()
+        read = RequestRead(path, found[1].version)
+        try:
+            request = decode_request(path, found[0])
+        except BadZnode as bad:
+            return plan_bad_request(read, bad.reason)
+        reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
+        reader.catch_up(request.assignments)  # those that nobody knows are looked up once
+        whole = rules.readings.request_conflict == "whole-request"
+        context.asked = Asked(read, request, [] if whole else sorted(request.assignments))
+    return _plan_asked(reader, context.asked, rules)
+
+
+def _plan_asked(reader: ClusterReader, asked: Asked, rules: Rules) -> tuple[Step, ...]:
+    """Return what records some partitions of a request more; all looked at, the end of it."""
+    context, (read, request, left) = reader.context, asked
+    while keys := left[:RECORDED_AT_ONCE]:
+        some = replace(request, assignments={key: request.assignments[key] for key in keys})
+        reader.catch_up(key for key in keys if key in context.partitions)
+        steps = plan_request(context, read, some, rules)
+        if not isinstance(steps[-1], DeleteRequest):
+            reader.changed.update(keys)
+            return steps
+        del left[:RECORDED_AT_ONCE]
     reader.catch_up(request.assignments)
     reader.changed.update(request.assignments)
     return plan_request(context, read, request, rules)
@@ -352,9 +363,8 @@ def _asks_nothing(
     content = context.partitions[key]
     if content.child is None:
         return target == content.assigned
-    restarts = readings.request_same_target == "restart"
     taken = context.taken.get(key)
-    again = restarts and (taken is None or taken != request)
+    again = readings.request_same_target == "restart" and (taken is None or taken != request)
     return target == content.child.target and not again
 
 
@@ -441,9 +451,8 @@ def _drop(plan: Plan, key: PartitionKey) -> None:
     child, state = content.child, content.state
     assert child is not None
     readings = plan.readings
-    if state is None:
-        return
-    if state.leader not in state.isr and readings.offline_drop != "as-written":
+    as_written = readings.offline_drop == "as-written"
+    if state is None or (state.leader not in state.isr and not as_written):
         return
     leader, isr = state.leader, state.isr
     drop = choose_drop(content.assigned, leader, isr, child.top, child.target, readings)

@@ -1,7 +1,6 @@
 """Time, as brokers are given it."""
 
 import threading
-from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -10,21 +9,6 @@ class Clock(Protocol):
 
     def now_ms(self) -> int:
         """Return the time in whole milliseconds."""
-
-
-@dataclass(slots=True)
-class VirtualClock:
-    """Time that passes when somebody says so; it can be set back, as a machine's can."""
-
-    time_ms: int
-
-    def now_ms(self) -> int:
-        """Return the time."""
-        return self.time_ms
-
-    def advance(self, by_ms: int) -> None:
-        """Let time pass, or go back."""
-        self.time_ms += by_ms
 
 
 class SteadyClock:

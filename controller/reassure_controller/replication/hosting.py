@@ -263,7 +263,7 @@ class Replicas:
         marks = {}
         for replica in self:
             with self.guard(replica.key):
-                replica.say_deferred()
+                replica.say_deferred(self.broker_id)
                 marks[replica.key] = replica.high_watermark
         self._disk.save_high_watermarks(marks)
 

@@ -86,9 +86,9 @@ class Produce(_Asks):
 
     acks: int
     """Whose copy it waits for: nobody's (0), the leader's (1), or all in-sync replicas' (-1)."""
-    records: "Checked | None"
-    """Batches as the producer built them, None where they were none; the leader gives them offsets
-    and its epoch."""
+    records: "Checked | str"
+    """Batches as the producer built them, to which the leader gives offsets and its epoch; or the
+    error where they are none that a client may send."""
 
 
 @dataclass(frozen=True, slots=True)

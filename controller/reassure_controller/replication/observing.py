@@ -71,6 +71,8 @@ class Observer:
         self._files_kept = files_kept
         self._sequence = 0
         self._is_interrupted = False
+        self._before: Observation | None = None
+        """The line before, where that is whole and in the same file."""
         self._stream: BinaryIO | None = None
         self._lock = threading.Lock()
         with writing(directory / FILE):
@@ -104,7 +106,7 @@ class Observer:
                 log.warning(
                     "%s: the history has a gap from here on: %s; free space", self._file, error
                 )
-            self._is_interrupted = True
+            self._is_interrupted, self._before = True, None
             self._sequence += 1
         else:
             if self._is_interrupted:
@@ -132,14 +134,14 @@ class Observer:
 
     def _write(self, stream: BinaryIO, line: Observation) -> None:
         """Write a line, or nothing of it. Raises OSError."""
-        content, before = encode_observation(line), stream.seek(0, os.SEEK_END)
+        content, end = encode_observation(line, self._before), stream.seek(0, os.SEEK_END)
         if stream.write(content) < len(content):
-            stream.truncate(before)
+            stream.truncate(end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self._sequence += 1
+        self._sequence, self._before = self._sequence + 1, line
 
     def _open(self) -> BinaryIO:
-        stream = self._file.open("ab", buffering=0)
+        stream, self._before = self._file.open("ab", buffering=0), None
         try:
             if stream.tell() and not _ends_a_line(self._file):
                 stream.write(b"\n")  # somebody was killed while writing

@@ -83,11 +83,11 @@ class Replica:
         """Leave out a line that was to be written later, as the next one says all of it."""
         self._deferred.pop(broker, None)
 
-    def say_deferred(self) -> None:
-        """Write what was to be written later."""
-        lines, self._deferred = self._deferred, {}
-        for line in lines.values():
-            self.host.say(self.key, *self._order, line)
+    def say_deferred(self, *brokers: int) -> None:
+        """Write what was to be written later: of these, of all where none is named."""
+        for broker in brokers or tuple(self._deferred):
+            if broker in self._deferred:
+                self.host.say(self.key, *self._order, self._deferred.pop(broker))
 
     def list_epochs(self) -> Spans:
         """Return the leader epochs that have records in the log, each with its first offset."""

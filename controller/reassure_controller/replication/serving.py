@@ -94,6 +94,8 @@ class Leading(Role):
         self._due_ms = now_ms
         self._concluded: tuple[ReplicaList, int] = (), 0
         """Who keeps up and where the mark is, as written last."""
+        self._is_quiet = False
+        """Whether nothing happened since then."""
         self._served = -1, 0
         """The mark that consumers were shown last, and the end of what they were handed out."""
         line = Lead(
@@ -140,6 +142,7 @@ class Leading(Role):
             else:
                 self._replica.say_deferred()
             self._replica.say(line)
+            self._is_quiet = False
             self.evaluate()
         reply(self.answer_again(request))
 
@@ -278,9 +281,20 @@ class Leading(Role):
         is_news = concluded != self._concluded or not self.view.is_settled
         if is_news or now_ms >= self._due_ms:
             self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
-            replica.say(Evaluate(*concluded, time_ms=now_ms))
+            if is_news or mark < end or not self._is_calm(now_ms):
+                self._is_quiet = True
+                replica.say(Evaluate(*concluded, time_ms=now_ms))
         replica.high_watermark = mark
         self._answer_up_to(mark)
+
+    def _is_calm(self, now_ms: int) -> bool:
+        """Whether nothing happened since the last line but that all who are waited for fetched on.
+
+        That is so whatever is concluded of it: who is silent is looked at.
+        """
+        waited = (self.view.followers.get(one) for one in self.view.pseudo_isr)
+        recent = now_ms - self._rules.evaluate_ms
+        return self._is_quiet and all(one is None or one.last_fetch_ms >= recent for one in waited)
 
     @clause("isr.write.conditional", "isr.lagging-leaves")
     def store_isr(self) -> bool:
@@ -333,6 +347,7 @@ class Leading(Role):
             return
         if appended.stop > before:  # else a producer has sent once more what is there
             replica.say(ReplicaLine(appended.stop, replica.high_watermark, host.clock.now_ms()))
+            self._is_quiet = False
         if request.acks == -1 and appended.stop > replica.high_watermark:
             replica.say(ProduceLine(appended.stop))
             self._waiting.append(Waiting(appended.stop, request.correlation, reply))
@@ -350,11 +365,11 @@ class Leading(Role):
         """Whether fewer replicas are in sync than min.insync.replicas asks for."""
         return len(self.view.isr) < self._host.limits.find_minimum(self._replica.key[0])
 
-    def _append(self, records: Checked | None) -> str | range:
+    def _append(self, records: Checked | str) -> str | range:
         """Return the offsets that the records have, or why they have none."""
         replica = self._replica
-        if records is None:
-            return errors.CORRUPT_MESSAGE
+        if isinstance(records, str):
+            return records
         if records.largest_bytes > self._host.limits.find_batch_bytes(replica.key[0]):
             return errors.MESSAGE_TOO_LARGE
         try:
@@ -405,10 +420,6 @@ class Leading(Role):
         for waiting in self._waiting:
             self._answer(waiting, errors.NOT_LEADER_OR_FOLLOWER)
         self._waiting = []
-
-    def count_waiting(self) -> int:
-        """Return how many producers wait for all in-sync replicas."""
-        return len(self._waiting)
 
     def give_up(self, correlation: Correlation) -> None:
         """Tell a producer that waits that its time is over, and keep nothing of it."""

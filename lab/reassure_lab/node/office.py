@@ -63,7 +63,7 @@ class Office:
         """Let nobody wait any longer."""
         self._admin.close()
 
-    def handle(self, request: Request, client_id: str | None) -> Response:
+    def handle(self, request: Request, client_id: str | None, version: int) -> Response:
         """Answer a request. Raises Unanswerable where it takes too long."""
         try:
             match request:

@@ -24,11 +24,11 @@ from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.serving import Leading
 from reassure_controller.session import Indefinite
 from reassure_controller.storage.errors import CorruptBatch, CorruptLog, DiskFailed
-from reassure_controller.storage.records import Checked, check_produced
-from reassure_controller.storage.times import find_offset
+from reassure_controller.storage.records import Checked, check_produced, scan
 from reassure_lab.node.admin_requests import AdminRequests
 from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import find_error, list_orders, to_response
+from reassure_lab.node.times import find_offset
 from reassure_lab.wire.listener import Unanswerable
 from reassure_lab.wire.messages import (
     CONSUMER,
@@ -64,6 +64,8 @@ logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.01
 """How often one who waits for records looks whether there are any."""
+ZSTD, ZSTD_PRODUCE, ZSTD_FETCH = 4, 7, 10
+"""A codec, and from which versions on clients know it (KIP-110)."""
 _FOLLOWER: Final = re.compile(r"broker-\d+-epoch-(\d+)")
 
 
@@ -116,13 +118,13 @@ class RequestHandler:
         with self._news:
             self._news.notify_all()
 
-    def handle(self, request: Request, client_id: str | None) -> Response | None:
+    def handle(self, request: Request, client_id: str | None, version: int) -> Response | None:
         """Answer a request; None where the producer does not listen. Raises Unanswerable."""
         match request:
             case ProduceRequest():
-                return self._produce(request)
+                return self._produce(request, version)
             case FetchRequest(replica_id=replica) if replica == CONSUMER:
-                return self._consume(request)
+                return self._consume(request, version)
             case FetchRequest():
                 return self._serve_follower(request, client_id or "")
             case ListOffsetsRequest():
@@ -156,7 +158,7 @@ class RequestHandler:
 
     # Producers
 
-    def _produce(self, request: ProduceRequest) -> ProduceResponse | None:
+    def _produce(self, request: ProduceRequest, version: int) -> ProduceResponse | None:
         """Append, and wait until those who are to have the records have them."""
         answers: dict[int, inner.Response] = {}
         asked = [
@@ -164,7 +166,7 @@ class RequestHandler:
                 (topic.name, data.index),
                 (0, next(self._numbers)),
                 request.acks,
-                _check(topic.name, data),
+                _check(topic.name, data, version),
             )
             for topic in request.topic_data
             for data in topic.partition_data
@@ -188,7 +190,7 @@ class RequestHandler:
 
     # Those who fetch
 
-    def _consume(self, request: FetchRequest) -> FetchResponse:
+    def _consume(self, request: FetchRequest, version: int) -> FetchResponse:
         """Hand out records below the mark; wait for some where there are none."""
         self._wait(lambda: self._may_answer(request), request.max_wait_ms, LOOK_S)
         left = request.max_bytes
@@ -200,10 +202,12 @@ class RequestHandler:
             epoch = asked.current_leader_epoch
             answer = self._ask(inner.Consume(key, (0, number), asked.fetch_offset, most, epoch))
             assert isinstance(answer, inner.Consumed)
-            records = answer.records
+            records, error = answer.records, answer.error
+            if version < ZSTD_FETCH and _has_zstd(records):
+                records, error = b"", errors.UNSUPPORTED_COMPRESSION_TYPE
             left -= len(records)
             mark = answer.high_watermark
-            return FetchedPartition(asked.partition, _code(answer.error), mark, records, mark)
+            return FetchedPartition(asked.partition, _code(error), mark, records, mark)
 
         return _fetched(request, read)
 
@@ -384,18 +388,26 @@ def _code(error: str) -> ErrorCode:
     return ErrorCode[error.lower()] if error else ErrorCode.none
 
 
-def _check(topic: str, data: ProducePartition) -> Checked | None:
-    """Return the batches of a producer, None where they are none."""
+def _check(topic: str, data: ProducePartition, version: int) -> Checked | str:
+    """Return the batches of a producer, or why they are none that it may send."""
+    raw = data.records or b""
     try:
-        return check_produced(data.records or b"")
+        if version < ZSTD_PRODUCE and _has_zstd(raw):
+            return errors.UNSUPPORTED_COMPRESSION_TYPE
+        return check_produced(raw)
     except CorruptBatch as corrupt:
         logger.warning("%s-%d: a producer sent %s", topic, data.index, corrupt)
-        return None
+        return errors.CORRUPT_MESSAGE
+
+
+def _has_zstd(raw: bytes) -> bool:
+    """Whether a batch is compressed with zstd. Raises CorruptBatch."""
+    return any(batch.codec == ZSTD for batch in scan(raw))
 
 
 def _tell_produced(asked: inner.Produce, answer: inner.Response) -> ProducedPartition:
     assert isinstance(answer, inner.Produced)
-    if asked.records is None or answer.error != errors.NONE:
+    if isinstance(asked.records, str) or answer.error != errors.NONE:
         return ProducedPartition(asked.key[1], _code(answer.error), -1)
     return ProducedPartition(asked.key[1], ErrorCode.none, answer.end - asked.records.count, 0)
 

@@ -1,9 +1,10 @@
 """Logs of partitions that have moved away while their broker could not be told.
 
-The controller tells a broker to delete a replica once, when the partition has moved. A broker that
-was dead then, or cut off, would keep the log for ever. So it looks by itself where it may have
-missed that: at replicas that nobody has told anything since the broker registered, at followers
-that their leader refuses, and at leaders of which something else is stored.
+A controller tells a broker to delete a replica until it has, but the next controller knows of no
+such order. Who was dead, or cut off, until then would keep the log for ever. So a broker looks by
+itself where it may have missed that: at replicas that nobody has told anything since the broker
+registered, at followers that their leader refuses, and at leaders of which something else is
+stored.
 """
 
 import logging

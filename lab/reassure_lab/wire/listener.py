@@ -49,10 +49,11 @@ class Unanswerable(Exception):
 class Handler(Protocol):
     """What a broker does with requests; called from many threads at once."""
 
-    def handle(self, request: Request, client_id: str | None) -> Response | None:
+    def handle(self, request: Request, client_id: str | None, version: int) -> Response | None:
         """Return the response; None where nobody waits for one (a producer's acks=0).
 
-        Raises Unanswerable: the connection is closed then, and the peer asks again.
+        The version is the request's. Raises Unanswerable: the connection is closed then, and the
+        peer asks again.
         """
 
 
@@ -194,7 +195,7 @@ class WireServer:
             return list_versions(apis=self._apis)
         if asked.api in REFUSED_APIS and isinstance(request, KioMessage):
             return refuse(request)
-        response = self._handler.handle(request, asked.client_id)
+        response = self._handler.handle(request, asked.client_id, asked.version)
         if response is None:
             if not (isinstance(request, ProduceRequest) and request.acks == 0):
                 raise TypeError(f"no response to {request}")

@@ -124,7 +124,8 @@ class TornLine:
 
 def read_observations(path: Path) -> Iterator[tuple[int, Observation | TornLine]]:
     """Yield the lines of a file that are not empty, numbered from 1. Raises BadObservation."""
-    name, last = str(path), ""
+    name = str(path)
+    last: Observation | None = None
     held: tuple[int, bytes, BadObservation] | None = None
     number, data = 0, b"\n"
     with path.open("rb") as file:
@@ -132,7 +133,7 @@ def read_observations(path: Path) -> Iterator[tuple[int, Observation | TornLine]
             if data.isspace():
                 continue
             try:
-                said = decode_observation(data, name, number)
+                said = decode_observation(data, name, number, last)
             except BadObservation as bad:
                 if held is not None or not bad.is_json_broken:
                     raise (bad if held is None else held[2]) from None
@@ -141,14 +142,14 @@ def read_observations(path: Path) -> Iterator[tuple[int, Observation | TornLine]
             if held is not None:
                 if not isinstance(said.what, Writer) or said.sequence:
                     raise held[2]
-                yield held[0], _tear(name, held[0], held[1], last or said.writer)
+                yield held[0], _tear(name, held[0], held[1], (last or said).writer)
                 held = None
-            last = said.writer
+            last = said
             yield number, said
     if held is not None:
         if data.endswith(b"\n"):
             raise held[2]
-        yield held[0], _tear(name, held[0], held[1], last)
+        yield held[0], _tear(name, held[0], held[1], last.writer if last else "")
 
 
 def _tear(file: str, line: int, data: bytes, last: str) -> TornLine:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from reassure_conformance.adapter.stepping import Anything, StepCluster
 from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.messages import Consume, Fetch, Fetched
 from reassure_controller.replication.replica import Replica, Role
-from reassure_controller.replication.stepping import Anything, StepCluster
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import scan
 from reassure_spec.observations import Fetch as FetchLine

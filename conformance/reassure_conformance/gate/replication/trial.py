@@ -25,6 +25,13 @@ from reassure_conformance.adapter.replicating import (
     ReplicatingCluster,
     name_directory,
 )
+from reassure_conformance.adapter.stepped_network import Packet
+from reassure_conformance.adapter.stepping import (
+    CLIENT,
+    Anything,
+    StepCluster,
+    name_broker,
+)
 from reassure_conformance.gate.replication.alphabet import FORMS, OF_ONE_PARTITION, BrokerStep
 from reassure_conformance.gate.replication.arrivals import Arrived, Died, Event
 from reassure_conformance.gate.replication.setting import (
@@ -37,22 +44,15 @@ from reassure_conformance.gate.steps import ClusterStep
 from reassure_controller.messages import LeaderAndIsr, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.messages import Consumed
-from reassure_controller.replication.network import Packet
 from reassure_controller.replication.observing import list_files
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.replication.serving import Leading
-from reassure_controller.replication.stepping import (
-    CLIENT,
-    Anything,
-    StepCluster,
-    name_broker,
-)
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.records import Record, decode, encode, scan
 from reassure_judge.observed.witness import Witness
 from reassure_judge.protocols import get_observing
 from reassure_pipeline.audit.observed import States
-from reassure_spec.observations import Observation, decode_observation
+from reassure_spec.observations import Observation, decode_lines
 from reassure_spec.znodes import (
     NO_LEADER,
     PartitionKey,
@@ -452,9 +452,10 @@ class Trial:
         for broker in self.setting.brokers:
             said = []
             for path in list_files(self._directory / name_directory(broker) / OBSERVED):
-                for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-                    said.append(decode_observation(line, str(path), number))
-                    judge.feed(said[-1], str(path), number)
+                lines = decode_lines(path.read_bytes().splitlines(), str(path))
+                for number, line in enumerate(lines, start=1):
+                    said.append(line)
+                    judge.feed(line, str(path), number)
             for place, asked in reversed(self._asked[broker]):
                 said.insert(place, asked)
             observed.append(tuple(said))

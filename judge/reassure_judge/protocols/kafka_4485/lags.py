@@ -16,7 +16,7 @@ from reassure_model.protocols.kafka_4485 import (
     start_leader,
 )
 from reassure_spec.clauses import clause
-from reassure_spec.observations import Fetch
+from reassure_spec.observations import Evaluate, Fetch
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
@@ -29,10 +29,12 @@ class Past:
         self._limit = lag_ms_max
         self._moves = deque([(began_ms, end)])
 
-    def move(self, at_ms: int, end: int) -> None:
-        """Note that the log ends elsewhere from now on."""
-        if self._moves[-1][1] != end:
+    def move(self, at_ms: int, end: int) -> bool:
+        """Note where the log ends from now on; return whether that is elsewhere."""
+        is_elsewhere = self._moves[-1][1] != end
+        if is_elsewhere:
             self._moves.append((at_ms, end))
+        return is_elsewhere
 
     def reaches(self, now_ms: int) -> bool:
         """Whether the term began a limit ago or before that."""
@@ -78,6 +80,18 @@ class Lags:
         self._notes: dict[int, Follower] = dict(zip(replicas[1:], first, strict=True))
         self._fetched: set[int] = set()
         self._evaluated_ms = now_ms
+        self._due_ms: int | None = now_ms
+        """Since when there is something to look at; None where nothing happened since a look."""
+        self._waited: ReplicaList = ()
+        """Who kept up at the last look."""
+
+    def move(self, at_ms: int, end: int) -> None:
+        """Note where the leader's log ends from now on."""
+        if self.past.move(at_ms, end):
+            self._wake(at_ms)
+
+    def _wake(self, now_ms: int) -> None:
+        self._due_ms = now_ms if self._due_ms is None else self._due_ms
 
     @clause("lag.credit.caught-up", "lag.credit.last-fetch", "lag.noted-after-serving")
     def note(self, ledger: Ledger, line: Line, fetch: Fetch, end: int, *, certain: bool) -> None:
@@ -104,6 +118,9 @@ class Lags:
             ledger.check(line, rule, f"counted as caught up {reason}", evidence, certain=certain)
             after = Follower(after.offset, now, end, given)
         self._check_clock(ledger, line, end, now)
+        ends = before.offset, before.last_fetch_leader_end
+        if fetch.follower not in self._waited or ends != (fetch.offset, end):
+            self._wake(now)
         self._notes[fetch.follower] = after
         self._fetched.add(fetch.follower)
 
@@ -154,14 +171,30 @@ class Lags:
 
     @clause("lag.evaluated-in-time", "hw.stall-bounded")
     def judge_pace(
-        self, ledger: Ledger, line: Line, mark: int, now_ms: int, *, certain: bool
+        self,
+        ledger: Ledger,
+        line: Line,
+        said: Evaluate,
+        now_ms: int,
+        *,
+        is_calm: bool,
+        certain: bool,
     ) -> None:
-        """Judge when a leader evaluates, and how far its mark may stay behind."""
-        gap = now_ms - self._evaluated_ms
-        kept = 2 * gap <= self._limit or f"{gap} ms after the evaluation before"
+        """Judge when a leader evaluates, and how far its mark may stay behind.
+
+        Looks that find nothing new are not written while it `is_calm`: all is in sync, and the mark
+        at the log's end. One is due again when something happens, or a member falls silent.
+        """
+        mark, leader = said.high_watermark, self._replicas[0]
+        silent = [self._notes[r].last_fetch_ms for r in self._waited if r != leader]
+        due = [now_ms if self._due_ms is None else self._due_ms]
+        due += [ms + self._limit // 2 for ms in silent]
+        gap = now_ms - max(self._evaluated_ms, min(due))
+        kept = 2 * gap <= self._limit or f"{gap} ms after it was due"
         evidence = Evidence(f"at most {self._limit // 2} ms")
         ledger.check(line, "lag.evaluated-in-time", kept, evidence, certain=certain)
-        self._evaluated_ms = now_ms
+        self._evaluated_ms, self._due_ms = now_ms, None if is_calm else now_ms
+        self._waited = tuple(r for r in said.pseudo_isr if r in self._replicas) if is_calm else ()
         waits = self._readings.hw_over_stored_isr == "yes"  # for whoever was not written out yet
         if not waits and self.past.reaches(now_ms):
             then = self.past.end_a_limit_ago(now_ms, of_ms="start")

@@ -101,7 +101,7 @@ class Leading:
         """Judge where its log and its mark are."""
         self._end = said.log_end_offset
         if self._lags is not None and said.time_ms is not None:
-            self._lags.past.move(said.time_ms, self._end)
+            self._lags.move(said.time_ms, self._end)
         self._take_mark(line, said.high_watermark, self._pseudo)
 
     @clause("hw.never-decreases")
@@ -202,8 +202,15 @@ class Leading:
         passed = self._mark
         self._take_mark(line, said.high_watermark, pseudo)
         if self._lags is not None and now_ms is not None:
-            certain = self._tells_all("evaluate")
-            self._lags.judge_pace(self._ledger, line, said.high_watermark, now_ms, certain=certain)
+            stored = self._readings.isr_members == "stored" and set(self._isr or ()) == set(pseudo)
+            self._lags.judge_pace(
+                self._ledger,
+                line,
+                said,
+                now_ms,
+                is_calm=stored and said.high_watermark == self._end,
+                certain=self._tells_all("evaluate"),
+            )
         self._check_answered(line, passed)
         if self._readings.isr_members == "stored":
             self._check_due(line)

@@ -17,10 +17,10 @@ from typing import Final
 
 from kazoo.client import KazooClient
 
+from reassure_conformance.adapter.stepped_network import Network
 from reassure_controller.broker import Broker
 from reassure_controller.context import LiveBroker
 from reassure_controller.messages import LeaderAndIsr, Message, Reply, StopReplica
-from reassure_controller.replication.clock import VirtualClock
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.messages import (
     Consume,
@@ -32,7 +32,6 @@ from reassure_controller.replication.messages import (
     Request,
     Response,
 )
-from reassure_controller.replication.network import Network
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
@@ -67,6 +66,21 @@ class StepTransport:
         """Put an order on its way."""
         self._network.send(CONTROLLER, name_broker(broker.id), message)
         return Reply("ok")
+
+
+@dataclass(slots=True)
+class VirtualClock:
+    """Time that passes when somebody says so; it can be set back, as a machine's can."""
+
+    time_ms: int
+
+    def now_ms(self) -> int:
+        """Return the time."""
+        return self.time_ms
+
+    def advance(self, by_ms: int) -> None:
+        """Let time pass, or go back."""
+        self.time_ms += by_ms
 
 
 @dataclass(slots=True)
