@@ -5,6 +5,7 @@ The document says nothing of time, so that it is the same, byte for byte, whiche
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -59,7 +60,8 @@ def audit_document(
         from reassure_pipeline.tables.fleet_tables import FleetTables
 
         how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
-        options["tables"] = written = FleetTables(tables, get_version(), how)
+        written = FleetTables(tables, get_version(), how, datetime.now(UTC))
+        options["tables"] = written
     fleet = audit_paths(places, profile, readings, spark, recognise=recognise, **options)
     if fleet.report is None:
         fleet.get_report()  # raises

@@ -70,7 +70,10 @@ def find_families(
     unreadable: list[Unreadable] = []
     for server in servers:
         try:
-            first[server] = next(_list_first_batches(server.files[:1]), [None])[0]
+            batches = LogFile(server.files[0]).batches(growing=True) if server.files else iter(())
+            with suppress(DamagedLog):
+                first[server] = next(batches, [None])[0]  # of which little is read
+            first.setdefault(server)
         except OSError as error:
             unreadable.append((server, error))
     for server in [*first]:

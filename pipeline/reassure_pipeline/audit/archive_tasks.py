@@ -205,7 +205,7 @@ def _judge(
 
             audit.read(task.limits, pause)
             before += sum(map(measure_piece, archive.pieces))
-            if keeper is not None:
+            if keeper is not None and audit.has_moved():
                 audit.keep(keeper)
             audit.finish()
             rows = (tuple(audit.list_findings()), tuple(audit.moves)) if asked.rows else ()

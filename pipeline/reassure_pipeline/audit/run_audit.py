@@ -14,7 +14,7 @@ from functools import reduce
 from pathlib import Path
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import NoRules, find_protocols, get_observing, get_rules, make_rules
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+CHECKPOINTS: Final = "checkpoints"
+"""The folder beside tables in which judging is put aside: the next audit judges what is new."""
 
 Take = Callable[[ArchiveOutcome, ArchiveReport], None]
 """Given what each archive came to, as soon as that is known."""
@@ -185,6 +188,8 @@ def audit_paths(
     rules, settled = get_rules(profile), choose_readings(judge_of(profile), profile, readings)
     named = Chosen(profile, settled, recognised)
     fleet = Fleet(None, tuple(NotJudged(*each) for each in unfit))
+    if resume is None and tables is not None:
+        resume = tables.folder / CHECKPOINTS
     if found.logs and rules.reads != OBSERVATIONS:
         given = {**options, "members": members, "resume": resume, "recut": jobs is not None}
         given |= {"changes": readings} if recognise else {"chosen": (named,)}
