@@ -115,9 +115,10 @@ def _reads_logs(document: Document) -> bool:
 
 def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
     """Return the document with what was not judged: that is a part of the whole, and unknown."""
-    body = {**document.body, "not_judged": [each.as_dict() for each in left_out]}
+    told = [each.as_dict() for each in left_out]
+    body = {**document.body, "not_judged": told}
     counts = {**document.counts, "not_judged": len(left_out)}
-    apart = (f"{each.path}: not judged: {each.error}" for each in left_out)
+    apart = (f"{each['path']}: not judged: {each['reason']}" for each in told)
     return _need(replace(document, counts=counts, body=body), *apart)
 
 

@@ -22,7 +22,7 @@ from reassure_judge.recognise import Recognised
 from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archives.archive import APART, ONE, RECOGNISED, Since
-from reassure_pipeline.archives.restored_logs import list_logs
+from reassure_pipeline.archives.remote_logs import find_uri, list_logs
 from reassure_pipeline.archives.servers import find_families, find_servers, group_by_server
 from reassure_pipeline.audit.archive_report import ArchiveReport
 from reassure_pipeline.audit.archive_tasks import (
@@ -260,7 +260,8 @@ def judge_logs(
     """
     options = Options(at_rest, min_insync_replicas, grace_ms, facts)
     asked = Asked(profile, dict(changes), options, members, since, resume, rows=take is not None)
-    paths = [path.absolute() for path in paths] if place.is_elsewhere else paths
+    if place.is_elsewhere:
+        paths = [path if find_uri(path) else path.absolute() for path in paths]
     groups, unfit = _group(paths, members)
     tasks = []
     for task in _cut(groups, asked, place, budget, recut=recut, say=say):
@@ -312,7 +313,6 @@ def _group(paths: Sequence[Path], members: str) -> tuple[list[tuple[Path, ...]],
         return [tuple(paths)], []
     if members == APART or len(by_server) == 1:
         return by_server, []
-    # A table of decoded logs may hold several servers; the first stands for it.
     done, failed = _try_each(by_server, lambda named: find_servers(named)[0])
     named_by = {server: named for named, server in done}
     families, more = find_families([*named_by])

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_pipeline.archives.archive import find_times
+from reassure_pipeline.archives.remote_logs import locate
 from reassure_pipeline.audit.archive_report import ArchiveReport
 from reassure_pipeline.audit.archive_tasks import ArchiveOutcome, NotJudged
 from reassure_pipeline.checkpoints.kept_files import digest_code
@@ -56,7 +57,7 @@ class FleetTables:
         first, last = (None, None) if times is None else map(_find_time, times)
         head = {
             "day": None if last is None else last.date(),
-            "archive": str(report.archive.files[0].absolute().parent),
+            "archive": locate(report.archive.files[0].parent),
             "judged": judged,
         }
         told = report.as_dict(strict=False)
@@ -87,7 +88,7 @@ class FleetTables:
     def leave_out(self, each: NotJudged) -> None:
         """Take that a path was not judged."""
         row = {**dict.fromkeys(column.name for column in TABLES["archives"].columns)}
-        told = [str(each.path.absolute()), *each.as_dict().values(), digest_code()]
+        told = [locate(each.path), *each.as_dict().values(), digest_code()]
         head = {
             "day": None,
             "archive": told[0],
@@ -110,7 +111,7 @@ class FleetTables:
         pieces = []
         for piece in (*archive.earlier, *archive.pieces):
             status = piece.path.stat()
-            place = str(piece.path.resolve()), piece.start, piece.stop
+            place = locate(piece.path), piece.start, piece.stop
             pieces.append([*place, status.st_size, status.st_mtime_ns])
         told = [
             pieces,
