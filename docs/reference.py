@@ -202,7 +202,7 @@ def render_tables() -> str:
     return make_page(
         "Tables of an audit",
         "`reassure audit --tables DIR` appends to these but the first, which Spark's data source",
-        "reads. [Audit](../audit.md#tables) shows how they are queried.",
+        "reads. [Ten questions](../tables.md) show how they are queried.",
         "",
         *parts[:-1],
     )

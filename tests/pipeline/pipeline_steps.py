@@ -68,7 +68,9 @@ def read_tables(folder: Path) -> dict[str, list[dict[str, Any]]]:
     from deltalake import DeltaTable
 
     tables = {
-        place.name: DeltaTable(place).to_pyarrow_table().to_pylist() for place in folder.iterdir()
+        place.name: DeltaTable(place).to_pyarrow_table().to_pylist()
+        for place in folder.iterdir()
+        if DeltaTable.is_deltatable(str(place))
     }
     return {name: sorted(rows, key=repr) for name, rows in tables.items()}
 

@@ -4,6 +4,7 @@ import json
 import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -267,8 +268,9 @@ def test_spark_answers_what_one_process_does(
     options: dict[str, Any] = {"at_rest": True, "facts": True}
     paths = [*folders, Path("bad")]
     rows = []
+    run = datetime(2026, 1, 31, tzinfo=UTC)
     for name, master in (("one", None), ("spark", "local[2]")):
-        tables = FleetTables(tmp_path / f"tables-{name}", "1", options)
+        tables = FleetTables(tmp_path / f"tables-{name}", "1", options, run)
         fleet = audit_paths(paths, PROFILE, {}, master, tables=tables, **options)
         assert fleet.report is not None
         told = show(fleet.report), [each.as_dict() for each in fleet.not_judged]

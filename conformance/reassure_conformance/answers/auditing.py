@@ -5,6 +5,7 @@ The document says nothing of time, so that it is the same, byte for byte, whiche
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -60,7 +61,8 @@ def audit_document(
         from reassure_pipeline.tables.fleet_tables import FleetTables
 
         how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
-        options["tables"] = written = FleetTables(tables, get_version(), how)
+        written = FleetTables(tables, get_version(), how, datetime.now(UTC))
+        options["tables"] = written
     fleet = audit_paths(places, profile, readings, spark, recognise=recognise, **options)
     if fleet.report is None:
         fleet.get_report()  # raises
@@ -115,9 +117,10 @@ def _reads_logs(document: Document) -> bool:
 
 def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
     """Return the document with what was not judged: that is a part of the whole, and unknown."""
-    body = {**document.body, "not_judged": [each.as_dict() for each in left_out]}
+    told = [each.as_dict() for each in left_out]
+    body = {**document.body, "not_judged": told}
     counts = {**document.counts, "not_judged": len(left_out)}
-    apart = (f"{each.path}: not judged: {each.error}" for each in left_out)
+    apart = (f"{each['path']}: not judged: {each['reason']}" for each in told)
     return _need(replace(document, counts=counts, body=body), *apart)
 
 

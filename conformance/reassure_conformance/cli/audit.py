@@ -97,9 +97,14 @@ def _check_there(
     context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]
 ) -> tuple[Path, ...]:
     """Refuse paths that are not there, unless somebody may write them yet."""
+    from reassure_pipeline.archives.remote_logs import find_uri
+
     there = click.Path(exists=not context.params["follow"], readable=False)
     for path in paths:
-        there.convert(path, parameter, context)
+        if find_uri(path) is None:
+            there.convert(path, parameter, context)
+        elif context.params["follow"]:
+            raise click.UsageError(f"{find_uri(path)}: --follow reads files of this machine")
     return paths
 
 
@@ -197,7 +202,8 @@ def audit(
 ) -> int:
     """Judge transaction logs, of a run or of any cluster.
 
-    PATH is a file, or a directory of files. With --follow it may appear later.
+    PATH is a file, or a directory of files; without --follow also a URI of a folder, such as
+    s3://BUCKET/FOLDER. With --follow it may appear later.
     """
     from reassure_conformance.answers.auditing import audit_document, render_audit
     from reassure_pipeline.audit.jobs import NO_BUDGET

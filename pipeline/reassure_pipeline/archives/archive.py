@@ -331,7 +331,7 @@ def _begin_at(archive: Archive, since: Since) -> Archive:
 
 def _find_first(pieces: Sequence[Piece]) -> int | None:
     for piece in pieces:
-        for batch in open_piece(piece).batches():
+        for batch in open_piece(piece).batches(growing=True):  # which reads little at first
             return batch[0].zxid
     return None
 

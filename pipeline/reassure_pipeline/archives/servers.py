@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from reassure_pipeline.archives.restored_logs import is_decoding, restore
+from reassure_pipeline.archives.remote_logs import bring, find_uri
 from reassure_zookeeper.errors import DamagedLog
 from reassure_zookeeper.transactions import Transaction
 from reassure_zookeeper.txnlog import LogFile, get_zxid_in_name, log_files, unread_files
@@ -32,7 +32,8 @@ def group_by_server(paths: Sequence[Path]) -> dict[Path, list[Path]]:
     groups: dict[Path, list[Path]] = {}
     for path in paths:
         together = path.is_file() and _LOG_NAME.fullmatch(path.name) is not None
-        groups.setdefault(path.resolve().parent if together else path.resolve(), []).append(path)
+        place = path if find_uri(path) else path.resolve()
+        groups.setdefault(place.parent if together else place, []).append(path)
     return groups
 
 
@@ -40,11 +41,11 @@ def find_servers(paths: Sequence[Path]) -> list[ArchivedServer]:
     """Return the servers whose files lie in some directories, each with its files."""
     servers = []
     for place, named in group_by_server(paths).items():
-        if is_decoding(place):
-            made = ((each, log_files(each.folder)) for each in restore(place))
-            servers += [
-                ArchivedServer(each.name, each.folder, tuple(logs), ()) for each, logs in made
-            ]
+        uri = find_uri(place)
+        if uri is not None:
+            folder = bring(uri)
+            unread = tuple(unread_files(folder))
+            servers.append(ArchivedServer(uri, folder, tuple(log_files(folder)), unread))
             continue
         files: dict[Path, Path] = {}
         for path in named:
@@ -70,7 +71,10 @@ def find_families(
     unreadable: list[Unreadable] = []
     for server in servers:
         try:
-            first[server] = next(_list_first_batches(server.files[:1]), [None])[0]
+            batches = LogFile(server.files[0]).batches(growing=True) if server.files else iter(())
+            with suppress(DamagedLog):
+                first[server] = next(batches, [None])[0]  # of which little is read
+            first.setdefault(server)
         except OSError as error:
             unreadable.append((server, error))
     for server in [*first]:

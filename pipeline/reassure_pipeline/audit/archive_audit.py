@@ -112,10 +112,12 @@ class ArchiveAudit:
         self._offset = 0
         """The byte of the last piece behind the last batch that was judged whole; 0 for none."""
         self._stopped = False
+        self._taken_up = 0, 0, 0
 
     def take_up(self, archive: Archive) -> None:
         """Go on with what was put aside, in the archive as it is found now."""
         self.archive, self._begun = archive, self.done
+        self._taken_up = self.done, len(self._files), self._offset
 
     def __getstate__(self) -> dict[str, Any]:
         """Return what is put aside: the archive is looked for anew."""
@@ -213,6 +215,10 @@ class ArchiveAudit:
         facts.judged += len(batch)
         first_ms = batch[0].time_ms if facts.times_ms is None else facts.times_ms[0]
         facts.times_ms = first_ms, batch[-1].time_ms
+
+    def has_moved(self) -> bool:
+        """Whether it stands elsewhere than where it was taken up."""
+        return not self._begun or self._taken_up != (self.done, len(self._files), self._offset)
 
     def keep(self, keeper: Keeper) -> None:
         """Put aside what was judged so far."""

@@ -22,6 +22,7 @@ from reassure_pipeline.archives.archive import (
     find_archives,
     measure_piece,
 )
+from reassure_pipeline.archives.remote_logs import find_uri
 from reassure_pipeline.audit.archive_audit import ArchiveAudit, ShareSum
 from reassure_pipeline.audit.archive_report import ArchiveReport
 from reassure_pipeline.audit.jobs import Limits, Progress, rare_collections
@@ -79,7 +80,7 @@ class ArchiveTask(NamedTuple):
     """What one task has to know."""
 
     paths: tuple[Path, ...]
-    """They lead to one archive; a table of decoded logs may hold several."""
+    """They lead to one archive."""
     asked: Asked
     limits: Limits = Limits()
     share: int = 0
@@ -100,8 +101,8 @@ class NotJudged(NamedTuple):
 
     def as_dict(self) -> dict[str, str]:
         """Return the record that reports print."""
-        error = self.error
-        return {"path": str(self.path), "error": type(error).__name__, "reason": str(error)}
+        error, path = self.error, find_uri(self.path) or str(self.path)
+        return {"path": path, "error": type(error).__name__, "reason": str(error)}
 
 
 class ArchiveOutcome(NamedTuple):
@@ -222,7 +223,7 @@ def _judge(
 
             audit.read(task.limits, pause)
             before += sum(map(measure_piece, archive.pieces))
-            if keeper is not None:
+            if keeper is not None and audit.has_moved():
                 audit.keep(keeper)
             audit.finish()
             rows = (tuple(audit.list_findings()), tuple(audit.moves)) if asked.rows else ()

@@ -25,7 +25,7 @@ from reassure_judge.protocols import get_observing, get_rules
 from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Location, Tally, Violation
 from reassure_pipeline.archives.archive import RECOGNISED, Archive, contain, read_archive
-from reassure_pipeline.archives.restored_logs import list_logs
+from reassure_pipeline.archives.remote_logs import find_uri, list_logs
 from reassure_spec.clauses import clauses_of_profile
 from reassure_spec.observations import (
     NOBODY,
@@ -75,6 +75,9 @@ def sort_paths(paths: Sequence[Path]) -> Paths:
     files: dict[Path, Path] = {}
     packed: list[Path] = []
     for path in paths:
+        if find_uri(path):
+            logs.append(path)
+            continue
         if path.is_dir():
             inside = sorted(entry for entry in path.iterdir() if entry.is_file())
             found = [entry for entry in inside if is_observations(entry)]

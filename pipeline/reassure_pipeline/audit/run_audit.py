@@ -14,7 +14,7 @@ from functools import reduce
 from pathlib import Path
 from time import time
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from reassure_judge.doubt import GRACE_MS
 from reassure_judge.protocols import NoRules, find_protocols, get_observing, get_rules, make_rules
@@ -22,7 +22,7 @@ from reassure_judge.recognise import Recognised
 from reassure_judge.rules import OBSERVATIONS
 from reassure_judge.verdicts import Tally
 from reassure_pipeline.archives.archive import APART, ONE, RECOGNISED, Since
-from reassure_pipeline.archives.restored_logs import list_logs
+from reassure_pipeline.archives.remote_logs import find_uri, list_logs
 from reassure_pipeline.archives.servers import find_families, find_servers, group_by_server
 from reassure_pipeline.audit.archive_report import ArchiveReport
 from reassure_pipeline.audit.archive_tasks import (
@@ -59,6 +59,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+CHECKPOINTS: Final = "checkpoints"
+"""The folder beside tables in which judging is put aside: the next audit judges what is new."""
 
 Take = Callable[[ArchiveOutcome, ArchiveReport], None]
 """Given what each archive came to, as soon as that is known."""
@@ -185,6 +188,8 @@ def audit_paths(
     rules, settled = get_rules(profile), choose_readings(judge_of(profile), profile, readings)
     named = Chosen(profile, settled, recognised, options.get("chroots"))
     fleet = Fleet(None, tuple(NotJudged(*each) for each in unfit))
+    if resume is None and tables is not None:
+        resume = tables.folder / CHECKPOINTS
     if found.logs and rules.reads != OBSERVATIONS:
         given = {**options, "members": members, "resume": resume, "recut": jobs is not None}
         given |= {"changes": readings} if recognise else {"chosen": (named,)}
@@ -258,7 +263,8 @@ def judge_logs(
     options = Options(at_rest, min_insync_replicas, grace_ms, facts)
     rows = take is not None
     asked = Asked(profile, dict(changes), options, members, since, chroots, resume, rows=rows)
-    paths = [path.absolute() for path in paths] if place.is_elsewhere else paths
+    if place.is_elsewhere:
+        paths = [path if find_uri(path) else path.absolute() for path in paths]
     groups, unfit = _group(paths, members)
     tasks = []
     for task in _cut(groups, asked, place, budget, recut=recut, say=say):
@@ -310,7 +316,6 @@ def _group(paths: Sequence[Path], members: str) -> tuple[list[tuple[Path, ...]],
         return [tuple(paths)], []
     if members == APART or len(by_server) == 1:
         return by_server, []
-    # A table of decoded logs may hold several servers; the first stands for it.
     done, failed = _try_each(by_server, lambda named: find_servers(named)[0])
     named_by = {server: named for named, server in done}
     families, more = find_families([*named_by])

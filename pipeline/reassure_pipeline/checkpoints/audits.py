@@ -18,6 +18,7 @@ from zlib import crc32
 
 from reassure_pipeline.archives.archive import Archive, open_piece
 from reassure_pipeline.archives.beginnings import list_behind
+from reassure_pipeline.archives.remote_logs import locate
 from reassure_pipeline.audit.passes import Share
 from reassure_pipeline.checkpoints.kept_files import Identity, NotKept, keep, take_up
 from reassure_zookeeper.ensemble import Hole, Piece
@@ -61,7 +62,7 @@ def mark_piece(piece: Piece, offset: int) -> Mark:
 
 def _name(path: Path) -> str:
     bare = path.with_suffix("") if path.suffix in (".gz", ".zip") else path
-    return str(bare.resolve())
+    return locate(bare)
 
 
 def _check(path: Path, offset: int) -> int:
@@ -82,7 +83,7 @@ def _list_looked_at(planned: Planned, archive: Archive) -> list[str]:
     listed = list_behind(archive, planned.holes)
     if planned.snapshot in listed:
         listed = listed[: listed.index(planned.snapshot) + 1]
-    return [str(each.resolve()) for each in listed]
+    return [locate(each) for each in listed]
 
 
 def find_change(marks: Sequence[Mark], pieces: Sequence[Piece]) -> str | None:
@@ -124,7 +125,7 @@ class KeptPlan(NamedTuple):
 
 def name_kept(paths: Sequence[Path], kind: str, *more: object) -> str:
     """Return the name of the file in which something is kept of what these paths lead to."""
-    told = json.dumps([*(str(path.resolve()) for path in paths), *more])
+    told = json.dumps([*map(locate, paths), *more])
     return f"{sha256(told.encode()).hexdigest()[:16]}.{kind}"
 
 
@@ -162,11 +163,11 @@ class Keeper:
         """Whether nothing can be written there."""
 
     def _locate(self, archive: Archive) -> tuple[Path, Identity]:
-        paths = [Path(name).resolve() for name in archive.members or (archive.name,)]
+        paths = [Path(name) for name in archive.members or (archive.name,)]
         told = {
-            "paths": list(map(str, paths)),
+            "paths": list(map(locate, paths)),
             "begins": archive.begins,
-            "snapshot": None if archive.snapshot is None else str(archive.snapshot.resolve()),
+            "snapshot": None if archive.snapshot is None else locate(archive.snapshot),
             "since": archive.since,
         }
         share = [self._share.number, self._share.of, self._share.chroots]

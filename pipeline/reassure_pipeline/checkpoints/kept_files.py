@@ -54,7 +54,7 @@ def digest_code() -> str:
 @contextmanager
 def own_directory(directory: Path) -> Iterator[Path]:
     """Make a directory one's own for a while. Raises KeptElsewhere."""
-    directory.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(0o700, parents=True, exist_ok=True)
     status = directory.stat()
     if status.st_uid != os.geteuid() or status.st_mode & _OPEN_TO_OTHERS:
         raise KeptElsewhere(

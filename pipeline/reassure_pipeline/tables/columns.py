@@ -100,6 +100,7 @@ profile | string | by which it was judged
 recognised | string | what showed the profile; null where it was named, or nothing did
 readings | string | those by which it was judged, as JSON
 version | string | of the judge
+run | timestamp | when the audit began that appended the row
 clusters | array<string> | chroots of the clusters
 begins | string | beginning, snapshot or middle
 first_zxid | bigint | first transaction in the files
@@ -154,6 +155,13 @@ after | string | content after
 reason | string | what is wrong
 expected | string | what would have been allowed
 besides | array<string> | clauses that the same write broke as a consequence
+""",
+        ),
+        "facts": _make_table(
+            "sum of what is told beyond verdicts",
+            f"""{_ARCHIVE.rstrip()}
+fact | string | what is counted, as `facts` of the result document calls it: reassignments.started
+value | bigint | how often, or for how long where it ends in _ms
 """,
         ),
         "coverage": _make_table(

@@ -16,14 +16,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_pipeline.archives.archive import find_times
+from reassure_pipeline.archives.remote_logs import locate
 from reassure_pipeline.audit.archive_report import ArchiveReport
 from reassure_pipeline.audit.archive_tasks import ArchiveOutcome, NotJudged
 from reassure_pipeline.checkpoints.kept_files import digest_code
+from reassure_pipeline.fleet.totals import Sums
 from reassure_pipeline.tables.columns import TABLES
 from reassure_spec.clauses import load_clauses
 
 NOT_JUDGED: Final = "not judged"
-_WRITTEN: Final = ("findings", "reassignments", "coverage", "archives")
+_WRITTEN: Final = ("findings", "reassignments", "coverage", "facts", "archives")
 _ROWS: Final = 100_000
 _ARCHIVES: Final = 500
 """How many wait at most to be written together: a commit takes some hundredths of a second."""
@@ -32,23 +34,31 @@ _ARCHIVES: Final = 500
 class FleetTables:
     """The tables in one folder."""
 
-    def __init__(self, folder: Path, version: str, how: Mapping[str, Any]) -> None:
-        """Begin; `how` are the options on which findings depend, by name, as JSON has them."""
+    def __init__(self, folder: Path, version: str, how: Mapping[str, Any], run: datetime) -> None:
+        """Begin; `how` are the options on which findings depend, by name, as JSON has them.
+
+        `run` is when the audit began.
+        """
         self.folder = folder
         self.problem: Exception | None = None
         """Why nothing more is written; what was written is whole."""
-        self._version = version
+        self._about = {"version": version, "run": run}
         self._how = dict(how)
+        self._there: Any = None
+        """The table `archives` as it was before."""
         self._waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _WRITTEN}
 
     def take(self, outcome: ArchiveOutcome, report: ArchiveReport) -> None:
-        """Take what an archive came to."""
+        """Take what an archive came to, unless the tables have it."""
+        judged = self._digest(outcome, report)
+        if self._has(judged):
+            return
         times = find_times(outcome.total.files)
         first, last = (None, None) if times is None else map(_find_time, times)
         head = {
             "day": None if last is None else last.date(),
-            "archive": str(report.archive.files[0].absolute().parent),
-            "judged": self._digest(outcome, report),
+            "archive": locate(report.archive.files[0].parent),
+            "judged": judged,
         }
         told = report.as_dict(strict=False)
         row = {column.name: told.get(column.name) for column in TABLES["archives"].columns}
@@ -57,7 +67,7 @@ class FleetTables:
             "reason": "; ".join(report.find_needs()) or None,
             "recognised": None if report.recognised is None else report.recognised.why,
             "readings": json.dumps(dict(report.readings)),
-            "version": self._version,
+            **self._about,
             "first_time": first,
             "last_time": last,
             "holes": len(report.holes),
@@ -71,19 +81,29 @@ class FleetTables:
             self._add("reassignments", head, move.as_dict())
         for clause, counts in _count(outcome):
             self._add("coverage", head, {"clause": clause, **counts})
+        for fact, value in () if report.facts is None else _list_facts(report.facts):
+            self._add("facts", head, {"fact": fact, "value": value})
         self._add("archives", head, row)
 
     def leave_out(self, each: NotJudged) -> None:
         """Take that a path was not judged."""
         row = {**dict.fromkeys(column.name for column in TABLES["archives"].columns)}
-        told = [str(each.path.absolute()), *each.as_dict().values(), digest_code()]
+        told = [locate(each.path), *each.as_dict().values(), digest_code()]
         head = {
             "day": None,
             "archive": told[0],
             "judged": sha256(json.dumps(told).encode()).hexdigest(),
         }
-        about = {"verdict": NOT_JUDGED, "reason": str(each.error), "version": self._version}
+        about = {"verdict": NOT_JUDGED, "reason": str(each.error), **self._about}
         self._add("archives", head, row | about)
+
+    def _has(self, judged: str) -> bool:
+        """Whether all rows of what was judged are there: those of `archives` come last."""
+        from deltalake import DeltaTable
+
+        if self._there is None and DeltaTable.is_deltatable(str(self.folder / "archives")):
+            self._there = DeltaTable(str(self.folder / "archives"))
+        return self._there is not None and self._there.transaction_version(judged) is not None
 
     def _digest(self, outcome: ArchiveOutcome, report: ArchiveReport) -> str:
         """Return a digest of what was judged and how: where it is the same, so are the rows."""
@@ -91,7 +111,7 @@ class FleetTables:
         pieces = []
         for piece in (*archive.earlier, *archive.pieces):
             status = piece.path.stat()
-            place = str(piece.path.resolve()), piece.start, piece.stop
+            place = locate(piece.path), piece.start, piece.stop
             pieces.append([*place, status.st_size, status.st_mtime_ns])
         told = [
             pieces,
@@ -153,6 +173,13 @@ def _count(outcome: ArchiveOutcome) -> Iterator[tuple[str, dict[str, int]]]:
     for clause in sorted(tally.exercised.keys() | tally.undecided.keys()):
         counts = {"exercised": tally.exercised[clause], "undecided": tally.undecided[clause]}
         yield clause, counts
+
+
+def _list_facts(facts: Sums) -> Iterator[tuple[str, int]]:
+    for group, told in facts.as_dict().items():
+        for name, value in told.items() if isinstance(told, dict) else ():
+            if isinstance(value, int):
+                yield f"{group}.{name}", value
 
 
 def _find_time(time_ms: int) -> datetime:
