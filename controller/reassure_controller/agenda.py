@@ -13,6 +13,7 @@ from heapq import nsmallest
 
 from reassure_controller.context import LiveBroker
 from reassure_controller.effects import (
+    DeleteZnode,
     DeletionWrite,
     EndPreferred,
     Planned,
@@ -32,7 +33,7 @@ from reassure_controller.isr_changes import AskedIsr, list_answers, plan_isr_cha
 from reassure_controller.planned_job import Job
 from reassure_controller.reader import ClusterReader
 from reassure_controller.reassignment_steps import plan_changes, plan_failover
-from reassure_controller.repairs import plan_broker_start, plan_repair
+from reassure_controller.repairs import plan_broker_start, plan_repair, plan_stops
 from reassure_controller.rules import Rules
 from reassure_controller.topics import find_due_deletion, plan_deletion
 from reassure_spec.znodes import (
@@ -144,10 +145,13 @@ class Agenda:
         """
         orders = self.context.take_unreached()
         brokers, keys = {broker for broker, _ in orders}, {key for _, key in orders}
+
+        def plan() -> tuple[Step, ...]:
+            steps = self._plan_telling(brokers, self._catch_up(keys))
+            return (*steps, *plan_stops(self.context, orders, self._rules))
+
         if orders:
-            self._queue(
-                "brokers not reached", lambda: self._plan_telling(brokers, self._catch_up(keys))
-            )
+            self._queue("brokers not reached", plan)
 
     def take_asked(self, asked: Asked, done: Callable[[], None]) -> None:
         """Queue what a broker asks; then `done`, and what it is told stands in `asked`."""
@@ -237,6 +241,7 @@ class Agenda:
         return (
             self._find_advance()
             or self._find_rubbish()
+            or self._find_notices()
             or self._find_of_planners(last=False)
             or self._find_of_topics()
             or self._find_of_planners(last=True)
@@ -256,6 +261,13 @@ class Agenda:
 
     def _find_rubbish(self) -> Job | None:
         return Job("foreign znodes", lambda: ()) if self.reader.rubbish else None
+
+    def _find_notices(self) -> Job | None:
+        """Delete what brokers before inter-broker protocol 2.7 say of in-sync sets they changed."""
+        paths, self.reader.notices = sorted(self.reader.notices), set()
+        paths = self.reader.list_existing(paths)
+        steps = tuple(DeleteZnode(point="notification.deleted", path=path) for path in paths)
+        return Job("notifications", lambda: steps) if steps else None
 
     def _find_of_planners(self, *, last: bool) -> Job | None:
         for planner in self._rules.planners:

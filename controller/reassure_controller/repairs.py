@@ -57,6 +57,24 @@ def plan_broker_start(
     return tuple(plan.steps)
 
 
+def plan_stops(
+    context: Context, orders: Iterable[tuple[int, PartitionKey]], rules: Rules
+) -> tuple[Step, ...]:
+    """Return the steps that stop replicas which are wanted no more; `orders` were not answered.
+
+    Of brokers and partitions: who was to delete its log is asked by nobody else.
+    """
+    plan = Plan(context, rules)
+    for broker, key in sorted(orders):
+        if key not in context.partitions or context.is_ending(key[0]):
+            continue
+        content = plan.partition(key)
+        isr = () if content.state is None else content.state.isr
+        if broker not in (*content.hosts, *isr):
+            plan.stop(key, "broker.stop-repeated", (broker,), delete=True)
+    return tuple(plan.steps)
+
+
 def repair(plan: Plan, key: PartitionKey) -> bool:
     """Add what the partition needs for its dead replicas; return whether anything was added."""
     before = len(plan.steps)
