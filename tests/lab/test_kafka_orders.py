@@ -1,11 +1,11 @@
 """What a controller says to Kafka's own brokers, and answers them, without any of them there."""
 
-import contextlib
 import socket
 import struct
 import threading
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 from uuid import UUID
@@ -17,6 +17,7 @@ from kio.serial import entity_reader
 from reassure_controller.context import Context, LiveBroker, PartitionContext
 from reassure_controller.isr_changes import IsrChange, find_refusal
 from reassure_controller.messages import NO_EPOCH, LeaderAndIsr, Reply, StopReplica
+from reassure_controller.session import connect, stop
 from reassure_lab.node.cluster_news import WireOrders
 from reassure_lab.node.office import UNDERSTOOD, Office
 from reassure_lab.node.orders import NOT_UNDERSTOOD, ClusterNews, WireTransport, find_id
@@ -90,7 +91,7 @@ class Recorder(threading.Thread):
         """Serve one connection."""
         with self.listener:
             connection, _ = self.listener.accept()
-        with connection, contextlib.suppress(OSError):
+        with connection, suppress(OSError):
             while True:
                 frame = receive_frame(connection, 2**20)
                 connection.sendall(self.answer(frame))
@@ -353,11 +354,12 @@ class Sitting:
 def sitting(cluster: Any) -> Iterator[Sitting]:
     """Give a controller that works, with one partition t-0 of brokers 1 to 3."""
     topic = b'{"version":3,"topic_id":"AAAAAAAAAAAAAAAAAAAABw","partitions":{"0":[1,2,3]}}'
-    controller = cluster.controller()
+    controller = cluster.controller(client=connect(cluster.hosts))
     cluster.admin.create("/brokers/topics/t", topic)
     controller.drain()
-    office = Office(controller, cluster.admin)
-    with WireServer(office, apis=UNDERSTOOD) as server:
+    client = connect(cluster.hosts)
+    office = Office(controller, client)
+    with closing(office), WireServer(office, apis=UNDERSTOOD) as server:
         office.address = server.address
         found = Sitting(cluster, controller, office)
         working = threading.Thread(target=controller.run_forever, args=(found.ended,))
@@ -365,6 +367,7 @@ def sitting(cluster: Any) -> Iterator[Sitting]:
         yield found
         found.ended.set()
         working.join()
+    stop(client)
 
 
 @pytest.mark.parametrize("version", range(4))
