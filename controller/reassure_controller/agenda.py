@@ -13,6 +13,7 @@ from heapq import nsmallest
 
 from reassure_controller.context import LiveBroker, Order
 from reassure_controller.effects import (
+    DeleteZnode,
     DeletionWrite,
     EndPreferred,
     Planned,
@@ -231,6 +232,7 @@ class Agenda:
         return (
             self._find_advance()
             or self._find_rubbish()
+            or self._find_notices()
             or self._find_of_planners(last=False)
             or self._find_of_topics()
             or self._find_of_planners(last=True)
@@ -250,6 +252,13 @@ class Agenda:
 
     def _find_rubbish(self) -> Job | None:
         return Job("foreign znodes", lambda: ()) if self.reader.rubbish else None
+
+    def _find_notices(self) -> Job | None:
+        """Delete what brokers before inter-broker protocol 2.7 say of in-sync sets they changed."""
+        paths, self.reader.notices = sorted(self.reader.notices), set()
+        paths = self.reader.list_existing(paths)
+        steps = tuple(DeleteZnode(point="notification.deleted", path=path) for path in paths)
+        return Job("notifications", lambda: steps) if steps else None
 
     def _find_of_planners(self, *, last: bool) -> Job | None:
         for planner in self._rules.planners:

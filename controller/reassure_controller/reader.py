@@ -33,6 +33,7 @@ from reassure_spec.znodes import (
     CONFIGS,
     DEFAULT_BROKER_CONFIG,
     DELETED_TOPICS,
+    ISR_CHANGES,
     MIN_ISR,
     PREFERRED_ELECTION,
     TOPIC_CONFIGS,
@@ -70,7 +71,7 @@ class ClusterReader:
         watched_below: Sequence[str] = (),
     ) -> None:
         self.client = client
-        self._watched_below = (TOPICS, CONFIGS, *watched_below)
+        self._watched_below = (TOPICS, CONFIGS, ISR_CHANGES, *watched_below)
         self.context = context
         self.watch = watch
         self.stale_topics: set[str] = set()
@@ -81,6 +82,8 @@ class ClusterReader:
         """Partitions whose state somebody else has changed, for whoever carries on with them."""
         self.reset_topics: set[str] = set()
         """Topics whose settings may have changed, which may allow what they did not before."""
+        self.notices: set[str] = set()
+        """Notifications of brokers, which are deleted: what they are about is watched itself."""
         self.rubbish: list[tuple[str, str]] = []
         """Znodes to delete: (path, reason)."""
 
@@ -100,6 +103,8 @@ class ClusterReader:
                 self.stale_topics.add(topic)
             case ["", "brokers", "topics", topic, "partitions", number, "state"]:
                 self._note_state(topic, number)
+            case ["", "isr_change_notification", _]:
+                self.notices.add(path)
             case ["", "config", *_]:
                 self._note_setting(path)
             case ["", "brokers", "topics", *_]:
@@ -141,7 +146,9 @@ class ClusterReader:
             *self.watch_all(),
             self.client.get_children_async(BROKER_IDS, watch=self.watch),
         ]
-        topics, configs = list_children(self.client, [TOPICS, BROKER_CONFIGS])
+        paths = [TOPICS, BROKER_CONFIGS, ISR_CHANGES]
+        topics, configs, notices = list_children(self.client, paths)
+        self.notices.update(f"{ISR_CHANGES}/{name}" for name in notices or ())
         brokers = gather(pending)[-1]
         self.context.brokers = self._read_brokers(brokers or ())
         self._remember_known(configs or ())
@@ -365,6 +372,12 @@ class ClusterReader:
             for name, content in zip(names, found, strict=True)
             if content is not None
         }
+
+    def list_existing(self, paths: Iterable[str]) -> list[str]:
+        """Return those of these znodes that are there."""
+        paths = list(paths)
+        found = gather([self.client.exists_async(path) for path in paths]) if paths else []
+        return [path for path, stat in zip(paths, found, strict=True) if stat is not None]
 
     def look_for_brokers(self, brokers: Iterable[int]) -> None:
         """Read again which brokers ever registered, unless these all are known to have."""

@@ -318,3 +318,24 @@ def test_cluster_without_a_controller_owes_an_election(simulation: Any, late: bo
     assert not simulation.judge.is_owed()
     simulation.judge.quiesce()
     assert simulation.broken() == [("controller.election.held", zxid)]
+
+
+@pytest.mark.clause("leader-epoch.raised-by-one", "isr.change.assigned-only")
+@pytest.mark.parametrize(
+    ("version", "isr", "broken"),
+    [
+        (5, (1,), []),
+        (5, (1, 4), ["isr.change.assigned-only"]),
+        (4, (1,), ["leader-epoch.raised-by-one"]),
+    ],
+)
+def test_controller_may_write_what_a_leader_asks_for(
+    simulation: Any, version: int, isr: tuple[int, ...], broken: list[str]
+) -> None:
+    """KIP-497: it does for brokers that register as of 2.7, by the rules for the leader's write."""
+    path = simulation.path(znodes.broker_path(1))
+    data = f'{{"version":{version},"host":"h","port":9,"features":{{}}}}'.encode()
+    simulation.write(SetData(path, data, 1), session=1)
+    zxid = simulation.perform(WriteState(replace(simulation.state, isr=isr)))
+    found = [(one.clause, one.zxid) for one in simulation.judge.violations]
+    assert found == [(clause, zxid) for clause in broken]

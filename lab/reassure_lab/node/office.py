@@ -44,6 +44,8 @@ ANSWER_S = 10.0
 """How long a controller may take for what a broker asks."""
 _NOT_HERE = {0, 1, 2, 4, 5, 23}
 """What only those who have records answer: Produce, Fetch, ListOffsets, orders, epochs' ends."""
+_COORDINATED = ("__consumer_offsets", "__transaction_state")
+"""By Kafka's kind of key: the topic whose partitions' leaders coordinate."""
 UNDERSTOOD = (*(api for api in APIS if api.key not in _NOT_HERE), *OFFICE_APIS)
 
 
@@ -73,8 +75,8 @@ class Office:
                     return self._change_isr(request)
                 case KioMessage():
                     return self._give_ids(request)
-                case FindCoordinatorRequest():  # whoever hears this asks another node
-                    return FindCoordinatorResponse(ErrorCode.coordinator_not_available)
+                case FindCoordinatorRequest():
+                    return self._find_coordinator(request)
                 case MetadataRequest():
                     own = (self._controller.broker_id, *self.address)
                     return ClusterMetadata(self._client, own).tell(request)
@@ -97,6 +99,21 @@ class Office:
             error, tuple(RemainingPartition(*key) for key in asked.remaining)
         )
 
+    def _find_coordinator(self, request: FindCoordinatorRequest) -> FindCoordinatorResponse:
+        """Name the broker that looks after a group, or a producer's transactions.
+
+        Raises Unanswerable where there is none yet: brokers make the topic when they are asked.
+        """
+        topic, context = _COORDINATED[request.key_type], self._controller.context
+        numbers = context.numbers.get(topic, ())
+        if numbers:
+            content = context.partitions.get((topic, abs(_hash(request.key)) % len(numbers)))
+            state = None if content is None else content.state
+            leader = None if state is None else context.brokers.get(state.leader)
+            if leader is not None:
+                return FindCoordinatorResponse(ErrorCode.none, leader.id, leader.host, leader.port)
+        raise Unanswerable(f"{topic} has no leader that would look after {request.key!r}")
+
     # In-sync sets
 
     def _change_isr(self, request: KioMessage) -> KioMessage:
@@ -113,6 +130,9 @@ class Office:
             if name is not None:
                 asked.changes += tuple(_to_change(name, one) for one in topic.partitions)
         error = self._ask(asked)
+        kind = load_response(ALTER_PARTITION, version)
+        if error != ErrorCode.none:
+            return KioMessage(fill(kind, {"error_code": error}))
         answers = dict(zip((change.key for change in asked.changes), asked.answers, strict=False))
         unknown = IsrAnswer("UNKNOWN_TOPIC_ID")
         told = [
@@ -129,9 +149,7 @@ class Office:
             }
             for topic, head, name in topics
         ]
-        kind = load_response(ALTER_PARTITION, version)
-        content = {"topics": told} if error == ErrorCode.none else {"topics": ()}
-        return KioMessage(fill(kind, {"error_code": error, **content}))
+        return KioMessage(fill(kind, {"error_code": error, "topics": told}))
 
     def _find_names(self) -> dict[Any, str]:
         """Return the topics by their ids, as the controller knows them."""
@@ -161,6 +179,19 @@ class Office:
         content.setdefault("error_code", ErrorCode.none)
         kind = load_response(entity.__api_key__, request.version)
         return KioMessage(fill(kind, content))
+
+
+def _hash(text: str) -> int:
+    """Return Java's hash of a text, by which Kafka's brokers share keys out.
+
+    >>> _hash("g"), _hash("another group")
+    (103, -250510558)
+    """
+    total = 0
+    units = text.encode("utf-16-be")
+    for at in range(0, len(units), 2):
+        total = (31 * total + int.from_bytes(units[at : at + 2])) & 0xFFFFFFFF
+    return total - 2**32 if total >= 2**31 else total
 
 
 def _to_change(topic: str, asked: Any) -> IsrChange:

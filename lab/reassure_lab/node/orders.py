@@ -9,7 +9,7 @@ given no orders.
 import base64
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -17,7 +17,7 @@ from uuid import UUID
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.context import LiveBroker
-from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
+from reassure_controller.messages import NO_EPOCH, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication.errors import STALE_BROKER_EPOCH, STALE_CONTROLLER_EPOCH
 from reassure_lab.wire.apis import LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA
 from reassure_lab.wire.connection import Connection
@@ -59,6 +59,10 @@ _VERSIONS: Final = {
     UPDATE_METADATA: range(5, 9),
 }
 """The versions that can be sent, from Kafka 2.2 on."""
+_FENCED: Final = ErrorCode.fenced_leader_epoch.name.upper()
+_STRICT: Final = 3
+"""Up to this version of StopReplica, Kafka 2.6 to 3.3, brokers refuse one of the leader epoch that
+they know (KAFKA-13972). It is then sent without any, as before 2.6: orders come in turn."""
 _WITH_TOPIC_IDS: Final = 5
 """From this version on the answer to LeaderAndIsr names topics by their ids alone."""
 _KEYS: Final[dict[type, int]] = {
@@ -292,7 +296,15 @@ class WireTransport:
         version = connection.find_version(key, known)
         if version is None:
             return [Reply(NOT_UNDERSTOOD)] * len(batch)
-        return to_replies(connection.ask(to_request(batch, version, self._ids)), batch, self._ids)
+        request = to_request(batch, version, self._ids)
+        replies = to_replies(connection.ask(request), batch, self._ids)
+        refused = [n for n, reply in enumerate(replies) if reply.result == _FENCED]
+        if isinstance(first, StopReplica) and version <= _STRICT and refused:
+            again = [replace(batch[n], leader_epoch=NO_EPOCH) for n in refused]
+            answers = to_replies(connection.ask(to_request(again, version)), again)
+            for n, reply in zip(refused, answers, strict=True):
+                replies[n] = reply
+        return replies
 
     def close(self) -> None:
         """Close every connection."""

@@ -75,7 +75,7 @@ APIS: Final = (
     Api(3, range(1, 8), MetadataRequest, MetadataResponse),
     Api(LEADER_AND_ISR, range(2, 3), KioMessage, KioMessage),
     Api(STOP_REPLICA, range(3, 4), KioMessage, KioMessage),
-    Api(7, range(2, 3), ControlledShutdownRequest, ControlledShutdownResponse),
+    Api(7, range(2, 4), ControlledShutdownRequest, ControlledShutdownResponse),
     Api(10, range(3), FindCoordinatorRequest, FindCoordinatorResponse),
     API_VERSIONS,
     Api(19, range(5), CreateTopicsRequest, CreateTopicsResponse),
