@@ -11,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
 from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
+from reassure_judge.protocols.kafka_zk.waiting import LeaderWaits
 from reassure_judge.router import Router
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
@@ -75,6 +76,7 @@ class KafkaHistory(ClusterHistory):
         """By partition without a state: the transaction that made it."""
         self.lost: dict[int, int] = {}
         """By broker: the transaction that ended its registration, if it was not being shut down."""
+        self.waits = LeaderWaits()
         self.acted: int | None = None
         """The first state that the acting controller wrote, by when it had read what there is."""
 
@@ -204,6 +206,7 @@ class KafkaRouter(Router[KafkaHistory]):
                 self._emit(cluster, topic, number, path, ListsWritten(new.get(number)))
                 if number not in old:
                     cluster.born[topic, number] = self._now[0]
+                    cluster.waits.ripen(cluster, ChangeTime(*self._now[:2]), self.grace_ms)
                 self._note_odd(cluster, (topic, number))
 
     @clause("shipped.assignment.one-partition", "assigned.change.only-as-due")
@@ -234,10 +237,16 @@ class KafkaRouter(Router[KafkaHistory]):
         """Note whether a partition that something was written of is one to look at again."""
         cluster.odd.pop(key, None)
         cluster.waiting.pop(key, None)
+        self._note_wait(cluster, key)
         if key in cluster.entries:
             cluster.waiting[key] = ChangeTime(*self._now[:2])
         elif removed or cluster.is_wide(key):
             cluster.odd[key] = ChangeTime(*self._now[:2])
+
+    def _note_wait(self, cluster: KafkaHistory, key: PartitionKey) -> None:
+        """Note whether a partition waits for a leader."""
+        dead = frozenset(cluster.disks.get(key, ()))
+        cluster.waits.note(cluster, key, ChangeTime(*self._now[:2]), dead)
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
@@ -265,6 +274,11 @@ class KafkaRouter(Router[KafkaHistory]):
             self._tell(cluster, cluster.odd, answered)
         if began:
             self._tell(cluster, cluster.waiting, answered)
+        moment = ChangeTime(*self._now[:2])
+        sure = answered if began else 0
+        for late, overdue in cluster.waits.find_overdue(cluster, moment, self.grace_ms, sure):
+            if late != key:
+                self._emit(cluster, *late, znodes.state_path(*late), overdue)
 
     def _tell(
         self, cluster: KafkaHistory, odd: dict[PartitionKey, ChangeTime], answered: int
@@ -343,7 +357,11 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.lost.pop(broker, None)
             if broker not in cluster.cut:
                 cluster.lost[broker] = self._now[0]
+                cluster.waits.ripen(cluster, ChangeTime(*self._now[:2]), self.grace_ms)
         super()._on_broker(cluster, at, data)
+        for key, state in cluster.states.items():
+            if broker == state.leader or broker in state.isr:
+                self._note_wait(cluster, key)
         if data is None:
             cluster.cut.pop(broker, None)
 
