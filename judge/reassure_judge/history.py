@@ -105,6 +105,8 @@ class Forbidden(NamedTuple):
 
     clause: str
     reason: str
+    unless: tuple[str, ...] = ()
+    """Hidden facts of which each would make it right: then nobody can say."""
 
 
 Event = object

@@ -22,6 +22,7 @@ class Wound:
         """The transaction of the first violation, 0 where nothing is wrong."""
         self.standing: frozenset[tuple[str, str]] = frozenset()
         """What is wrong since a violation that was reported: clauses, and what breaks each."""
+        self._last = 0, ""
         self._broken = set[str]()
         """Clauses that were broken by then and are still, in whatever way."""
 
@@ -31,7 +32,10 @@ class Wound:
         return bool(self.since or self.standing)
 
     def report(self, violation: Violation) -> None:
-        """Report a violation, with what it is a consequence of."""
+        """Report a violation, with what it is a consequence of; each only once."""
+        if (violation.zxid, violation.clause) == self._last:
+            return
+        self._last = violation.zxid, violation.clause
         self.since = self.since or violation.zxid
         cause = self.since if self.since < violation.zxid else 0
         self._tally.violations.append(replace(violation, cause=cause))

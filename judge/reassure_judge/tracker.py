@@ -149,7 +149,10 @@ class PartitionTracker:
         event = seen.event
         if isinstance(event, _BAD):
             said = "znode.well-formed" if isinstance(event, Unreadable) else event.clause
-            self._violate(seen, Rejected(said, event.reason), "")
+            if isinstance(event, Forbidden) and event.unless:
+                self.tally.leave_open((said,), seen.place, event.unless)
+            else:
+                self._violate(seen, Rejected(said, event.reason), "")
             return
         if isinstance(event, Handled):
             broken = self._find_broken_at_rest()
@@ -450,8 +453,7 @@ class PartitionTracker:
     ) -> None:
         """Judge what must be true when the controller has nothing left to do.
 
-        The place is the last transaction before that, at no znode.
-        A state from which something is owed is none that a controller rests in.
+        The place is the last transaction before that, at no znode. Nobody rests who owes.
         """
         if around.controller_epoch != self._epoch:
             self._note(SUCCEEDS, place[1:4], around)
@@ -475,15 +477,13 @@ class PartitionTracker:
             self.tally.count((clause_id,))
         if broken is not None:
             due_now = owed[0] if owed else None
-            found = self._describe_rest(place, around, time_ms, broken, due_now)
-            self.wound.report(found)
+            self.wound.report(self._describe_rest(place, around, time_ms, broken, due_now))
 
     def _describe_rest(
         self, place: Location, around: Environment, time: int, found: Rejected, due: Due[Any] | None
     ) -> Violation:
         """Return what is wrong, or owed, when the controller has nothing left to do."""
-        where = place.topic, place.partition
-        path, before = self.rules.describe_resting(self.partition, *where, due)
+        path, before = self.rules.describe_resting(self.partition, *place[2:4], due)
         place, expected = place._replace(path=path), self._describe_owed(around)
         return Violation.unwritten(place, found, expected, before, time)
 

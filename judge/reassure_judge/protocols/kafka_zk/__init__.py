@@ -46,6 +46,7 @@ class ListsRouter(KafkaRouter):
     """Notes until when a cluster was one of an earlier Kafka."""
 
     calls_elect = True
+    together = "shipped.assignment.one-partition"
 
     def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Note a topic that a broker wrote without lists; tools without them stay in use."""
@@ -63,6 +64,11 @@ class ListsRules(KafkaRules):
     router = ListsRouter
     profiles = ("kafka-zk",)
     earlier = "kafka-42"
+
+    def count_besides(self, write: Written) -> tuple[str, ...]:
+        """Return that lists that were accepted are of one partition, which the router sees to."""
+        more = (ListsRouter.together,) if isinstance(write, WriteLists) else ()
+        return (*super().count_besides(write), *more)
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:

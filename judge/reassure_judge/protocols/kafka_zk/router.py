@@ -11,9 +11,11 @@ from typing import Any, ClassVar, NamedTuple
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
 from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
+from reassure_judge.protocols.kafka_zk.waiting import LeaderWaits
 from reassure_judge.router import Router
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
+from reassure_model.outcome import Rejected
 from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_spec import znodes
@@ -74,6 +76,7 @@ class KafkaHistory(ClusterHistory):
         """By partition without a state: the transaction that made it."""
         self.lost: dict[int, int] = {}
         """By broker: the transaction that ended its registration, if it was not being shut down."""
+        self.waits = LeaderWaits()
         self.acted: int | None = None
         """The first state that the acting controller wrote, by when it had read what there is."""
 
@@ -99,6 +102,8 @@ class KafkaRouter(Router[KafkaHistory]):
     lets_in_again = True
     calls_elect: ClassVar[bool] = False
     """Whether clients may ask by a call for a leader that is not in sync (KIP-460)."""
+    together: ClassVar[str] = "assigned.change.only-as-due"
+    """The clause that a write breaks which changes several partitions at once."""
     kinds = (
         r"(?P<entries>/admin/reassign_partitions)",
         r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
@@ -195,21 +200,53 @@ class KafkaRouter(Router[KafkaHistory]):
             found = self._written.get(number) or old.get(number)
             new[number] = found or Assignment(replicas)
         cluster.lists[topic] = new
+        self._judge_together(cluster, path, topic, old, new)
         for number in {**old, **new}:
             if old.get(number) != new.get(number):
                 self._emit(cluster, topic, number, path, ListsWritten(new.get(number)))
                 if number not in old:
                     cluster.born[topic, number] = self._now[0]
+                    cluster.waits.ripen(cluster, ChangeTime(*self._now[:2]), self.grace_ms)
                 self._note_odd(cluster, (topic, number))
+
+    @clause("shipped.assignment.one-partition", "assigned.change.only-as-due")
+    def _judge_together(
+        self,
+        cluster: KafkaHistory,
+        path: str,
+        topic: str,
+        old: dict[int, Assignment],
+        new: dict[int, Assignment],
+    ) -> None:
+        """Judge a write that changes more than one partition, or one beside those that it adds.
+
+        Where one of them is moved, those that are put in another order only are wrong.
+        """
+        both = old.keys() & new.keys()
+        changed = [number for number in sorted(both) if old[number] != new[number]]
+        if len(changed) <= (new.keys() <= old.keys()) or self._given:
+            return
+        turned = [n for n in changed if _is_turned(old[n], new[n])]
+        wrong = turned if 0 < len(turned) < len(changed) else changed[1:] or changed
+        for number in wrong:
+            others = [n for n in {**old, **new} if n != number and old.get(n) != new.get(n)]
+            reason = f"{topic}-{number} is changed in one write with {sorted(others)}"
+            self._forbid(cluster, topic, number, path, Rejected(self.together, reason))
 
     def _note_odd(self, cluster: KafkaHistory, key: PartitionKey, *, removed: bool = False) -> None:
         """Note whether a partition that something was written of is one to look at again."""
         cluster.odd.pop(key, None)
         cluster.waiting.pop(key, None)
+        self._note_wait(cluster, key)
         if key in cluster.entries:
             cluster.waiting[key] = ChangeTime(*self._now[:2])
         elif removed or cluster.is_wide(key):
             cluster.odd[key] = ChangeTime(*self._now[:2])
+
+    def _note_wait(self, cluster: KafkaHistory, key: PartitionKey) -> None:
+        """Note whether a partition waits for a leader."""
+        dead = frozenset(cluster.disks.get(key, ()))
+        cluster.waits.note(cluster, key, ChangeTime(*self._now[:2]), dead)
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
@@ -237,6 +274,11 @@ class KafkaRouter(Router[KafkaHistory]):
             self._tell(cluster, cluster.odd, answered)
         if began:
             self._tell(cluster, cluster.waiting, answered)
+        moment = ChangeTime(*self._now[:2])
+        sure = answered if began else 0
+        for late, overdue in cluster.waits.find_overdue(cluster, moment, self.grace_ms, sure):
+            if late != key:
+                self._emit(cluster, *late, znodes.state_path(*late), overdue)
 
     def _tell(
         self, cluster: KafkaHistory, odd: dict[PartitionKey, ChangeTime], answered: int
@@ -315,7 +357,11 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.lost.pop(broker, None)
             if broker not in cluster.cut:
                 cluster.lost[broker] = self._now[0]
+                cluster.waits.ripen(cluster, ChangeTime(*self._now[:2]), self.grace_ms)
         super()._on_broker(cluster, at, data)
+        for key, state in cluster.states.items():
+            if broker == state.leader or broker in state.isr:
+                self._note_wait(cluster, key)
         if data is None:
             cluster.cut.pop(broker, None)
 
@@ -357,6 +403,12 @@ class KafkaRouter(Router[KafkaHistory]):
 
     def _on_notification(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
         """Pass over what only says that something else was written."""
+
+
+def _is_turned(old: Assignment, new: Assignment) -> bool:
+    """Whether the same replicas are put in another order, and nothing else."""
+    same = set(old.replicas) == set(new.replicas)
+    return same and (old.adding, old.removing) == (new.adding, new.removing)
 
 
 def _read_state(path: str, data: bytes) -> LeaderAndIsr | None:
