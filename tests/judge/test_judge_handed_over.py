@@ -273,6 +273,15 @@ def test_what_brokers_are_told_is_not_judged_unheard(name: str) -> None:
     assert play(cluster, acts) == [each for each in found if each.strip("!") not in by_words]
 
 
+@pytest.mark.parametrize("hears", [True, False])
+def test_leaders_admit_whom_they_were_told_of(drive: Callable[..., Any], hears: bool) -> None:
+    """By what a leader received where that is heard; else by what monitors make of the log."""
+    cluster = drive("kip-236", hears=hears)
+    cluster.tell(1, zxid=1, replicas=(1, 2, 3))
+    admitted = cluster.live.list_admitted(cluster.judge.view().partitions)
+    assert admitted == ({KEY: (1, 2, 3)} if hears else {})
+
+
 def test_who_was_taken_up_is_admitted_where_nobody_hears() -> None:
     """The target named at a rest is, until the end; not one that another controller took up."""
     cluster = Cluster(MoveMonitor, "kafka-42", {})
