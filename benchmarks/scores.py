@@ -2,7 +2,8 @@
 
 Each row is a run of its own with the bundled implementation: its test cases alone, a default run,
 and default runs of an adapter that can do less. Behind a figure stands the verdict where it is not
-*holds*.
+*holds*. Controllers live in the virtual world, where a run takes less than a minute and a seed is a
+run.
 
     python benchmarks/scores.py [SEED] [PROFILE...]
 """
@@ -16,6 +17,7 @@ from typing import Any
 
 from reassure_conformance.adapter import Description
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.world import REAL_WORLD, VIRTUAL_WORLD
 from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.running import run
 from reassure_mutation.table import find_worlds
@@ -41,7 +43,8 @@ class Lesser(Bundled):
 
 def list_runs(seed: int, profile: str) -> Iterator[Settings]:
     """Yield what is run under a profile, in the order of the table."""
-    whole = Settings(seed, profile=profile, examples=300)
+    world = REAL_WORLD if profile == REPLICATION else VIRTUAL_WORLD
+    whole = Settings(seed, profile=profile, examples=300, world=world)
     yield replace(whole, examples=0, steps_min=0)
     yield whole
     for declared in LESS if profile != REPLICATION else ():

@@ -5,7 +5,7 @@ log, by whoever reads it. Each monitor of the profile's protocols takes every ev
 brokers were told is held against what is stored.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reassure_judge import messages
@@ -29,7 +29,9 @@ from reassure_judge.protocols import find_monitors
 from reassure_judge.state_moves import StateJudge
 from reassure_judge.verdicts import Violation
 from reassure_model.outcome import Rejected
+from reassure_model.partition import Partition
 from reassure_spec.clauses import clauses_of_profile
+from reassure_spec.znodes import PartitionKey, ReplicaList
 
 
 class LiveCluster:
@@ -78,6 +80,14 @@ class LiveCluster:
     def deleting(self) -> set[str]:
         """Topics that somebody asks to be deleted, as far as their deletion is judged."""
         return {topic for each in self._monitors for topic in each.deleting}
+
+    def list_admitted(
+        self, partitions: Mapping[PartitionKey, Partition]
+    ) -> Mapping[PartitionKey, ReplicaList]:
+        """Return whom leaders take for replicas: by what they received, or by what is due."""
+        if self._driven.hears:
+            return self.heard.list_admitted(partitions)
+        return {key: known for each in self._monitors for key, known in each.admitted.items()}
 
     def take(self, event: Event) -> Iterator[tuple[Violation, ...]]:
         """Take an event; yield what each who judges finds wrong, before the next one is asked."""

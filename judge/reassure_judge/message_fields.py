@@ -156,7 +156,7 @@ class FieldJudge:
         if past:
             # Its sender may not know yet which reassignment is in flight.
             same = (each for each in past if each.assigned == past[-1].assigned)
-            kept = any(are_assigned(told.replicas, each) for each in same)
+            kept = any(are_assigned(told.replicas, each, state.leader) for each in same)
             reason = f"it says {list(told.replicas)}, assigned are {list(past[-1].assigned or ())}"
             yield _decide(told, "message.replicas-assigned", kept, reason)
         if told.is_new is not None:

@@ -5,7 +5,7 @@ subclass of `Monitor`. One is made for each cluster that is driven under a profi
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ from reassure_judge.messages import Heard, StoredStates
 from reassure_judge.moments import Witness
 from reassure_model.outcome import Rejected
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.znodes import PartitionKey, ReplicaList
 
 
 class Verdict(NamedTuple):
@@ -68,6 +68,11 @@ class Monitor(ABC):
     def is_deleting(self, topic: str, zxid: int) -> bool:
         """Whether somebody asked for the deletion of a topic after this transaction."""
         return False
+
+    @property
+    def admitted(self) -> Mapping[PartitionKey, ReplicaList]:
+        """Replicas that leaders know of and no znode says to be assigned, as far as that shows."""
+        return {}
 
     @property
     def deleting(self) -> frozenset[str]:

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 LOGS: Final = "transaction logs"
 OBSERVATIONS: Final = "observations"
 
+_REST_KEPT: Final = ("topic.partitions-kept", "topic.content-kept")
 Fault = tuple[str, str]
 """A clause, and what breaks it."""
 Find = Callable[[Any], str | None]
@@ -173,6 +174,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
     does not know who is there, where it may be either."""
     any_write: ClassVar[tuple[str, ...]] = ("znode.well-formed",)
     """What every write that a rule accepts puts to the test besides."""
+    of_topics: ClassVar[tuple[type, ...]] = ()
+    """The writes of a topic's znode, where more stands than the partition."""
     assigns: ClassVar[type] = AssignedWritten
     """The event that says which replicas are assigned (`find_assigned`)."""
     flights: ClassVar[tuple[type, ...]] = ()
@@ -237,7 +240,8 @@ class Rules(AnyRules, Generic[Kept, Written]):
 
     def count_besides(self, write: Written) -> tuple[str, ...]:
         """Return what an accepted write puts to the test by what it is, whatever allowed it."""
-        return self.any_write
+        besides = _REST_KEPT if isinstance(write, self.of_topics) else ()
+        return (*self.any_write, *besides)
 
     def notice(self, state: Kept, write: Written, memory: dict[str, int]) -> tuple[str, ...]:
         """Return the clauses that an accepted write put to the test by what came before it.

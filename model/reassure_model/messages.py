@@ -13,7 +13,7 @@ from typing import Final
 from reassure_model.partition import LeaderAndIsr, Partition
 from reassure_model.writes import CreateState, Write, WriteAssigned, WriteState
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import ReplicaList
+from reassure_spec.znodes import NO_LEADER, ReplicaList
 
 EPOCH_DURING_DELETE: Final = -2
 """The leader epoch of a StopReplica that comes of a topic's deletion: later than all (KIP-570)."""
@@ -140,13 +140,17 @@ def is_version(
 
 
 @clause("message.replicas-assigned")
-def are_assigned(replicas: ReplicaList, partition: Partition) -> bool:
-    """Whether these may be told for the replicas of a partition as it stands."""
+def are_assigned(replicas: ReplicaList, partition: Partition, leader: int = NO_LEADER) -> bool:
+    """Whether these may be told for the replicas of a partition as it stands.
+
+    Who was elected as its leader without being assigned (KAFKA-42) may be among them.
+    """
     assigned, kept = set(partition.assigned or ()), set(list_kept(partition))
     least = assigned & kept
     if partition.drop_due and partition.state is not None:
         least &= set(partition.state.isr)  # what is dropped next counts no more
-    return len(set(replicas)) == len(replicas) and least <= set(replicas) <= assigned | kept
+    most = (assigned | kept | {leader}) - {NO_LEADER}
+    return len(set(replicas)) == len(replicas) and least <= set(replicas) <= most
 
 
 @clause("message.is-new")

@@ -42,6 +42,7 @@ class Scorer:
     """
 
     def __init__(self, profile: str, readings: Readings, *, live: bool = True) -> None:
+        self.profile: Final = profile
         self.killable: Final[dict[str, Killable]] = {}
         """By the name of the mutant: what kills it."""
         self.meetings: tuple[Meeting, ...] = ()

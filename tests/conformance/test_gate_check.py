@@ -17,7 +17,7 @@ from reassure_conformance.answers.checking import (
 )
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
-from reassure_conformance.gate.requirements import merge_needs
+from reassure_conformance.gate.requirements import list_unseen
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.report.document import Document
 from reassure_conformance.report.qualified import read_report
@@ -145,7 +145,7 @@ def joined(controllers: dict[str, int], brokers: dict[str, int]) -> CheckResult:
 def test_clause_that_nobody_exercises_makes_the_gate_vacuous() -> None:
     """What brokers have to show is required of them; a proof does not stand in for it."""
     every = {clause.id: 1 for clause in clauses_of_profile("kafka-4485")}
-    unseen = merge_needs().unseen
+    unseen = list_unseen()
     controllers = {c.id: 1 for c in clauses_of_profile("kip-236") if c.id not in unseen}
     assert joined(controllers, every).verdict() == "holds"
     for name in unseen:

@@ -76,7 +76,7 @@ request-withdrawn: withdrawn-stops-queue
 change-keeps-the-leader: dead-target-refused
 same-target-again: no-op-started same-target-written
 legacy-and-new: route-conflict-ignored legacy-mark-lost
-grow-shrink-reorder: top-of-target
+grow-shrink-reorder: top-of-target records-counted-up-only
 foreign-record-beside-a-move: foreign-takes-all unreadable-kept unreadable-ends-reading
 foreign-znodes: foreign-kept
 cancel: drop-assigned-first dropped-not-stopped

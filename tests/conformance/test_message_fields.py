@@ -115,7 +115,7 @@ def test_field_that_no_record_has_is_not_asked_for(make_harness: Callable[..., H
         example = harness.tell(next(story for story in shipped_stories() if story.name == STORY))
         assert not example.violations
         idle = [clause for clause in (*CLAUSES, *STATES) if not harness.judge.exercised[clause]]
-        lacking[type(adapter)] = find_lacking(idle, frozenset(harness.abilities))
+        lacking[type(adapter)] = find_lacking(idle, frozenset(harness.abilities), "kip-236")
     assert lacking == {
         Bundled: {},
         Terse: {
@@ -124,4 +124,4 @@ def test_field_that_no_record_has_is_not_asked_for(make_harness: Callable[..., H
             **dict.fromkeys(STATES, ("messages with states",)),
         },
     }
-    assert set(find_lacking(CLAUSES, frozenset({LOG})).values()) == {(MESSAGES,)}
+    assert set(find_lacking(CLAUSES, frozenset({LOG}), "kip-236").values()) == {(MESSAGES,)}

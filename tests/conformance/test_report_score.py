@@ -14,7 +14,7 @@ from reassure_conformance.answers.workers import merge
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.discrimination import Score
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
-from reassure_conformance.gate.requirements import ALL_ABILITIES, merge_needs
+from reassure_conformance.gate.requirements import ALL_ABILITIES, list_unseen
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.story import read_story
 from reassure_conformance.report.badge import render_badge
@@ -177,7 +177,7 @@ def test_gate_carries_the_score() -> None:
     assert {c["id"]: c["verdict"] for c in document["clauses"]}[shared] == "not discriminated"
     assert (document["verdict"], document["not_exercised"]) == ("vacuous", [shared])
     assert "0 of 1 mutants killed" in read_report(document).headline
-    assert shared not in merge_needs().unseen
+    assert shared not in list_unseen()
 
 
 def test_gate_counts_mutants_of_brokers_with_those_of_controllers() -> None:

@@ -7,6 +7,7 @@ import pytest
 from reassure_model.messages import EPOCH_DURING_DELETE, are_assigned
 from reassure_model.partition import LeaderAndIsr, Partition, Reassignment
 from reassure_spec import znodes
+from reassure_spec.znodes import NO_LEADER
 from reassure_zookeeper.transactions import Create, SetData
 
 KEY: Final = ("orders", 0)
@@ -129,3 +130,10 @@ def test_replicas_in_flight_come_and_go(replicas: tuple[int, ...], kept: bool) -
     """Those that go may be missing, and those that come be there already."""
     moving = Partition(assigned=(1, 2, 3), reassignment=Reassignment((1, 3, 4), 2))
     assert are_assigned(replicas, moving) is kept
+
+
+@pytest.mark.parametrize(("leader", "kept"), [(5, True), (6, False), (NO_LEADER, False)])
+def test_leader_that_is_not_assigned_is_told_of(leader: int, kept: bool) -> None:
+    """Who was elected out of the in-sync set alone is among the replicas; nobody else is."""
+    moving = Partition(assigned=(1, 2), reassignment=Reassignment((2, 3), 2))
+    assert are_assigned((1, 2, 3, 5), moving, leader) is kept

@@ -349,7 +349,7 @@ def _list_capabilities() -> Iterable[str]:
 
 def _describe_capability(name: str) -> Iterator[str]:
     from reassure_conformance.adapter import OPTIONAL, Adapter
-    from reassure_conformance.gate.requirements import merge_needs
+    from reassure_conformance.gate.requirements import list_needing
     from reassure_conformance.gate.steps import NEEDS
 
     mark = f" (capability `{name}`)"
@@ -368,7 +368,7 @@ def _describe_capability(name: str) -> Iterator[str]:
                 f"{method}: {' '.join(text.split()).rstrip('.')}" for method, text in asked.items()
             ),
             "Steps": steps,
-            "Clauses": [each for each, needs in merge_needs().any_of.items() if name in needs],
+            "Clauses": list_needing(name),
             "More": "docs/adapter.md",
         }
     )

@@ -24,7 +24,7 @@ from reassure_conformance.gate.requirements import (
     find_lacking,
     find_not_claimed,
     join_needs,
-    merge_needs,
+    list_unseen,
 )
 from reassure_conformance.gate.rests import RestsFile
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
@@ -68,10 +68,7 @@ class ControllersResult(RunOutcome):
     def required(self) -> tuple[ClauseVerdict, ...]:
         """Return the verdicts on the clauses that a run has to put to the test."""
         left_out = (
-            merge_needs().unseen
-            | self.not_asked().keys()
-            | self.not_claimed().keys()
-            | self.known.keys()
+            list_unseen() | self.not_asked().keys() | self.not_claimed().keys() | self.known.keys()
         )
         return tuple(c for c in self.clauses if c.level == "MUST" and c.id not in left_out)
 
@@ -80,13 +77,13 @@ class ControllersResult(RunOutcome):
         if self.settings.require_all:
             return {}
         idle = (clause.id for clause in self.clauses if not clause.exercised)
-        return find_lacking(idle, self.capabilities)
+        return find_lacking(idle, self.capabilities, self.profile)
 
     def lacking(self) -> dict[str, list[str]]:
         """Return by what the implementation would have to declare the clauses not asked for it."""
         found: dict[str, list[str]] = {}
         for clause, needs in self.not_asked().items():
-            found.setdefault(join_needs(clause, needs), []).append(clause)
+            found.setdefault(join_needs(needs), []).append(clause)
         return dict(sorted(found.items()))
 
     def not_claimed(self) -> Mapping[str, str]:
@@ -190,7 +187,7 @@ class ControllersRunner(Runner[Example]):
                 profile,
                 h.readings.as_dict(),
                 able,
-                score=Score(capabilities=able),
+                score=Score(capabilities=able, profile=profile),
                 directory=self.directory,
             )
             yield

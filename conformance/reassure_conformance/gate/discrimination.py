@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.requirements import merge_needs
+from reassure_conformance.gate.requirements import find_undeclared
 from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import write_text
 from reassure_conformance.script import SUFFIX, WORLD
 from reassure_judge.verdicts import HOLDS, NOT_DISCRIMINATED, ClauseVerdict
 from reassure_mutation.score import Scorer, Survivor
+from reassure_spec.profiles import DEFAULT_PROFILE
 
 SURVIVORS: Final = "survivors"
 """The folder of a run's directory with a test case for each mutant that survives."""
@@ -30,13 +31,15 @@ class Score:
     """What the implementation declares."""
     not_scored: str = ""
     """Why the states were asked of no mutant, "" where they were or a failure ended the run."""
+    profile: str = DEFAULT_PROFILE
 
     @classmethod
     def of(cls, scorer: Scorer, situations: Iterable[Any], capabilities: frozenset[str]) -> "Score":
         """Return the score once these states, or moments of leaders, were asked as well."""
         scorer.update(situations)
         survivors = scorer.list_survivors()
-        return cls(scorer.count_killable(), survivors, capabilities, scorer.not_scored)
+        killable, profile = scorer.count_killable(), scorer.profile
+        return cls(killable, survivors, capabilities, scorer.not_scored, profile)
 
     def counts(self) -> dict[str, int]:
         """Return how many mutants are killed, of how many."""
@@ -68,7 +71,7 @@ class Score:
 
     def find_needed(self, survivor: Survivor) -> tuple[str, ...]:
         """Return what killing a mutant takes, by test case and clause, and is not declared."""
-        needs = set(merge_needs().each_of.get(survivor.kill.clause, ())) - self.capabilities
+        needs = find_undeclared(survivor.kill.clause, self.capabilities, self.profile)
         return tuple(sorted({*needs, *self.find_lacking(survivor.kill.steps)}))
 
     def is_able(self, survivor: Survivor) -> bool:

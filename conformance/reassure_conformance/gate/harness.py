@@ -382,7 +382,7 @@ class Harness:
                     example.quiet.append(example.transactions[-1].zxid)
             now.follow(self._view(example))
             now.owes = now.held and bool(self.judge.list_owed(example.chroot))
-            now.admitted = example.live.heard.list_admitted(now.view.partitions)
+            now.admitted = example.live.list_admitted(now.view.partitions)
         self._collect(example)
         self._hand_over(example, Looked(self._view(example), frozenset(now.up), quiescent))
         self.laps.lap(self.judge.exercised)

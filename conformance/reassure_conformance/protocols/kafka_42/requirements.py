@@ -2,11 +2,27 @@
 
 from typing import Final
 
-from reassure_conformance.adapter import MESSAGES
-from reassure_conformance.gate.requirements import Needs
+from reassure_conformance.adapter import BROKERS, EXPIRE, KILL, MESSAGES
+from reassure_conformance.gate.requirements import Needs, either
 
 _COMMAND: Final = "it is the command's, and the gate writes the path itself"
+_OFFICE: Final = either(EXPIRE, KILL)
+"""What it takes for another controller to take office."""
 NEEDS: Final = Needs(
+    {
+        # As written nobody leaves the in-sync set, or the lead, but by a death.
+        "isr.remove.only-when-due": (BROKERS,),
+        "shipped.leader.none-when-stopped": (BROKERS,),
+        "state.write-conditional": (BROKERS,),
+        "move.failover.no-needless-election": (_OFFICE,),
+        "move.failover.re-elects": (_OFFICE, BROKERS),
+        "move.failover.resumes": (_OFFICE,),
+        "move.selector.offline": (BROKERS,),
+        "request.refuse.dead-replica": (BROKERS,),
+        "move.failure.never-in-sync": (MESSAGES,),
+        "move.step.start-new": (MESSAGES,),
+        "move.step.stop-old": (MESSAGES,),
+    },
     not_claimed={
         "move.tool.creates-path": _COMMAND,
         "move.tool.one-at-a-time": _COMMAND,
@@ -16,25 +32,6 @@ NEEDS: Final = Needs(
         "election.preferred": "the text elects a preferred leader for no request that it names",
         "election.controlled-shutdown": "brokers of the gate stop without notice",
     },
-    # Only who hears the messages can judge these.
-    any_of=dict.fromkeys(
-        (
-            "move.failover.no-needless-election",
-            "move.failover.re-elects",
-            "move.failover.resumes",
-            "move.failure.never-in-sync",
-            "move.listener.ignore-in-flight",
-            "move.partition.self-transition",
-            "move.selector.offline",
-            "move.selector.reassigned",
-            "move.step.listen",
-            "move.step.start-new",
-            "move.step.stop-old",
-            "request.refuse.dead-replica",
-            "shipped.entry.client-asks",
-        ),
-        (MESSAGES,),
-    ),
     told={
         "move.failure.leader-change-unanswered": "answered",
         **dict.fromkeys(

@@ -1,49 +1,20 @@
-"""What clauses on requests, elections and messages need of whom the gate drives."""
+"""What clauses on requests and records need of whom the gate drives."""
 
 from typing import Final
 
-from reassure_conformance.adapter import BROKERS, EXPIRE, ISR, KILL, MESSAGES, REQUESTS
+from reassure_conformance.adapter import BROKERS, ISR, KILL, REQUESTS
 from reassure_conformance.gate.requirements import Needs
 
 NEEDS: Final = Needs(
-    any_of={
+    {
         "child.foreign-removed": (KILL,),
         "complete.leader-first-in-sync-target": (ISR,),
-        "controller.election.held": (EXPIRE, KILL),
         "drop.isr-at-least-min": (ISR,),
-        "election.assignment-order": (BROKERS,),
-        "election.clean": (BROKERS, ISR),
-        "election.held": (BROKERS,),
-        "election.live": (BROKERS, ISR),
-        "election.only-when-due": (BROKERS,),
-        "isr.change.assigned-only": (ISR,),
-        "isr.change.by-leader": (ISR,),
-        "isr.change.keeps-leader": (ISR,),
-        "isr.change.leader-kept": (ISR,),
-        "isr.change.live-only": (ISR,),
-        "isr.remove.dead": (BROKERS,),
-        "leader.none-only-without-candidate": (BROKERS,),
-        "message.leader-able": (ISR,),
-        "message.leader-knows-assigned": (MESSAGES,),
-        "message.replica-told": (MESSAGES,),
-        "message.stranger-stopped": (MESSAGES,),
-    },
-    each_of={
+        # Who leads stays in sync, so only a leader that is lost makes a drop wait.
+        "drop.offline.skip": (BROKERS,),
         "request.foreign-removed": (REQUESTS,),
         "request.refuse.malformed": (REQUESTS,),
         "request.refuse.too-large": (REQUESTS,),
     },
-    told={
-        "drop.replica.states": "states",
-        "message.broker-epoch": "broker_epoch",
-        "message.deleted-after-cut": "zxid",
-        "message.is-new": "is_new",
-        "message.replicas-assigned": "zxid",
-        "message.sender": "zxid",
-        "message.state-version": "state_version",
-        "message.stop-epoch": "leader_epoch",
-        "message.stored-first": "zxid",
-        "partition.transition.valid-previous": "states",
-        "replica.transition.valid-previous": "states",
-    },
+    told={"drop.replica.states": "states"},
 )

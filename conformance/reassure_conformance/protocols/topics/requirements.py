@@ -6,7 +6,7 @@ from reassure_conformance.adapter import BROKERS, DELETION, KILL, MESSAGES, PREF
 from reassure_conformance.gate.requirements import Needs
 
 NEEDS: Final = Needs(
-    each_of={
+    {
         "act.deletion-carried-out": (DELETION,),
         "act.preferred-election-held": (PREFERRED,),
         "act.shutdown-handed-over": (SHUTDOWN,),

@@ -1,13 +1,14 @@
 """The first reassignment as it is told to brokers: what ZooKeeper's log does not show of a move.
 
 How far a move has come is in the controller's memory, and who was started or stopped is said to
-brokers. Whoever hears what brokers are told and knows when the cluster rests can judge the steps
-that the log leaves out. Where a client has put one target in the place of another before the
-cluster rested, nobody knows which of them was taken up; such a move is not judged at rest.
+brokers. Whoever knows when the cluster rests can judge most of the steps that the log leaves out,
+and who hears what brokers are told the rest of them. Where a client has put one target in the place
+of another before the cluster rested, nobody knows which of them was taken up; such a move is not
+judged at rest.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from reassure_judge.cross_partition import NO_KEY
@@ -16,7 +17,7 @@ from reassure_judge.messages import Told
 from reassure_judge.monitors import Driven, Monitor, Verdict, decide
 from reassure_model.partition import LeaderAndIsr, Partition, from_znode
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import NO_LEADER, REASSIGN_PARTITIONS, TOPICS, PartitionKey, ReplicaList
+from reassure_spec.znodes import NO_LEADER, REASSIGN_PARTITIONS, PartitionKey, ReplicaList
 from reassure_zookeeper.transactions import SetData
 
 _NOTHING: Final = Partition()
@@ -51,9 +52,13 @@ class MoveMonitor(Monitor):
         self._elected_within: dict[PartitionKey, LeaderAndIsr] = {}
         """By partition, the state by which the leadership went to the target last."""
 
-    def is_able(self) -> bool:
-        """Whether what brokers are told is heard."""
-        return self.driven.hears
+    @property
+    def admitted(self) -> Mapping[PartitionKey, ReplicaList]:
+        """The targets that were taken up, and of which leaders were told.
+
+        Whose move began under another controller may go by what that one told it (finding zk-11).
+        """
+        return {key: target for key, target in self._taken.items() if key not in self._inherited}
 
     def take(self, event: Event) -> Iterator[Verdict]:
         """Yield the clauses that an event keeps, or how it breaks them."""
@@ -117,7 +122,7 @@ class MoveMonitor(Monitor):
         }
         self._elected = True
 
-    @clause("move.failover.re-elects", "request.refuse.dead-replica")
+    @clause("move.failover.re-elects")
     def _follow_entry(
         self,
         key: PartitionKey,
@@ -142,8 +147,6 @@ class MoveMonitor(Monitor):
         if found is not None and self._readings.move_dead_at_failover == "re-elect":
             reason = f"the target {list(found)} was in sync, and the move was given up"
             yield decide(key, "move.failover.re-elects", after.assigned == found or reason)
-        if after.assigned != old and not set(old) <= live:
-            yield Verdict(key, "request.refuse.dead-replica")
         self._forget(key)
 
     def _forget(self, key: PartitionKey) -> None:
@@ -160,8 +163,6 @@ class MoveMonitor(Monitor):
         """Judge a write of the assigned replicas, and what it is the end of."""
         if before.assigned is None or after.assigned in (None, before.assigned):
             return
-        yield Verdict(key, "assigned.change.only-as-due")
-        yield Verdict(key, "assigned.no-duplicates")
         asked, taken, written = self._asked.get(key, []), self._taken.get(key), after.assigned
         isr = () if before.state is None else before.state.isr
         if written not in asked or not (before.completing or set(written) <= set(isr)):
@@ -188,11 +189,7 @@ class MoveMonitor(Monitor):
         live = view.live
         old, new = before.state, after.state
         if old is None or new is None:
-            if new is not None:
-                yield Verdict(key, "partition.new.brought-online")
             return
-        if any(replica not in live for replica in {*old.isr} - {*new.isr}):
-            yield Verdict(key, "isr.remove.dead")
         targets = self._asked.get(key, [])
         led = old.leader in live and old.leader not in self._unheard
         kept = led and any(old.leader in t and set(t) <= set(old.isr) for t in targets)
@@ -202,9 +199,7 @@ class MoveMonitor(Monitor):
             return
         if new.leader == NO_LEADER:
             return
-        yield Verdict(key, "leader.assigned")
         if not led:
-            yield Verdict(key, "election.held")
             # Who is alive the log tells better.
             unclean = self._readings.election_unclean == "last-resort"
             last = unclean or view.allows_unclean(key[0])
@@ -248,7 +243,7 @@ class MoveMonitor(Monitor):
     def _judge_ends(self) -> Iterator[Verdict]:
         """Judge whether the old replicas were stopped before the target was written."""
         for key, zxid, old in self._ended:
-            for broker in sorted(old):
+            for broker in sorted(old) if self.driven.hears else ():
                 told = self._heard.list_told(key, broker)
                 before = [each for each in told if each.zxid is not None and each.zxid < zxid]
                 stopped = any(each.state is None and each.delete for each in told)
@@ -317,6 +312,10 @@ class MoveMonitor(Monitor):
         assert partition.reassignment is not None
         target = partition.reassignment.target
         waited = [replica for replica in target if replica in live and replica not in state.isr]
+        if waited and key in self._inherited:
+            yield Verdict(key, "move.failover.resumes")
+        if not self.driven.hears:
+            return
         for replica in waited:
             known = self._heard.find(replica, key)
             started = known is not None and known.leader_epoch == state.leader_epoch
@@ -329,8 +328,6 @@ class MoveMonitor(Monitor):
             yield decide(key, "move.failure.never-in-sync", reason)
         elif waited:
             yield Verdict(key, "move.failure.never-in-sync")
-            if key in self._inherited:
-                yield Verdict(key, "move.failover.resumes")
 
 
 def is_found(partition: Partition, target: ReplicaList, live: frozenset[int]) -> bool:
@@ -344,13 +341,8 @@ def is_found(partition: Partition, target: ReplicaList, live: frozenset[int]) ->
 
 def _count_rewrites(op: object) -> Iterator[Verdict]:
     """Yield what a controller keeps by leaving the rest of a znode as it is."""
-    if not isinstance(op, SetData):
-        return
-    if op.path.endswith(REASSIGN_PARTITIONS):
+    if isinstance(op, SetData) and op.path.endswith(REASSIGN_PARTITIONS):
         yield Verdict(NO_KEY, "shipped.entry.client-asks")
-    if op.path.rpartition("/")[0].endswith(TOPICS):
-        yield Verdict(NO_KEY, "topic.content-kept")
-        yield Verdict(NO_KEY, "topic.partitions-kept")
 
 
 MONITOR: Final = MoveMonitor

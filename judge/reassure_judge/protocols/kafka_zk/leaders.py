@@ -106,8 +106,9 @@ def check_state(
     yield check_leader_epoch(old, new)
     yield check_controller_epoch(new, around)
     candidates = (*hosted.assigned, *(r for t in list_targets(hosted) for r in t))
-    if new.leader not in (NO_LEADER, old.leader, *candidates):
-        yield "leader.assigned", f"leader {new.leader}, assigned {hosted.assigned}"
+    if new.leader not in (NO_LEADER, old.leader):
+        able = new.leader in candidates
+        yield "leader.assigned", able or f"leader {new.leader}, assigned {hosted.assigned}"
     # Before 1.1 (KAFKA-5083) the last one is taken out as well, which loses nothing at a deletion.
     last = around.deleting and names == ENTRIES and len(old.isr) <= 1
     if not last:
@@ -136,7 +137,10 @@ def check_removal(
     if around.deleting:
         return
     serving = get_serving(around)
-    for replica in (r for r in old.isr if r not in new.isr):
+    removed = [r for r in old.isr if r not in new.isr]
+    if not around.live.issuperset(removed):
+        yield "isr.remove.dead", True
+    for replica in removed:
         if replica not in serving or replica not in (hosted.assigned or ()):
             continue
         leaving = [t for t in list_targets(hosted) if replica not in t]
@@ -198,6 +202,8 @@ def check_election(
     assert old is not None and assigned is not None
     serving = get_serving(around)
     led = is_leader_live(old, around) and old.leader in serving
+    if not led:
+        yield "election.held", True
     live, clean = new.leader in serving, new.leader in old.isr
     if clean or not live:
         yield "election.live", live or f"{new.leader} is not alive"

@@ -101,6 +101,7 @@ class KafkaRules(ReplicaRules[Possible, Written]):
         EntryWritten: {"target": BROKERS},
     }
     assigns = ListsWritten
+    of_topics = (WriteLists,)
     flights: ClassVar[tuple[type, ...]] = (ListsWritten,)
     shape_first = True
     suspects_first = True

@@ -8,7 +8,9 @@ says so (`ENTRIES`). And from 2.7 the controller writes what the leader asks for
 the leader wrote it by itself before (`ChangeIsr`).
 """
 
+from collections.abc import Iterable
 from dataclasses import astuple, replace
+from itertools import chain
 
 from reassure_judge.protocols.kafka_zk.leaders import accept_write_state, check_isr
 from reassure_judge.protocols.kafka_zk.partition import (
@@ -29,7 +31,7 @@ from reassure_judge.protocols.kafka_zk.partition import (
     get_assignment,
     is_reached,
 )
-from reassure_model.outcome import Accepted, Checks, Rejected, accept, judge
+from reassure_model.outcome import Accepted, Check, Checks, Rejected, accept, judge
 from reassure_model.partition import Environment, LeaderAndIsr, is_leader_live
 from reassure_model.protocols.kafka_zk import (
     Assignment,
@@ -122,13 +124,22 @@ def _write_lists(hosted: Logged, new: Assignment) -> Logged:
 
 
 def accept_completion(
-    hosted: Logged, new: ReplicaList, names: ClauseNames, target: ReplicaList, *, cut: bool = True
+    hosted: Logged,
+    new: ReplicaList,
+    names: ClauseNames,
+    target: ReplicaList,
+    *,
+    cut: bool = True,
+    asked: Iterable[Check] = (),
 ) -> Outcome:
-    """Judge a write of the target as the assignment; with `cut` the others have left the set."""
+    """Judge a write of the target as the assignment; with `cut` the others have left the set.
+
+    What is `asked` of it besides comes first.
+    """
     kept = (hosted.entry,) if names == ENTRIES and hosted.entry is not None else ()
     after = replace(hosted, asked=kept, begun=False, completing=False, done=True)
     after = _write_lists(after, Assignment(new))
-    return accept(check_completion(hosted, new, names, target, cut=cut), after)
+    return accept(chain(asked, check_completion(hosted, new, names, target, cut=cut)), after)
 
 
 @clause(*astuple(LISTS), *astuple(ENTRIES))
@@ -166,22 +177,20 @@ def accept_replicas(hosted: Logged, write: WriteLists, *, cut: bool) -> Outcome:
     # A growth is complete with the same replicas, once its target is in sync.
     complete = hosted.completing and new in hosted.asked
     grown = not complete and any(set(new) == {*old, *target} for target in hosted.asked)
-    judged = judge(check_asked(hosted, new, grown=grown))
-    if isinstance(judged, Rejected):
-        return judged
+    asked = check_asked(hosted, new, grown=grown)
     if grown:
-        return Accepted(replace(hosted, assigned=new, begun=True), judged)
-    return accept_completion(hosted, new, ENTRIES, new, cut=cut)
+        return accept(asked, replace(hosted, assigned=new, begun=True))
+    return accept_completion(hosted, new, ENTRIES, new, cut=cut, asked=asked)
 
 
 @checks
 def check_asked(hosted: Logged, new: ReplicaList, *, grown: bool) -> Checks:
     """Check that replicas are what the old znode asks for: the target, or both where `grown`."""
     yield check_assigned_distinct(new)
+    asked = grown or new in hosted.asked
+    yield "assigned.change.only-as-due", asked or f"nobody asks for {list(new)}"
     if grown:
         yield "move.start.expand-first", True
-    elif new not in hosted.asked:
-        yield "assigned.change.only-as-due", f"nobody asks for {list(new)}"
 
 
 # The old znode ------------------------------------------------------------------------------------
@@ -262,6 +271,8 @@ def check_path_gone(hosted: Logged, around: Environment, readings: Readings) -> 
         refused = REFUSED_DEAD
     if refused:
         yield refused, True
+    if refused == REFUSED_DEAD:
+        yield "request.refuse.dead-replica", True
     yield "move.listener.removes-path", True
     yield OTHERS_KEPT, True
 
@@ -319,6 +330,7 @@ def accept_common(
         case CreateState():
             assigned = hosted.assigned or ()
             after = replace(hosted, state=write.state, told=assigned)
-            return accept(check_first_state(assigned, write.state, around), after)
+            first = check_first_state(assigned, write.state, around)
+            return accept(chain(first, [("partition.new.brought-online", True)]), after)
         case RestoreEntry():  # one way: nothing else is written
             return accept(check_entry_back(hosted, write), hosted)

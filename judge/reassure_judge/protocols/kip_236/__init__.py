@@ -56,8 +56,6 @@ from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
 from reassure_spec.znodes import ReplicaList
 
-_ANY: Final = ("znode.well-formed",)
-_ASSIGNED: Final = (*_ANY, "topic.partitions-kept", "topic.content-kept")
 _ON_REQUESTS: Final = (*RECORDS, DeleteRequest)
 _FOR: Final = "recorded for"
 """Under this the request is kept for which the record in flight was written last."""
@@ -95,6 +93,7 @@ class RequestRules(ReplicaRules[PossibleMind, Write]):
         RequestSubmitted: {"request": RECORD},
         RequestRemoved: {"sequence": SEQUENCE},
     }
+    of_topics = (WriteAssigned,)
     flights = (ReassignmentWritten,)
     noticed = _ON_REQUESTS
 
@@ -173,10 +172,6 @@ class RequestRules(ReplicaRules[PossibleMind, Write]):
         if state.decided or state.withdrawn:
             return settle_request(PossibleMind(after, state.decided, state.withdrawn), write)
         return PossibleMind(after)
-
-    def count_besides(self, write: Write) -> tuple[str, ...]:
-        """Return what any write, and one of the assignment, puts to the test."""
-        return _ASSIGNED if isinstance(write, WriteAssigned) else _ANY
 
     @clause("request.same-target.no-change")
     def notice(self, state: PossibleMind, write: Write, memory: dict[str, int]) -> tuple[str, ...]:

@@ -1,0 +1,1 @@
+"""What all protocols rest upon: leaders, in-sync sets, controllers, messages."""
