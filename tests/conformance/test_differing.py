@@ -156,7 +156,15 @@ def make_result(folder: Path, name: str, **verdicts: tuple[str, int]) -> str:
         {"id": i, "level": "MUST", "verdict": verdict, "exercised": n, "undecided": 0}
         for i, (verdict, n) in verdicts.items()
     ]
-    lists = ("archives", "needs", "not_followed", "unjudged", "unsettled", "violations")
+    lists = (
+        "archives",
+        "incidents",
+        "needs",
+        "not_followed",
+        "unjudged",
+        "unsettled",
+        "violations",
+    )
     body = {**{each: [] for each in lists}, "clauses": clauses}
     document = Document("audit", "holds", 1.0, {"partitions": 1}, None, "kip-236", body=body)
     path = folder / f"{name}.json"
