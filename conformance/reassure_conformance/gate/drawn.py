@@ -7,12 +7,17 @@ batch, so that a failure that does not repeat draw by draw is still a failure wi
 import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, TypeVar
+from functools import cache
+from typing import Any, ClassVar, Final, Generic, TypeVar
 
 from hypothesis import HealthCheck, Phase, Verbosity, seed, settings
+from hypothesis import strategies as st
 from hypothesis.errors import Flaky, FlakyFailure, StopTest
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+DIGIT: Final = 100
+"""How many numbers are drawn from at once: among larger ones Hypothesis prefers those that stand in
+the modules that happen to be loaded, and then a seed would not be a run."""
 Value = TypeVar("Value")
 Found = TypeVar("Found")
 
@@ -44,6 +49,20 @@ class ExampleMachine(RuleBasedStateMachine):
         super().__init__()
         self.over = False
         """Whether nothing more is done or judged."""
+        self._data: st.DataObject | None = None
+
+    def draw_by(self, data: st.DataObject) -> None:
+        """Draw by what a rule was given, from now on."""
+        self._data = data
+
+    def draw(self, n: int) -> int:
+        """Draw a number from 0 to n - 1, by the step that is taken; 0 before the first."""
+        if self._data is None or n <= 1:
+            return 0
+        if n <= DIGIT:
+            return self._data.draw(_numbers_below(n))
+        first = self.draw(-(-n // DIGIT)) * DIGIT
+        return first + self.draw(min(DIGIT, n - first))
 
     def guard(self, act: Callable[[], Value]) -> Value | None:
         """Keep the death of what is driven from looking like a failing example."""
@@ -58,6 +77,12 @@ class ExampleMachine(RuleBasedStateMachine):
         except KeyboardInterrupt:
             self.over = True  # of a step that was cut short nothing is judged
             raise
+
+
+@cache
+def _numbers_below(n: int) -> st.SearchStrategy[int]:
+    """Return the strategy of these numbers; what Hypothesis finds out about one it does once."""
+    return st.integers(0, n - 1)
 
 
 def run_batch(

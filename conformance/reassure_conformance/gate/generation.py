@@ -7,7 +7,7 @@ draws always make the same story; between batches it shrinks as clauses are put 
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from itertools import chain
 from random import Random
 from typing import ClassVar, Final
@@ -19,7 +19,7 @@ from hypothesis.stateful import initialize, rule
 from reassure_conformance.adapter import AdapterDied
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
-from reassure_conformance.gate.aims import Aim, Draw
+from reassure_conformance.gate.aims import Aim
 from reassure_conformance.gate.drawn import (
     Broken,
     ExampleBatch,
@@ -39,9 +39,6 @@ UNSETTLED_MAX: Final = 5
 """After so many times that a cluster did not come to rest nothing more is generated."""
 BATCH: Final = 6
 """Examples in a batch. The first draws nothing but zeros, and so follows an aim to the letter."""
-DIGIT: Final = 100
-"""How many numbers are drawn from at once: among larger ones Hypothesis prefers those that stand in
-the modules that happen to be loaded, and then a seed would not be a run."""
 AIMS: Final = 3
 """How many aims a batch has; draws are not even, so that a longer list would starve some."""
 
@@ -109,7 +106,6 @@ class GateMachine(ExampleMachine):
         self.example: Example | None = None
         self.over = self.batch.died is not None or self.batch.exhausted()
         self.ahead: Iterator[s.ClusterStep] = iter(())
-        self._draw: Draw = lambda _: 0
 
     @initialize(
         size=st.integers(0, len(CLUSTERS) - 1),
@@ -126,9 +122,8 @@ class GateMachine(ExampleMachine):
         if self.example is not None:
             aims = self.batch.aims
             if wander < 3 and aims:
-                # The draw is that of the step which is taken when the aim is followed on.
                 aimed = aims[place % len(aims)]
-                self.ahead = aimed.follow(self.example.now, lambda n: self._draw(n))
+                self.ahead = aimed.follow(self.example.now, self.draw)
             self._check()
 
     @rule(data=st.data())
@@ -140,17 +135,10 @@ class GateMachine(ExampleMachine):
         example = self.example
         if example is None or self.over:
             return
-
-        def draw(n: int) -> int:
-            if n <= DIGIT:
-                return data.draw(_numbers_below(n)) if n > 1 else 0
-            first = data.draw(_numbers_below(-(-n // DIGIT))) * DIGIT
-            return first + draw(min(DIGIT, n - first))
-
-        self._draw = draw
+        self.draw_by(data)
         now = example.now
         possible = (step for step in self.ahead if not why_not(step, now))
-        free = (next_step(now, self.batch.wanted, draw) for _ in range(1))
+        free = (next_step(now, self.batch.wanted, self.draw) for _ in range(1))
         for step in chain(possible, free):
             goes_on = now.held and isinstance(step, s.Hold)
             self.guard(partial(self.batch.harness.perform, example, step))
@@ -176,12 +164,6 @@ class GateMachine(ExampleMachine):
         if self.example is not None and not self.over and self.example.violations:
             self.over = True
             self.batch.note(self.example)
-
-
-@cache
-def _numbers_below(n: int) -> st.SearchStrategy[int]:
-    """Return the strategy of these numbers; what Hypothesis finds out about one it does once."""
-    return st.integers(0, n - 1)
 
 
 def choose_aims(aims: tuple[Aim, ...], others: tuple[Aim, ...], numbers: Random) -> tuple[Aim, ...]:

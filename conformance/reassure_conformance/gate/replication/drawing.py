@@ -71,7 +71,6 @@ class TrialMachine(ExampleMachine):
         self.scene: Iterator[ClusterStep] = iter(())
         self.is_undisturbed = False
         """Whether nothing comes between the steps of the scene."""
-        self.draw: Callable[[int], int] = lambda _: 0
 
     @initialize(
         rules=st.sampled_from((AMENDED, AMENDED, EARLY_CREDIT)),
@@ -111,21 +110,17 @@ class TrialMachine(ExampleMachine):
         trial = self.trial
         if trial is None or self.over:
             return
-
-        def draw(n: int) -> int:
-            return data.draw(st.integers(0, n - 1)) if n > 1 else 0
-
-        self.draw = draw
+        self.draw_by(data)
         one_term = trial.setting.rules == AS_WRITTEN
-        disturbs = not self.is_undisturbed and draw(6) == 0
+        disturbs = not self.is_undisturbed and self.draw(6) == 0
         step = None if disturbs else next(self.scene, None)
         self.is_undisturbed &= step is not None
-        if step is None and draw(2):
+        if step is None and self.draw(2):
             scenes = ONE_TERM if one_term else SCENES
-            self.scene = scenes[draw(len(scenes))](trial, lambda n: self.draw(n))
+            self.scene = scenes[self.draw(len(scenes))](trial, self.draw)
             step = next(self.scene, None)
         if step is None:
-            step = draw_step(trial, draw, one_term=one_term)
+            step = draw_step(trial, self.draw, one_term=one_term)
         self.guard(lambda: trial.perform(step))
 
     def teardown(self) -> None:
