@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from re import fullmatch
 
 import pytest
 from history_steps import read_log
@@ -14,6 +15,7 @@ from reassure_judge.protocols.kafka_zk.waiting import LATE
 from reassure_zookeeper.transactions import Create, SetData, Transaction
 
 HELD = "election.held"
+DONE = "shipped.complete.carried-out"
 GRACE_MS = 3000
 
 
@@ -38,26 +40,47 @@ def find_elections(log: list[Transaction]) -> Iterator[tuple[int, str]]:
                     yield transaction.zxid, op.path
 
 
-def withhold(log: list[Transaction], zxid: int, path: str) -> list[Transaction]:
-    """Return a log in which nothing is written to a znode from a transaction on."""
+def find_complete(log: list[Transaction]) -> Iterator[tuple[int, str]]:
+    """Yield zxid and path of the first state in which the whole target of a move is in sync."""
+    moves: dict[tuple[str, str], set[int]] = {}
+    for transaction in log:
+        for op in transaction.ops:
+            if not isinstance(op, Create | SetData):
+                continue
+            match = fullmatch(r"(.*/brokers/topics/[^/]+)(?:/partitions/([0-9]+)/state)?", op.path)
+            said = json.loads(op.data) if match else {}
+            if match and match[2] is None:
+                going = {**said.get("adding_replicas", {}), **said.get("removing_replicas", {})}
+                for number in going:
+                    gone = said.get("removing_replicas", {}).get(number, [])
+                    moves[match[1], number] = {*said["partitions"][number]} - {*gone}
+            elif match and moves.get((match[1], match[2]), {-1}) <= {*said["isr"]}:
+                del moves[match[1], match[2]]
+                yield transaction.zxid, op.path
+
+
+def withhold(log: list[Transaction], zxid: int, *paths: str) -> list[Transaction]:
+    """Return a log in which nothing is written to some znodes from a transaction on."""
     kept = [
         each
         for each in log
-        if each.zxid < zxid or all(getattr(op, "path", "") != path for op in each.ops)
+        if each.zxid < zxid or all(getattr(op, "path", "") not in paths for op in each.ops)
     ]
     return [replace(each, zxid=number) for number, each in enumerate(kept, 1)]
 
 
-@pytest.mark.clause("election.held")
+@pytest.mark.clause(HELD)
+@pytest.mark.clause(DONE)
 @pytest.mark.parametrize("name", SOUND)
 def test_sound_kafka_keeps_nobody_waiting(name: str, tmp_path: Path) -> None:
-    """However short the grace, no log of a sound Kafka says that an election was not held."""
+    """However short the grace, no sound Kafka is said to have left anything waiting."""
     log = read_log(name, tmp_path)
-    assert HELD not in {v.clause for v in judge(name, log, 100).violations}
-    assert judge(name, log, GRACE_MS).undecided[HELD] == 0
+    assert not {HELD, DONE} & {v.clause for v in judge(name, log, 100).violations}
+    undecided = judge(name, log, GRACE_MS).undecided
+    assert undecided[HELD] == undecided[DONE] == 0
 
 
-@pytest.mark.clause("election.held")
+@pytest.mark.clause(HELD)
 @pytest.mark.parametrize("name", ["alpha", "v241", "runA"])
 def test_election_that_is_never_held_is_named(name: str, tmp_path: Path) -> None:
     """A leader that nobody writes is named where the controller answered what came later."""
@@ -72,5 +95,22 @@ def test_election_that_is_never_held_is_named(name: str, tmp_path: Path) -> None
         assert all("nobody leads" in v.reason and " may" in v.reason for v in told)
         if held.undecided[HELD]:
             assert held.tracking.tally.facts[HELD, LATE]
+    assert found >= 2
+    assert unsure
+
+
+@pytest.mark.clause("shipped.complete.carried-out")
+def test_move_that_is_never_completed_is_named(tmp_path: Path) -> None:
+    """With the target in sync and nothing written of the partition after that, it is stuck."""
+    log = read_log("alpha", tmp_path)
+    found = unsure = 0
+    for zxid, path in list(find_complete(log))[:7]:
+        topic = path.partition("/partitions/")[0]
+        held = judge("alpha", withhold(log, zxid + 1, path, topic), GRACE_MS)
+        told = [v for v in held.violations if v.clause == DONE]
+        assert all(v.path.startswith(f"{topic}/") for v in told)  # none of its moves can end
+        assert all("is in sync, and the move is not completed" in v.reason for v in told)
+        found += len(told)
+        unsure += held.undecided[DONE]
     assert found >= 2
     assert unsure

@@ -66,9 +66,15 @@ class ListsRules(KafkaRules):
     earlier = "kafka-42"
 
     def count_besides(self, write: Written) -> tuple[str, ...]:
-        """Return that lists that were accepted are of one partition, which the router sees to."""
-        more = (ListsRouter.together,) if isinstance(write, WriteLists) else ()
-        return (*super().count_besides(write), *more)
+        """Return that lists that were accepted are of one partition, and end a move, if they do.
+
+        The router sees to both.
+        """
+        besides = super().count_besides(write)
+        if not isinstance(write, WriteLists):
+            return besides
+        ended = () if write.assignment.is_reassigning else ("shipped.complete.carried-out",)
+        return (*besides, ListsRouter.together, *ended)
 
     @classmethod
     def find_sign(cls, signs: Signs) -> Sign | None:

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
 from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
-from reassure_judge.protocols.kafka_zk.waiting import LeaderWaits
+from reassure_judge.protocols.kafka_zk.waiting import PartitionWaits
 from reassure_judge.router import Router
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
@@ -76,7 +76,7 @@ class KafkaHistory(ClusterHistory):
         """By partition without a state: the transaction that made it."""
         self.lost: dict[int, int] = {}
         """By broker: the transaction that ended its registration, if it was not being shut down."""
-        self.waits = LeaderWaits()
+        self.waits = PartitionWaits()
         self.acted: int | None = None
         """The first state that the acting controller wrote, by when it had read what there is."""
 
@@ -244,7 +244,7 @@ class KafkaRouter(Router[KafkaHistory]):
             cluster.odd[key] = ChangeTime(*self._now[:2])
 
     def _note_wait(self, cluster: KafkaHistory, key: PartitionKey) -> None:
-        """Note whether a partition waits for a leader."""
+        """Note whether a partition waits for its controller."""
         dead = frozenset(cluster.disks.get(key, ()))
         cluster.waits.note(cluster, key, ChangeTime(*self._now[:2]), dead)
 

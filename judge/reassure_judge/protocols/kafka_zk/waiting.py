@@ -1,28 +1,31 @@
-"""Partitions that wait for a leader though somebody may lead: an obligation with a time.
+"""What waits though it could go on: obligations with a time.
 
-A controller elects as soon as it hears that a leader is gone, or that somebody who may lead is
-back. When it hears of that no log says. So a partition is watched from the moment at which it could
-have been elected for, or the acting controller won if that is later. `grace_ms` later, at a write
-of that controller, nobody can say whether it had heard; once it has answered an event that happened
-so much later as well (the birth of a partition, the loss of a broker), it had.
+* A partition that nobody leads though a replica in sync is alive.
+* A reassignment, as a topic's znode records it, that is not completed though its target is in sync.
 
-A replica whose disk may be dead, and the topic that is to be deleted, wait for nobody.
+A controller acts as soon as it hears of that. When it hears no log says. So a partition is watched
+from the moment at which it could have gone on, or the acting controller won if that is later.
+`grace_ms` later, at a write of that controller, nobody can say whether it had heard; once it has
+answered an event that happened so much later as well (the birth of a partition, the loss of a
+broker), it had.
+
+Nothing waits in a topic that is to be deleted, nor for a replica whose disk may be dead.
 """
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from reassure_judge.doubt import ChangeTime
 from reassure_judge.history import Forbidden
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import PartitionKey, ReplicaList
+from reassure_spec.znodes import PartitionKey
 
 LATE: Final = "its controller had not come to this yet"
 
 
-class Known(Protocol):
+class KnownCluster(Protocol):
     """What is asked of a cluster."""
 
     states: dict[PartitionKey, LeaderAndIsr]
@@ -33,48 +36,65 @@ class Known(Protocol):
     won_ms: int
 
 
+class OpenDuty(NamedTuple):
+    """What is to be done."""
+
+    clause: str
+    words: str
+
+
 @dataclass(slots=True)
-class Wait:
+class PartitionWait:
     """One partition that waits."""
 
     since: ChangeTime
-    able: ReplicaList
-    """Who may lead: in sync, assigned and alive."""
+    duty: OpenDuty
     ripe: int = 0
     """The first event so much later that whoever answers it has come to this; 0 for none yet."""
     open: bool = False
     """Whether it was told that nobody can say."""
 
 
-class LeaderWaits:
-    """The partitions of one cluster that wait for a leader."""
+@clause("election.held", "shipped.complete.carried-out")
+def find_duty(cluster: KnownCluster, key: PartitionKey, dead: frozenset[int]) -> OpenDuty | None:
+    """Return what could be done for a partition now; `dead`: who may have lost a disk of it."""
+    state, lists = cluster.states.get(key), cluster.lists.get(key[0], {}).get(key[1])
+    if state is None or lists is None:
+        return None
+    fit = cluster.live.intersection(state.isr) - dead
+    if state.leader not in cluster.live:
+        able = [replica for replica in lists.replicas if replica in fit]
+        return OpenDuty("election.held", f"nobody leads, and {able} may") if able else None
+    if lists.is_reassigning and fit.issuperset(lists.target):
+        words = f"the target {list(lists.target)} is in sync, and the move is not completed"
+        return OpenDuty("shipped.complete.carried-out", words)
+    return None
+
+
+class PartitionWaits:
+    """The partitions of one cluster that wait."""
 
     def __init__(self) -> None:
-        self.waits: dict[PartitionKey, Wait] = {}
+        self.waits: dict[PartitionKey, PartitionWait] = {}
 
     def note(
-        self, cluster: Known, key: PartitionKey, now: ChangeTime, dead: frozenset[int]
+        self, cluster: KnownCluster, key: PartitionKey, now: ChangeTime, dead: frozenset[int]
     ) -> None:
-        """Note how a partition stands; `dead` are the brokers that may have lost a disk of it."""
-        state, lists = cluster.states.get(key), cluster.lists.get(key[0], {}).get(key[1])
-        able: ReplicaList = ()
-        if state is not None and lists is not None and state.leader not in cluster.live:
-            fit = cluster.live.intersection(state.isr) - dead
-            able = tuple(r for r in lists.replicas if r in fit)
-        if not able:
+        """Note how a partition stands."""
+        duty = find_duty(cluster, key, dead)
+        if duty is None:
             self.waits.pop(key, None)
-        elif key not in self.waits or self.waits[key].able != able:
-            self.waits[key] = Wait(now, able)
+        elif key not in self.waits or self.waits[key].duty != duty:
+            self.waits[key] = PartitionWait(now, duty)
 
-    def ripen(self, cluster: Known, now: ChangeTime, grace_ms: int) -> None:
+    def ripen(self, cluster: KnownCluster, now: ChangeTime, grace_ms: int) -> None:
         """Note an event that a controller answers."""
         for wait in self.waits.values():
             if not wait.ripe and now.time_ms - max(wait.since.time_ms, cluster.won_ms) > grace_ms:
                 wait.ripe = now.zxid
 
-    @clause("election.held")
     def find_overdue(
-        self, cluster: Known, now: ChangeTime, grace_ms: int, answered: int
+        self, cluster: KnownCluster, now: ChangeTime, grace_ms: int, answered: int
     ) -> list[tuple[PartitionKey, Forbidden]]:
         """Return what is to be told as the acting controller writes; `answered` is the event."""
         found = []
@@ -86,15 +106,13 @@ class LeaderWaits:
                 wait.since = now
             if key[0] in cluster.deleting or cluster.controller is None:
                 continue
-            since = max(wait.since.time_ms, cluster.won_ms)
-            reason = (
-                f"nobody leads {key[0]}-{key[1]} since 0x{wait.since.zxid:x}, "
-                f"{(now.time_ms - since) // 1000} s, and {list(wait.able)} may"
-            )
+            long = now.time_ms - max(wait.since.time_ms, cluster.won_ms)
+            since = f"since 0x{wait.since.zxid:x}, {long / 1000:.1f} s"
+            reason = f"{key[0]}-{key[1]}: {wait.duty.words}, {since}"
             if wait.ripe and answered >= wait.ripe:
                 del self.waits[key]
-                found.append((key, Forbidden("election.held", reason)))
-            elif not wait.open and now.time_ms - since > grace_ms:
+                found.append((key, Forbidden(wait.duty.clause, reason)))
+            elif not wait.open and long > grace_ms:
                 wait.open = True
-                found.append((key, Forbidden("election.held", reason, (LATE,))))
+                found.append((key, Forbidden(wait.duty.clause, reason, (LATE,))))
         return found
