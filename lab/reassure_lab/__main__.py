@@ -26,6 +26,7 @@ from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.office import UNDERSTOOD, Office
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
+from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
@@ -76,8 +77,10 @@ def _serve_metrics(
 def run_controller(
     client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
 ) -> None:
-    """Run a controller until the event is set. Raises what `Controller` raises."""
+    """Run a controller until the event is set. Raises BadUsage, and what `Controller` raises."""
     log_to_file(arguments)
+    if arguments.depose and not arguments.wire:
+        raise BadUsage("--depose: Kafka's brokers are spoken to in its formats; add --wire")
     orders = WireOrders(arguments.id) if arguments.wire else QueuedTransport(TcpTransport)
     with (
         closing(orders) as transport,
