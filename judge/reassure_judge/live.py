@@ -75,6 +75,8 @@ class LiveCluster:
         """What brokers received, and controllers said of states, since the last look."""
         self._zxid = 0
         """The last transaction that was handed over."""
+        self._epoch = 0
+        """Of the controller that acts."""
 
     @property
     def deleting(self) -> set[str]:
@@ -107,8 +109,8 @@ class LiveCluster:
             case Wrote(transaction, _, after):
                 self._fields.note(event)
                 self._zxid = transaction.zxid
-                epoch = after.controller_epoch
-                self._driven.stored.note(transaction.zxid, after.partitions, epoch)
+                self._epoch = after.controller_epoch
+                self._driven.stored.note(transaction.zxid, after.partitions, self._epoch)
             case Received(told):
                 self.heard.take(told)
                 self._fresh.append(told)
@@ -170,7 +172,11 @@ class LiveCluster:
         unable = messages.find_unable(asked.partition, asked.broker, joins=asked.joins)
         if asked.obeyed:
             yield Verdict(asked.key, unable.clause)
-        elif messages.KNOWS_ASSIGNED in self._clauses or not self.heard.is_passed_over(
-            asked.key, asked.partition, asked.broker
-        ):
+        elif messages.KNOWS_ASSIGNED in self._clauses or not self._may_pass_over(asked):
             yield Verdict(asked.key, unable)
+
+    def _may_pass_over(self, asked: ChangeAsked) -> bool:
+        """Whether a leader may go by what another controller told it in the same leader epoch."""
+        if self._driven.hears:
+            return self.heard.is_passed_over(asked.key, asked.partition, asked.broker)
+        return getattr(asked.partition.state, "controller_epoch", self._epoch) != self._epoch

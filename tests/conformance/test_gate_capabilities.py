@@ -1,18 +1,21 @@
 """An adapter that declares little: what it cannot be asked is named, and nothing is missed."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from reassure_conformance.adapter import Description
+from reassure_conformance.adapter import Adapter, Description
 from reassure_conformance.adapter.bundled import Bundled
 from reassure_conformance.adapter.world import VIRTUAL_WORLD
 from reassure_conformance.gate.controllers import ControllersResult
+from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.requirements import ALL_ABILITIES, list_needing, load_needs
 from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.running import run
+from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.qualified import read_report
 from reassure_judge.protocols import find_protocols
 from reassure_spec.clauses import load_clauses
@@ -65,6 +68,16 @@ def test_little_is_enough_to_be_violated(tmp_path: Path) -> None:
     """A mistake that takes no other capability is found with one alone."""
     result = drive("isr", "kafka-42", tmp_path, faults=("missing-entry-kept",))
     assert result.verdict() == "violated"
+
+
+def test_leader_that_goes_by_an_earlier_order_is_not_blamed_unheard(
+    make_harness: Callable[[Adapter], Harness],
+) -> None:
+    """Where nobody hears messages a leader may know what a controller before has told it."""
+    name = "unseen-completion-lost-with-its-controller"
+    story = next(story for story in shipped_stories() if story.name == name)
+    lesser = Lesser(declared="isr kill hold expire", profile="kafka-42")
+    assert make_harness(lesser).tell(story).violations == []
 
 
 def test_needs_are_of_clauses_and_of_what_is_declared() -> None:

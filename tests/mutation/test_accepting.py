@@ -43,7 +43,7 @@ from reassure_mutation.kills import ALLOWED
 from reassure_mutation.linked import Mutant, spell
 from reassure_mutation.table import find_worlds, load_table
 from reassure_spec.clauses import load_clauses
-from reassure_spec.readings import get_profile
+from reassure_spec.readings import PROFILES, get_profile
 
 ROOT = Path(__file__).parents[2]
 PROFILE = "kip-236"
@@ -306,11 +306,16 @@ def test_every_reason_that_a_mutant_of_the_judge_survives_is_of_one_that_does() 
 
 
 def test_what_the_judge_allows_otherwise_is_allowed_by_a_clause() -> None:
-    """Of each function with such survivors somebody has said why, and by which clause."""
-    reasons = load_scores().load_allowed(PROFILE)
-    assert {clause for clause, _ in reasons.values()} <= set(load_clauses())
-    for module in find_worlds(PROFILE):
-        table = load_table(module, PROFILE)
-        assert table is not None
-        allowed = {name for name, why in table.survivors.items() if why == ALLOWED}
-        assert {name.partition(":")[0] for name in allowed} <= set(reasons)
+    """Of each function with such survivors somebody has said why; no reason is left over."""
+    said, needed = set(), set()
+    for profile in PROFILES:
+        reasons, survive = load_scores().load_allowed(profile), set()
+        assert {clause for clause, _ in reasons.values()} <= set(load_clauses())
+        for module in find_worlds(profile):
+            table = load_table(module, profile)
+            assert table is not None
+            survive |= {n.partition(":")[0] for n, why in table.survivors.items() if why == ALLOWED}
+        assert survive <= reasons.keys(), profile
+        said |= reasons.keys()
+        needed |= survive
+    assert said == needed

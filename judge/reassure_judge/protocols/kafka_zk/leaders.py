@@ -226,7 +226,9 @@ def check_election(
     stays = "is alive and may stay" if led else "stays in sync"
     gone = not led and old.leader not in new.isr
     yield "election.only-when-due", gone or f"leader {old.leader} {stays}"
-    firsts = find_firsts(assigned, old.isr, serving, readings)
+    # Behind all that are assigned comes whoever a target has that was taken up.
+    orders = (assigned, *((*assigned, *target) for target in list_targets(hosted)))
+    firsts = [r for each in orders for r in find_firsts(each, old.isr, serving, readings)]
     first = new.leader in firsts
     yield "election.assignment-order", first or f"{new.leader} leads; expected {firsts[:1]}"
 
