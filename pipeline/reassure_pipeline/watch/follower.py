@@ -283,12 +283,14 @@ class LogFollower:
         return self._file
 
     def _read_on(self, file: LogFile) -> Iterator[list[Transaction]]:
+        # Whether there is anything behind zeros is looked at once.
+        growing = file.offset > 0
         try:
-            yield from self._join(file, growing=True)
+            yield from self._join(file, growing=growing)
         except DamagedLog:
             # A record may have been half written when it was read, and whole, with others behind
             # it, when the rest of the file was searched.
-            yield from self._join(file, growing=True)
+            yield from self._join(file, growing=growing)
 
     def _join(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
         """Yield what a file holds from where it stands on. Raises `DamagedLog` as reading does."""
