@@ -285,12 +285,16 @@ class LogFollower:
     def _read_on(self, file: LogFile) -> Iterator[list[Transaction]]:
         # Whether there is anything behind zeros is looked at once.
         growing = file.offset > 0
-        try:
-            yield from self._join(file, growing=growing)
-        except DamagedLog:
-            # A record may have been half written when it was read, and whole, with others behind
-            # it, when the rest of the file was searched.
-            yield from self._join(file, growing=growing)
+        while True:
+            at = file.offset
+            try:
+                yield from self._join(file, growing=growing)
+                return
+            except DamagedLog:
+                # A record may have been half written when it was read, or not written, and whole,
+                # with others behind it, when the rest of the file was searched.
+                if file.offset == at:
+                    raise
 
     def _join(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
         """Yield what a file holds from where it stands on. Raises `DamagedLog` as reading does."""
