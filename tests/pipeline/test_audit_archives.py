@@ -14,7 +14,7 @@ from reassure_zookeeper.ensemble import Hole
 from reassure_zookeeper.errors import DamagedLog, DamagedSnapshot, LogsMissing
 from reassure_zookeeper.log_survey import list_records, survey_log
 from reassure_zookeeper.transactions import Transaction
-from reassure_zookeeper.txnlog import log_files
+from reassure_zookeeper.txnlog import FILE_HEADER, log_files
 
 
 def _two_brokers_in_flight() -> SampleCluster:
@@ -133,6 +133,17 @@ def test_log_of_which_nothing_can_be_read_is_an_error(server: Server, audit: Aud
     (damage,) = report.archives[0].archive.damages
     assert (damage.file, damage.offset, damage.stop, damage.after) == (log, 0, None, 50)
     assert report.verdict == "unknown"
+
+
+def test_zeros_before_all_records_are_damage(server: Server, audit: Audit) -> None:
+    """What stands behind zeros is read, though the file seems to be empty at first."""
+    history = write_sample(topics=1, partitions=2)
+    (log,) = log_files(server("one", history))
+    content = log.read_bytes()
+    log.write_bytes(content[: FILE_HEADER.size] + bytes(64) + content[FILE_HEADER.size :])
+    report = audit(log.parent)
+    assert report.archives[0].transactions == len(history)
+    assert len(report.archives[0].archive.damages) == 1
 
 
 def test_torn_record_amid_the_files_is_damage(server: Server, audit: Audit) -> None:

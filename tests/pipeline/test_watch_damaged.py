@@ -65,6 +65,13 @@ def spoil_record(files: list[Path], number: int, random: Random) -> None:
     flip(files[number], random.randrange(16, files[number].stat().st_size))
 
 
+def blank(files: list[Path], number: int, random: Random) -> None:
+    """Write zeros over a record, as where a disk has forgotten a block."""
+    record = frame(PLANTED[FIRSTS[number] + random.randrange(100)])
+    content = files[number].read_bytes()
+    files[number].write_bytes(content.replace(record, bytes(len(record))))
+
+
 def spoil_all(files: list[Path], number: int, _: Random) -> None:
     """Leave nothing of a file that can be read."""
     files[number].write_bytes(b"nothing of the kind" * 99)
@@ -83,7 +90,7 @@ def lose(files: list[Path], number: int, _: Random) -> None:
 
 PLANTED = plant("/kafka")
 FIRSTS = [n * len(PLANTED) // FILES for n in range(FILES)]
-KINDS = (swap, copy, rename, overlap, spoil_magic, spoil_record, spoil_all, cut, lose)
+KINDS = (swap, copy, rename, overlap, spoil_magic, spoil_record, blank, spoil_all, cut, lose)
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -143,7 +143,8 @@ def _check_there(
 @spark_option("Judge on Spark.")
 @folder_option(
     "--tables",
-    "Append what each archive came to, and all findings, to the Delta tables in DIR, each once.",
+    "Append what each archive came to, and all findings, to Delta tables in DIR, each once, and "
+    "judge only what is new there.",
 )
 @click.option(
     "--jobs",

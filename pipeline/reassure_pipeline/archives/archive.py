@@ -330,9 +330,11 @@ def _begin_at(archive: Archive, since: Since) -> Archive:
 
 
 def _find_first(pieces: Sequence[Piece]) -> int | None:
-    for piece in pieces:
-        for batch in open_piece(piece).batches(growing=True):  # which reads little at first
-            return batch[0].zxid
+    # Mostly little has to be read; where nothing is found, more may stand behind zeros.
+    for growing in (True, False):
+        for piece in pieces:
+            for batch in open_piece(piece).batches(growing=growing):
+                return batch[0].zxid
     return None
 
 

@@ -65,8 +65,10 @@ Stamp = tuple[int, int]
 """Size of a file, and when it was written last."""
 
 
-class TakenBack(DamagedLog):
+class TakenBack(DamagedFile):
     """What was read of a log, and judged, does not stand there any more."""
+
+    what = "transaction log"
 
 
 class LogFollower:
@@ -178,8 +180,6 @@ class LogFollower:
                 yield from self._read_pieces()
                 yield from self._read_files()
                 self.is_caught_up = True
-            except TakenBack:
-                raise
             except DamagedLog as damage:
                 self._survey(damage)
 
@@ -283,14 +283,18 @@ class LogFollower:
         return self._file
 
     def _read_on(self, file: LogFile) -> Iterator[list[Transaction]]:
-        try:
-            yield from self._join(file, growing=True)
-        except TakenBack:
-            raise
-        except DamagedLog:
-            # A record may have been half written when it was read, and whole, with others behind
-            # it, when the rest of the file was searched.
-            yield from self._join(file, growing=True)
+        # Whether there is anything behind zeros is looked at once.
+        growing = file.offset > 0
+        while True:
+            at = file.offset
+            try:
+                yield from self._join(file, growing=growing)
+                return
+            except DamagedLog:
+                # A record may have been half written when it was read, or not written, and whole,
+                # with others behind it, when the rest of the file was searched.
+                if file.offset == at:
+                    raise
 
     def _join(self, file: LogFile, *, growing: bool) -> Iterator[list[Transaction]]:
         """Yield what a file holds from where it stands on. Raises `DamagedLog` as reading does."""

@@ -17,6 +17,7 @@ others may write to is refused.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -109,18 +110,11 @@ def _list_ids(path: Path, start: int) -> Iterator[str]:
 
 def _cut_torn_line(file: IO[bytes], path: Path) -> None:
     """Cut off a last line that was not finished."""
-    whole = file.tell()
-    with path.open("rb") as written:
-        while whole:
-            start = max(0, whole - 65536)
-            written.seek(start)
-            found = written.read(whole - start).rfind(b"\n")
-            if found >= 0:
-                whole = start + found + 1
-                break
-            whole = start
-    file.truncate(whole)
-    file.seek(whole)
+    if file.tell():
+        with path.open("rb") as there, mmap(there.fileno(), 0, access=ACCESS_READ) as written:
+            whole = written.rfind(b"\n") + 1
+        file.truncate(whole)
+        file.seek(whole)
 
 
 class WatchCheckpoint:
