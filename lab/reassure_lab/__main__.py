@@ -21,9 +21,9 @@ from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
 from reassure_controller.transport import QueuedTransport, TcpTransport
 from reassure_lab.node.cluster_news import WireOrders
+from reassure_lab.node.controller_requests import UNDERSTOOD, ControllerRequests
 from reassure_lab.node.log_files import add_log_options, log_to_file
 from reassure_lab.node.node import BrokerNode
-from reassure_lab.node.office import UNDERSTOOD, Office
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
 from reassure_spec.errors import BadUsage
@@ -41,7 +41,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
         "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
     )
     roles["controller"].add_argument(
-        "--depose", action="store_true", help="take the office from a controller of Kafka's own"
+        "--depose", action="store_true", help="take the requests from a controller of Kafka's own"
     )
     add_node_options(roles["broker"])
     for role in roles.values():
@@ -101,9 +101,9 @@ def _listen(
     if not isinstance(orders, WireOrders):
         yield
         return
-    office = Office(controller, client)
-    with closing(office), WireServer(office, apis=UNDERSTOOD) as server:
-        office.address = orders.address = controller.candidate.address = server.address
+    requests = ControllerRequests(controller, client)
+    with closing(requests), WireServer(requests, apis=UNDERSTOOD) as server:
+        requests.address = orders.address = controller.candidate.address = server.address
         yield
 
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from reassure_controller.elections import Shutdown
+from reassure_lab.node.controller_requests import ControllerRequests
 from reassure_lab.node.handover import ask_to_stop
-from reassure_lab.node.office import Office
 from reassure_lab.wire.listener import WireServer
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import (
@@ -274,7 +274,7 @@ def test_a_broker_asks_over_the_wire(cluster: Any) -> None:
     """A broker finds the controller by `/controller` and asks in Kafka's own format."""
     controller = cluster.controller()
     controller.resign()
-    with WireServer(Office(controller, cluster.admin)) as server:
+    with WireServer(ControllerRequests(controller, cluster.admin)) as server:
         controller.candidate.address = server.address
         ended = threading.Event()
         working = threading.Thread(target=controller.run_forever, args=(ended,))

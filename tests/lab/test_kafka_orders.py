@@ -20,7 +20,7 @@ from reassure_controller.messages import NO_EPOCH, LeaderAndIsr, Reply, StopRepl
 from reassure_controller.session import connect, stop
 from reassure_lab.__main__ import main
 from reassure_lab.node.cluster_news import WireOrders
-from reassure_lab.node.office import UNDERSTOOD, Office
+from reassure_lab.node.controller_requests import UNDERSTOOD, ControllerRequests
 from reassure_lab.node.orders import NOT_UNDERSTOOD, ClusterNews, WireTransport, find_id
 from reassure_lab.wire.admin_messages import (
     CreatableTopic,
@@ -316,7 +316,7 @@ class Sitting:
 
     cluster: Any
     controller: Any
-    office: Office
+    office: ControllerRequests
     ended: threading.Event = field(default_factory=threading.Event)
 
     def ask(self, key: int, version: int, **content: Any) -> Any:
@@ -359,7 +359,7 @@ def sitting(cluster: Any) -> Iterator[Sitting]:
     cluster.admin.create("/brokers/topics/t", topic)
     controller.drain()
     client = connect(cluster.hosts)
-    office = Office(controller, client)
+    office = ControllerRequests(controller, client)
     with closing(office), WireServer(office, apis=UNDERSTOOD) as server:
         office.address = server.address
         found = Sitting(cluster, controller, office)

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.session import Indefinite, gather
-from reassure_lab.node.office import ANSWER_S
+from reassure_lab.node.controller_requests import ANSWER_S
 from reassure_lab.wire.connection import Connection
 from reassure_lab.wire.errors import NoAnswer
 from reassure_lab.wire.messages import ControlledShutdownRequest

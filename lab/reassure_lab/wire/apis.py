@@ -60,7 +60,7 @@ class Api:
 
 LEADER_AND_ISR, STOP_REPLICA, UPDATE_METADATA, ALTER_PARTITION, PRODUCER_IDS = 4, 5, 6, 56, 67
 """What controllers and brokers say to each other."""
-OFFICE_APIS: Final = (
+CONTROLLER_APIS: Final = (
     Api(ALTER_PARTITION, range(4), KioMessage, KioMessage),
     Api(PRODUCER_IDS, range(1), KioMessage, KioMessage),
 )
@@ -88,7 +88,7 @@ APIS: Final = (
 REFUSED_APIS: Final = tuple(
     Api(key, versions, KioMessage, KioMessage) for key, versions in REFUSED.items()
 )
-BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS, *OFFICE_APIS)}
+BY_KEY: Final = {api.key: api for api in (*APIS, *REFUSED_APIS, *CONTROLLER_APIS)}
 BY_REQUEST: Final[dict[type, Api]] = {
     api.request: api for api in APIS if api.request is not KioMessage
 }

@@ -20,7 +20,7 @@ from reassure_lab.node.metadata import ClusterMetadata
 from reassure_lab.node.orders import find_id
 from reassure_lab.node.producer_ids import ProducerIds
 from reassure_lab.wire.admin_messages import FindCoordinatorRequest, FindCoordinatorResponse
-from reassure_lab.wire.apis import ALTER_PARTITION, APIS, OFFICE_APIS
+from reassure_lab.wire.apis import ALTER_PARTITION, APIS, CONTROLLER_APIS
 from reassure_lab.wire.entities import fill
 from reassure_lab.wire.frames import load_response
 from reassure_lab.wire.listener import Unanswerable
@@ -46,11 +46,11 @@ _NOT_HERE = {0, 1, 2, 4, 5, 23}
 """What only those who have records answer: Produce, Fetch, ListOffsets, orders, epochs' ends."""
 _COORDINATED = ("__consumer_offsets", "__transaction_state")
 """By Kafka's kind of key: the topic whose partitions' leaders coordinate."""
-UNDERSTOOD = (*(api for api in APIS if api.key not in _NOT_HERE), *OFFICE_APIS)
+UNDERSTOOD = (*(api for api in APIS if api.key not in _NOT_HERE), *CONTROLLER_APIS)
 
 
-class Office:
-    """Answers them; many threads may ask."""
+class ControllerRequests:
+    """Answers what brokers and clients ask of a controller; many threads may ask."""
 
     def __init__(self, controller: "Controller", client: KazooClient) -> None:
         self._controller = controller
