@@ -11,18 +11,19 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from heapq import nsmallest
 
-from reassure_controller.context import LiveBroker, Order
+from reassure_controller.context import LiveBroker
 from reassure_controller.effects import (
     DeleteZnode,
     DeletionWrite,
     EndPreferred,
+    Order,
     Planned,
     Recheck,
     Step,
     list_partitions,
 )
 from reassure_controller.elections import (
-    Asked,
+    Question,
     Shutdown,
     list_remaining,
     plan_preferred,
@@ -147,7 +148,7 @@ class Agenda:
         if orders:
             self._queue("brokers not reached", lambda: self._plan_telling(orders))
 
-    def take_asked(self, asked: Asked, done: Callable[[], None]) -> None:
+    def take_asked(self, asked: Question, done: Callable[[], None]) -> None:
         """Queue what a broker asks; then `done`, and what it is told stands in `asked`."""
         if isinstance(asked, Shutdown):
             self._hand_over(asked, done)

@@ -9,7 +9,6 @@ so that a plan of many writes is made of the values and versions each write will
 from collections import ChainMap, Counter
 from collections.abc import Iterable, MutableMapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from reassure_controller.effects import (
     LOGS_DELETED,
@@ -22,6 +21,8 @@ from reassure_controller.effects import (
     EndDeletion,
     EndPreferred,
     EnterPhase,
+    OpenRequest,
+    Order,
     PartitionEffect,
     Phase,
     RecordFailure,
@@ -47,16 +48,12 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
-    RequestZnode,
     StateZnode,
     TaskZnode,
     TopicContent,
     partition_path,
     topic_path,
 )
-
-Order = tuple[int, PartitionKey]
-"""A broker, and the partition that it is told of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,15 +149,6 @@ class Preferred:
     """Why the content is not of the format, "" where it is; then nothing is asked for."""
 
 
-class Asked(NamedTuple):
-    """A request as it was read."""
-
-    read: RequestRead
-    request: RequestZnode
-    left: list[PartitionKey]
-    """The partitions that were not looked at, in order."""
-
-
 @dataclass(slots=True)
 class Context:
     """What the controller remembers of the cluster."""
@@ -208,7 +196,7 @@ class Context:
     taken: dict[PartitionKey, RequestRead] = field(default_factory=dict)
     """By partition, the request that was recorded last, while that waits to be removed: a plan that
     is made again carries on with it, and takes it for no second request."""
-    asked: Asked | None = None
+    recording: OpenRequest | None = None
     """The request that is being recorded; None where it may have changed."""
     queue_unread: bool = False
     """Whether a request of our own was put into the queue since it was read."""

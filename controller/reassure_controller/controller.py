@@ -31,7 +31,7 @@ from reassure_controller.context import Context
 from reassure_controller.controller_election import Candidate
 from reassure_controller.crashing import OnPoint
 from reassure_controller.effects import Effect, Planned, Recheck, list_keys
-from reassure_controller.elections import NOT_CONTROLLER, Asked, AskedOf, find_unheard
+from reassure_controller.elections import NOT_CONTROLLER, Question, QuestionOf, find_unheard
 from reassure_controller.engine import Conflict, ControllerMoved, PlanEngine, Uncertain
 from reassure_controller.log_lines import about
 from reassure_controller.pipelining import PipelinedEngine
@@ -122,7 +122,7 @@ class Controller:
         self._clock_ms = clock_ms
         self._events: queue.SimpleQueue[tuple[str, str]] = queue.SimpleQueue()
         self._backlog: deque[tuple[str, str]] = deque()
-        self._asked: deque[Asked] = deque()
+        self._asked: deque[Question] = deque()
         """What brokers ask and were not answered, in order; another thread puts it there."""
         self._answers: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         """What brokers have answered meanwhile, and what is to be noted by it."""
@@ -176,7 +176,7 @@ class Controller:
         self._answers.put(note)
         self._events.put((ANSWERED, ""))
 
-    def ask(self, asked: AskedOf) -> AskedOf:
+    def ask(self, asked: QuestionOf) -> QuestionOf:
         """Take note of what a broker asks, and return it: it will have the answer."""
         self._asked.append(asked)
         self._events.put((ASKED, ""))
@@ -489,7 +489,7 @@ class Controller:
         else:
             self._agenda.take_asked(asked, lambda: self._answer(asked))
 
-    def _answer(self, asked: Asked) -> None:
+    def _answer(self, asked: Question) -> None:
         self._asked.remove(asked)
         asked.answer()
 

@@ -19,9 +19,12 @@ from reassure_spec.znodes import (
     PartitionKey,
     ReassignmentZnode,
     ReplicaList,
+    RequestZnode,
     StateZnode,
 )
 
+Order = tuple[int, PartitionKey]
+"""A broker, and the partition that it is told of."""
 LOGS_DELETED: Final = "deletion.replicas-deleted"
 """The point of the messages that have to be answered before a topic goes."""
 
@@ -43,6 +46,15 @@ class RequestRead(NamedTuple):
     path: str
     version: int
     """Its version then; -1 for any."""
+
+
+class OpenRequest(NamedTuple):
+    """A request that is being recorded."""
+
+    read: RequestRead
+    request: RequestZnode
+    left: list[PartitionKey]
+    """The partitions that were not looked at, in order."""
 
 
 @dataclass(frozen=True, slots=True)

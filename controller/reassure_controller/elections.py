@@ -76,7 +76,7 @@ def _elect_preferred(plan: Plan, key: PartitionKey) -> None:
 
 
 @dataclass(slots=True, eq=False)
-class Asked:
+class Question:
     """What a broker asks of the controller, and the answer once there is one."""
 
     broker: int
@@ -92,18 +92,18 @@ class Asked:
         self.answered.set()
 
 
-AskedOf = TypeVar("AskedOf", bound=Asked)
+QuestionOf = TypeVar("QuestionOf", bound=Question)
 
 
 @dataclass(slots=True, eq=False)
-class Shutdown(Asked):
+class Shutdown(Question):
     """What a broker asks that is about to stop."""
 
     remaining: tuple[PartitionKey, ...] = ()
     """What it still leads."""
 
 
-def find_unheard(context: Context, asked: Asked) -> str:
+def find_unheard(context: Context, asked: Question) -> str:
     """Return why a broker is not heard: it is not there, or an earlier life of it asks; else ""."""
     broker = context.brokers.get(asked.broker)
     if broker is None:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from reassure_controller.context import Context
 from reassure_controller.effects import Step, WriteState
-from reassure_controller.elections import Asked
+from reassure_controller.elections import Question
 from reassure_controller.plan import Plan
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import PartitionKey, ReplicaList, StateZnode
@@ -38,7 +38,7 @@ class IsrAnswer(NamedTuple):
 
 
 @dataclass(slots=True, eq=False)
-class AskedIsr(Asked):
+class AskedIsr(Question):
     """What one broker asks for of several partitions at once."""
 
     changes: tuple[IsrChange, ...] = ()

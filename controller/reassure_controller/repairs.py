@@ -6,8 +6,8 @@ Every function returns what the state that it finds asks for, and not what happe
 from collections import defaultdict
 from collections.abc import Iterable
 
-from reassure_controller.context import Context, Order
-from reassure_controller.effects import CreatePartitionState, SendLeaderAndIsr, Step
+from reassure_controller.context import Context
+from reassure_controller.effects import CreatePartitionState, Order, SendLeaderAndIsr, Step
 from reassure_controller.plan import Plan, shrink
 from reassure_controller.rules import Rules
 from reassure_spec.znodes import NO_LEADER, PartitionKey, ReplicaList, StateZnode

@@ -23,9 +23,9 @@ from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
 from reassure_controller import effects
 from reassure_controller.agenda import Agenda
-from reassure_controller.context import Context, Order
+from reassure_controller.context import Context
 from reassure_controller.controller import Controller, NotQuiet
-from reassure_controller.effects import Effect, RequestRead, Step
+from reassure_controller.effects import Effect, Order, RequestRead, Step
 from reassure_controller.engine import PlanEngine, Uncertain
 from reassure_controller.plan import Plan
 from reassure_controller.planned_job import Job

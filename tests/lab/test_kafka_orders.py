@@ -422,7 +422,7 @@ def test_controller_answers_what_clients_ask_of_one(sitting: Sitting) -> None:
     number = 103 % 2  # Java's hash of "g"
     assert found.node_id == sitting.cluster.state("__consumer_offsets", number).leader
     with pytest.raises(Unanswerable, match="__transaction_state has no leader"):
-        sitting.office.handle(FindCoordinatorRequest("g", 1), "c")
+        sitting.office.handle(FindCoordinatorRequest("g", 1), "c", 2)
     assert sitting.send(InitProducerIdRequest(None, 1)).error_code == ErrorCode.none
     epoch = sitting.cluster.brokers[1].find_broker_epoch(1)
     blocks = [sitting.ask(PRODUCER_IDS, 0, broker_id=1, broker_epoch=epoch) for _ in range(2)]

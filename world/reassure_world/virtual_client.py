@@ -18,7 +18,7 @@ from kazoo.protocol.states import KeeperState
 
 from reassure_world.world_clock import Clock
 from reassure_world.zookeeper import Connection, VirtualZooKeeper
-from reassure_zookeeper.waiting import ReadingHandler
+from reassure_zookeeper.unthreaded import ReadingHandler
 
 HOSTS: Final = "virtual:1"
 """What a virtual server is called where a real one has an address."""

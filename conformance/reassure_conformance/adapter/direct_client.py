@@ -26,7 +26,7 @@ from kazoo.protocol.connection import ConnectionHandler
 from kazoo.protocol.states import KeeperState
 
 from reassure_controller.client import Client
-from reassure_zookeeper.waiting import ReadingHandler, ReadResult
+from reassure_zookeeper.unthreaded import ReadingHandler, ReadResult
 
 _CHUNK: Final = 65536
 _TROUBLE: Final = (ConnectionDropped, KazooTimeoutError)

@@ -16,12 +16,13 @@ from typing import Any, Final
 
 from kazoo.protocol.states import EventType
 
-from reassure_controller.context import Asked, Context, PartitionContext
+from reassure_controller.context import Context, PartitionContext
 from reassure_controller.effects import (
     CreateReassignment,
     DeleteReassignment,
     DeleteRequest,
     HealingWrite,
+    OpenRequest,
     Phase,
     Planned,
     RecheckOldZnode,
@@ -79,7 +80,7 @@ class RequestPlanner(Planner):
 
     def read_again(self, reader: ClusterReader, effects: Sequence[Planned]) -> None:
         """Read the records of partitions, or which requests there are."""
-        reader.context.asked = None
+        reader.context.recording = None
         keys = list_partitions(effects)
         topics = sorted({topic for topic, _ in keys})
         reader.context.parents.difference_update(topics)
@@ -97,7 +98,7 @@ class RequestPlanner(Planner):
         """Note a request that has come or gone."""
         above, _, name = path.rpartition("/")
         if above == REASSIGNMENT_REQUESTS:
-            reader.context.asked = None
+            reader.context.recording = None
             _note_request(reader.context, kind, name)
         return f"{path}/".startswith(f"{REASSIGNMENT_REQUESTS}/")
 
@@ -166,7 +167,7 @@ def _note_request(context: Context, kind: str, name: str) -> None:
 
 def _set_requests(context: Context, names: Iterable[str]) -> None:
     """Remember the pending requests: foreign names first, then by number."""
-    context.queue_unread, context.asked = False, None
+    context.queue_unread, context.recording = False, None
     context.requests = sorted(names, key=_request_order)
 
 
@@ -251,7 +252,7 @@ def _plan_named_request(reader: ClusterReader, name: str, rules: Rules) -> tuple
     if parse_request_name(name) is None:
         what = "not the name of a request, which is request_ and ten digits"
         return plan_bad_request(RequestRead(path, -1), what)
-    if context.asked is None or context.asked.read.path != path:
+    if context.recording is None or context.recording.read.path != path:
         found = gather([reader.client.get_async(path)])[0]
         if found is None:
             context.requests.remove(name)
@@ -264,11 +265,11 @@ def _plan_named_request(reader: ClusterReader, name: str, rules: Rules) -> tuple
         reader.look_for_brokers(chain.from_iterable(request.assignments.values()))
         reader.catch_up(request.assignments)  # those that nobody knows are looked up once
         whole = rules.readings.request_conflict == "whole-request"
-        context.asked = Asked(read, request, [] if whole else sorted(request.assignments))
-    return _plan_asked(reader, context.asked, rules)
+        context.recording = OpenRequest(read, request, [] if whole else sorted(request.assignments))
+    return _plan_asked(reader, context.recording, rules)
 
 
-def _plan_asked(reader: ClusterReader, asked: Asked, rules: Rules) -> tuple[Step, ...]:
+def _plan_asked(reader: ClusterReader, asked: OpenRequest, rules: Rules) -> tuple[Step, ...]:
     """Return what records some partitions of a request more; all looked at, the end of it."""
     context, (read, request, left) = reader.context, asked
     while keys := left[:RECORDED_AT_ONCE]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from kazoo.client import KazooClient
 from kio.schema.errors import ErrorCode
 
-from reassure_controller.elections import NOT_CONTROLLER, Asked, Shutdown
+from reassure_controller.elections import NOT_CONTROLLER, Question, Shutdown
 from reassure_controller.isr_changes import AskedIsr, IsrAnswer, IsrChange
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import Indefinite
@@ -85,7 +85,7 @@ class ControllerRequests:
         except (Indefinite, NotImplementedError) as error:
             raise Unanswerable(f"{client_id}: {error}") from error
 
-    def _ask(self, asked: Asked) -> ErrorCode:
+    def _ask(self, asked: Question) -> ErrorCode:
         """Have the controller answer; return why it was refused as a whole. Raises Unanswerable."""
         self._controller.ask(asked)
         if not asked.answered.wait(ANSWER_S):

@@ -6,7 +6,8 @@ where each archive grew by one part in a hundred. Each figure is of a whole comm
 of the rounds, which are run by turns. It is checked that all planted faults are found and nothing
 else, and that each way leaves the same rows.
 
-    python benchmarks/fleet.py [--archives 60] [--transactions 5k] [--rounds 3] [--minutes 60]
+    python benchmarks/fleet_engines.py [--archives 60] [--transactions 5k] [--rounds 3]
+        [--minutes 60]
 """
 
 import argparse
