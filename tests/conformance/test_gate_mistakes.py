@@ -69,8 +69,8 @@ MISTAKES = {
     ),
     "nobody stands again who was deposed": Mistake(
         "controller",
-        "        self._forget()\n        self._unsettled = True\n\n    def _take_shutdown",
-        "        self._forget()\n\n    def _take_shutdown",
+        "        self._forget()\n        self._unsettled = True\n\n    def _take_asked",
+        "        self._forget()\n\n    def _take_asked",
         "deposed-and-elected-again",
         "controller.election.held",
     ),
