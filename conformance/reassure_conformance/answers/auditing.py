@@ -188,7 +188,8 @@ def _find_key(found: Mapping[str, Any]) -> tuple[object, ...]:
     """Return what a violation and the incident that it began have in common."""
     first = found["partition"] if "partition" in found else found["partitions"][0]
     zxid = found.get("zxid", found.get("first_zxid"))
-    return found.get("archive"), found["path"], found["topic"], first, zxid, found["clause"]
+    names = ("archive", "path", "topic", "clause")  # an observation is of no znode
+    return *map(found.get, names), first, zxid
 
 
 def _describe_profile(report: Mapping[str, Any]) -> Iterator[str]:

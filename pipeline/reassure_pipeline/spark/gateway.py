@@ -122,6 +122,9 @@ def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
                         context.addPyFile(str(folder / _PACKED))
                     yield SparkSession(context)
                 except (Py4JError, PySparkException) as problem:
+                    if isinstance(problem.__context__, KeyboardInterrupt):
+                        # PySpark waits for the end of what it was collecting, which then failed.
+                        raise problem.__context__ from None
                     # Asked while Java still runs: it is Java that has the words.
                     raise find_cause(problem, _read_log(folder)) from None
                 finally:
