@@ -111,6 +111,11 @@ class Served:
         assert replica is not None
         return replica.log.end_offset
 
+    def count_said(self, kind: str) -> int:
+        """Return how many lines of a kind it has written by now."""
+        said = (self.path / "said" / "observations.ndjson").read_text("utf-8")
+        return said.count(f'"kind":"{kind}"')
+
     def handle(self, request: Any, client: str | None = None, version: int = 11) -> Any:
         """Ask."""
         return self.door.handle(request, client, version)
@@ -259,6 +264,8 @@ def test_duplicate_waits_for_those_in_sync_as_the_first(served: Served) -> None:
     asked = [in_background(lambda: served.produce(-1, number(0))) for _ in range(2)]
     while served.fetch(0, replica=2).records == b"":
         time.sleep(0.01)
+    while served.count_said("produce") < 2:  # both wait
+        time.sleep(0.01)
     assert [answers for _, answers in asked] == [[], []]
     served.fetch(2, replica=2)
     for thread, answers in asked:
@@ -268,8 +275,7 @@ def test_duplicate_waits_for_those_in_sync_as_the_first(served: Served) -> None:
         assert served.produce(acks, number(0)) == ProducedPartition(0, ErrorCode.none, 0, 0)
     assert served.produce(1, number(6)).error_code == ErrorCode.out_of_order_sequence_number
     assert served.end == 2
-    said = (served.path / "said" / "observations.ndjson").read_text("utf-8")
-    assert (said.count('"kind":"replica"'), said.count('"kind":"produce"')) == (1, 2)
+    assert (served.count_said("replica"), served.count_said("produce")) == (1, 2)
     assert served.produce(1, number(0, epoch=1)) == ProducedPartition(0, ErrorCode.none, 2, 0)
     assert served.produce(1, number(2)).error_code == ErrorCode.invalid_producer_epoch
 
