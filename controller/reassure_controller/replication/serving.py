@@ -310,6 +310,7 @@ class Leading(Role):
         outcome = states.write_isr(key, wanted)
         version = self._replica.hosted.state_version if outcome == "ok" else None
         self._replica.say(IsrWrite(wanted, expected, version))
+        self._is_quiet = False
         if outcome == "unknown":
             self.view = replace(self.view, attempted=wanted)
             return False
@@ -332,6 +333,7 @@ class Leading(Role):
             hosted = self._replica.hosted
             line = IsrRead(hosted.state.isr, hosted.state_version)
             self._replica.say(line)
+            self._is_quiet = False
             self.view = replace(self.view, isr=hosted.state.isr, attempted=())
 
     # Clients
