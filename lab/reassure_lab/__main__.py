@@ -41,7 +41,7 @@ def make_parser(program: str) -> argparse.ArgumentParser:
         "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
     )
     roles["controller"].add_argument(
-        "--depose", action="store_true", help="take the requests from a controller of Kafka's own"
+        "--depose", action="store_true", help="take the office from a controller of Kafka's own"
     )
     add_node_options(roles["broker"])
     for role in roles.values():

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from reassure_conformance.adapter import Adapter, Description
-from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter import Adapter
 from reassure_conformance.adapter.world import VIRTUAL_WORLD
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.harness import Harness
@@ -28,22 +28,15 @@ DRIVEN: Final = tuple(
 SETTINGS: Final = Settings(1, examples=0, steps_min=0, world=VIRTUAL_WORLD)
 
 
-class Lesser(Bundled):
-    """The bundled controller, of which little is declared."""
-
-    def __init__(self, *, declared: str, **options: Any) -> None:
-        super().__init__(**options)
-        self._declared = frozenset(declared.split())
-
-    def describe(self) -> Description:
-        """Return what it can, and no more than is declared."""
-        said = super().describe()
-        return replace(said, capabilities=said.capabilities & self._declared)
+@pytest.fixture(autouse=True)
+def lesser_can_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The adapter that declares little is that of the script whose table this is about."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parents[2] / "benchmarks"))
 
 
 def drive(declared: str, profile: str, directory: Path, **more: Any) -> ControllersResult:
     """Tell the shipped test cases to the bundled controller, as one that declares no more."""
-    connectable = f"direct:{__name__}:Lesser?declared={declared}"
+    connectable = f"direct:scores:Lesser?declared={declared}"
     result = run(replace(SETTINGS, profile=profile, connectable=connectable, **more), directory)
     assert isinstance(result, ControllersResult)
     return result
@@ -76,7 +69,7 @@ def test_leader_that_goes_by_an_earlier_order_is_not_blamed_unheard(
     """Where nobody hears messages a leader may know what a controller before has told it."""
     name = "unseen-completion-lost-with-its-controller"
     story = next(story for story in shipped_stories() if story.name == name)
-    lesser = Lesser(declared="isr kill hold expire", profile="kafka-42")
+    lesser = import_module("scores").Lesser(declared="isr kill hold expire", profile="kafka-42")
     assert make_harness(lesser).tell(story).violations == []
 
 

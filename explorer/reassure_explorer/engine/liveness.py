@@ -10,8 +10,10 @@ shortest way into the component and a cycle in it that does the same.
 The whole graph is kept in memory, a few hundred bytes a state: scopes of some millions of states.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from functools import cached_property
+from itertools import accumulate, count
 from typing import Any, Final
 
 import numpy as np
@@ -100,15 +102,15 @@ def check_liveness(model: Model, *, states: int = MOST_STATES) -> LivenessResult
             f"model {model.name} has a constraint, and fair runs would end where it cuts them off; "
             "write the bound into the actions to look at fair runs"
         )
-    kinds = [kind for each in model.temporal for kind in (each.wanted, each.when or each.wanted)]
+    kinds = [kind for each in model.temporal for kind in (each.wanted, each.when) if kind]
     goals = tuple(Goal(str(number), kind) for number, kind in enumerate(kinds))
     watched = replace(model, goals=goals, temporal=(), invariants=(), terminal=end_anywhere)
     engine = Engine(watched)
     result = engine.run(keep_going=True, budget=Budget(states=states))
     if result.unfinished is not None:
         return LivenessResult(model.name, result.distinct, (), result.unfinished)
-    graph = _Graph(engine)
-    checked = [graph.check(each, 2 * number) for number, each in enumerate(model.temporal)]
+    graph, numbers = _Graph(engine), count()
+    checked = [graph.check(each, numbers) for each in model.temporal]
     return LivenessResult(model.name, result.distinct, tuple(checked))
 
 
@@ -136,8 +138,9 @@ class _Graph:
         self.fair: I32 = np.array(fair, dtype=np.int32)
         self.strong: Rows = np.array([engine.instances[n][0].strong for n in fair], dtype=np.bool_)
 
-    def find_starts(self) -> Rows:
-        """Return which rows are initial states."""
+    @cached_property
+    def starts(self) -> Rows:
+        """Which rows are initial states."""
         packed = {self.engine.layout.pack(state) for state in self.model.initial_states}
         return np.array([tuple(row) in packed for row in self.rows.tolist()], dtype=np.bool_)
 
@@ -145,31 +148,36 @@ class _Graph:
         """Return the plain state of a row."""
         return self.engine.layout.unpack(tuple(self.rows[row].tolist()))
 
+    @cached_property
+    def _way(self) -> "_Ways":
+        """The shortest ways from the initial states."""
+        return _find_ways(self.targets, np.where(self.starts, 0, -1), np.ones_like(self.starts))
+
     def _mark(self, goal: int) -> Rows:
         """Return of which rows a goal is true."""
         rows = self.rows.reshape(-1) if self.engine.layout.words == 1 else self.rows
         marks: Rows = self.engine.mark(rows, self.count + goal).astype(np.bool_)
         return marks
 
-    def check(self, temporal: Temporal, goal: int) -> TemporalResult:
-        """Check a property whose `wanted` and `when` are two goals, the first with this number."""
-        starts, unmet = self.find_starts(), ~self._mark(goal)
+    def check(self, temporal: Temporal, goals: Iterator[int]) -> TemporalResult:
+        """Check a property; `goals` goes on with the number of its `wanted`, then of its `when`."""
+        starts, unmet = self.starts, ~self._mark(next(goals))
+        asked = starts if temporal.when is None else self._mark(next(goals))
         allowed = np.ones_like(unmet) if temporal.form == EVENTUALLY_ALWAYS else unmet
         awaits = {
             ALWAYS_EVENTUALLY: unmet,
             EVENTUALLY: unmet & starts,
-            LEADS_TO: unmet & self._mark(goal + 1),
+            LEADS_TO: unmet & asked,
             EVENTUALLY_ALWAYS: starts,
         }[temporal.form]
-        way = _find_ways(self.targets, np.where(starts, 0, -1), np.ones_like(unmet))
-        pending = _find_ways(self.targets, np.where(awaits, way.steps, -1), allowed)
+        pending = _find_ways(self.targets, np.where(awaits, self._way.steps, -1), allowed)
         reached = pending.steps >= 0
         component, bad = self._find_fair(reached, unmet)
         lasso = None
         if len(bad):
             entry = pending.find_nearest(np.isin(component, bad) & unmet)
             awaiting, later = pending.walk_to(entry)
-            start, sooner = way.walk_to(awaiting)
+            start, sooner = self._way.walk_to(awaiting)
             cycle = self._find_cycle(entry, component == component[entry])
             stem = Trace(self.unpack(start), self._tell(start, sooner + later))
             lasso = Lasso(stem, self._tell(entry, cycle))
