@@ -136,6 +136,7 @@ def test_what_is_alike_only_in_python_does_not_fit(said: Any, value: Any) -> Non
         ('{"action": "obey", "parameter": 7}', "action obey has no parameter 7; it has r1, r2"),
         ('{"state": {"boss": 1}}', "no field 'boss'; it has managers"),
         ('{"parameter": 1}', "a parameter without an action"),
+        ('{"state": {}}', "it says nothing"),
     ],
 )
 def test_bad_line_is_told_with_its_place(

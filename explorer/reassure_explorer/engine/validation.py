@@ -127,6 +127,8 @@ def _read_line(number: int, text: str, model: Model) -> HistoryLine:
     if action is None:
         if parameter is not ANY:
             raise ValueError("a parameter without an action; name the action")
+        if not state:
+            raise ValueError("it says nothing; name an action, or fields of the state")
     else:
         known = {one.name: one.parameters for one in model.actions}
         _check_known("action", [action], known)
