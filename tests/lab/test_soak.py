@@ -51,7 +51,7 @@ from reassure_lab.soak.seen_events import (
 )
 from reassure_spec.znodes import StateZnode, encode_state, encode_topic, state_path, topic_path
 from reassure_zookeeper.transactions import SetData, committed
-from reassure_zookeeper.txnlog import read_logs
+from reassure_zookeeper.txnlog import log_files, read_log, read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
 ALONE = pytest.mark.skipif(
@@ -426,6 +426,23 @@ def test_majority_makes_the_merged_log(tmp_path: Path) -> None:
         write_log(tmp_path / name, [made[zxid] for zxid in zxids])
     merge_logs([tmp_path / name for name in "abc"], tmp_path / "merged")
     assert [one.zxid for one in read_logs(tmp_path / "merged")] == [1, 2, 4]
+
+
+def test_server_that_was_killed_amid_a_record_and_sent_a_snapshot(tmp_path: Path) -> None:
+    """What it never logged, since a snapshot held it, the two others have."""
+    zxids = (1, 2, 3, (2 << 32) + 1)
+    made = {zxid: committed(SetData("/a", b"%d" % zxid, 1), zxid=zxid) for zxid in zxids}
+    for name, known in (("a", zxids), ("b", zxids), ("c", zxids[:2])):
+        (tmp_path / name).mkdir()
+        write_log(tmp_path / name, [made[zxid] for zxid in known])
+    (torn,) = log_files(tmp_path / "c")
+    torn.write_bytes(
+        torn.read_bytes().rstrip(b"\0") + bytes(4) + b"\1\2\3\4\0\0\20\xbd" + bytes(5000)
+    )
+    write_log(tmp_path / "c", [made[zxids[3]]])
+    assert [one.zxid for one in read_log(torn)] == [1, 2]
+    merge_logs([tmp_path / name for name in "abc"], tmp_path / "merged")
+    assert [one.zxid for one in read_log(*log_files(tmp_path / "merged"))] == [*zxids]
 
 
 def run_soak(tmp_path: Path, *words: str) -> tuple[int, dict[str, Any]]:

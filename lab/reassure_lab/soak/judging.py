@@ -20,7 +20,7 @@ from reassure_spec.znodes import (
     decode_task,
 )
 from reassure_zookeeper.transactions import Create, Error, SetData, Transaction
-from reassure_zookeeper.txnlog import read_logs
+from reassure_zookeeper.txnlog import log_files, read_log, read_logs
 from reassure_zookeeper.txnlog_writer import write_log
 
 OBSERVED: Final = get_observing().profiles[0]
@@ -70,13 +70,15 @@ def merge_logs(servers: Sequence[Path], merged: Path) -> None:
 
     A server that was away for long is sent a snapshot, and its log lacks what came before; one that
     led while nobody followed has logged what never came about. What was committed has been logged
-    by a majority.
+    by a majority. A server that was killed amid a record and then sent a snapshot goes on in its
+    next file with a later zxid; so each file is read by itself, up to where it ends.
     """
     found: dict[int, Transaction] = {}
     count: Counter[int] = Counter()
     for server in servers:
-        for transaction in read_logs(server):
-            count[transaction.zxid] += 1
+        logged = {each.zxid: each for file in log_files(server) for each in read_log(file)}
+        count.update(logged.keys())
+        for transaction in logged.values():
             known = found.setdefault(transaction.zxid, transaction)
             if any(isinstance(op, Error) and op.overwritten for op in known.attempted):
                 found[transaction.zxid] = transaction  # it may tell more of what was refused
