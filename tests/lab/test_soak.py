@@ -49,7 +49,14 @@ from reassure_lab.soak.seen_events import (
     parse_value,
     read_history,
 )
-from reassure_spec.znodes import StateZnode, encode_state, encode_topic, state_path, topic_path
+from reassure_spec.znodes import (
+    NO_LEADER,
+    StateZnode,
+    encode_state,
+    encode_topic,
+    state_path,
+    topic_path,
+)
 from reassure_zookeeper.transactions import SetData, committed
 from reassure_zookeeper.txnlog import log_files, read_log, read_logs
 from reassure_zookeeper.txnlog_writer import write_log
@@ -161,13 +168,22 @@ class Stored:
 
 
 @pytest.mark.parametrize(
-    ("isr", "found"), [((3, 1), "broker-3"), ((1, 2, 3), None), ((3,), None), ((3, 2), None)]
+    ("leader", "isr", "found"),
+    [
+        (3, (3, 1), "broker-3"),
+        (3, (1, 2, 3), None),
+        (3, (3,), None),
+        (3, (3, 2), None),
+        (NO_LEADER, (3, 1), None),
+    ],
 )
-def test_leader_over_one_that_is_behind_is_found(isr: tuple[int, ...], found: str | None) -> None:
+def test_leader_over_one_that_is_behind_is_found(
+    leader: int, isr: tuple[int, ...], found: str | None
+) -> None:
     """It is one that somebody in sync can follow, who is assigned behind the one out of sync."""
     stored = {
         topic_path("t"): encode_topic({0: (2, 3, 1)}),
-        state_path("t", 0): encode_state(StateZnode(3, 0, 1, isr)),
+        state_path("t", 0): encode_state(StateZnode(leader, 0, 1, isr)),
     }
     assert (
         Quiescence(cast("Any", Stored(stored)), ["t"], [KEY], {}).find_leader("broker-2") == found

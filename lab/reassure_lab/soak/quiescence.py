@@ -19,6 +19,7 @@ from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     DELETED_TOPICS,
     FAILED_BROKERS,
+    NO_LEADER,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
     REASSIGNMENTS,
@@ -106,6 +107,8 @@ class Quiescence:
         assigned = decode_topic(path, found[0][0])
         for key, content in zip(self.keys, found[1:], strict=True):
             state, replicas = decode_state(state_path(*key), content[0]), assigned[key[1]]
+            if state.leader == NO_LEADER:
+                continue
             others = [one for one in replicas if one != state.leader]
             if lagging not in state.isr and others[0] == lagging and len(state.isr) > 1:
                 return f"broker-{state.leader}"
