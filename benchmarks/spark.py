@@ -49,7 +49,7 @@ class Cost(NamedTuple):
 
 def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
     """Run an audit, and look at its processes as long as it runs; None where it was ended."""
-    command = ["reassure", "audit", "--profile", "kip-236", "--format", "json", *arguments]
+    command = ["reassure", "audit", "--format", "json", *arguments]
     begin, peak = time.perf_counter(), 0.0
     spent: dict[tuple[int, float], tuple[bool, float]] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
@@ -91,7 +91,7 @@ def compare(path: Path, rounds: int, deadline: float) -> list[list[Cost]]:
     costs: list[list[Cost]] = [[] for _ in WAYS]
     for _ in range(rounds):
         for way, cost in zip(WAYS, costs, strict=True):
-            found = measure([*way, str(path)], deadline)
+            found = measure(["--profile", "kip-236", *way, str(path)], deadline)
             if found is None:
                 return costs
             cost.append(found)

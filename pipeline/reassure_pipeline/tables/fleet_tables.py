@@ -15,6 +15,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_judge.incidents import Incident
 from reassure_pipeline.archives.archive import find_times
 from reassure_pipeline.archives.remote_logs import locate
 from reassure_pipeline.audit.archive_report import ArchiveReport
@@ -25,7 +26,7 @@ from reassure_pipeline.tables.columns import TABLES
 from reassure_spec.clauses import load_clauses
 
 NOT_JUDGED: Final = "not judged"
-_WRITTEN: Final = ("findings", "reassignments", "coverage", "facts", "archives")
+_WRITTEN: Final = ("findings", "incidents", "reassignments", "coverage", "facts", "archives")
 _ROWS: Final = 100_000
 _ARCHIVES: Final = 500
 """How many wait at most to be written together: a commit takes some hundredths of a second."""
@@ -76,7 +77,11 @@ class FleetTables:
         clauses = load_clauses()
         for found, settled in outcome.found:
             named = {**asdict(found), "settled": settled, "time": _find_time(found.time_ms)}
-            self._add("findings", head, {**named, "level": clauses[found.clause].level})
+            named |= {"level": clauses[found.clause].level, "cause": found.cause or None}
+            self._add("findings", head, named)
+        settled_ones = [found for found, settled in outcome.found if settled]
+        for incident in report.list_incidents(strict=False, found=settled_ones):
+            self._add("incidents", head, _describe(incident))
         for move in outcome.moves:
             self._add("reassignments", head, move.as_dict())
         for clause, counts in _count(outcome):
@@ -166,6 +171,18 @@ def _append(place: Path, name: str, rows: list[dict[str, Any]], judged: list[str
         data = Table.from_pylist([row for row in rows if row["judged"] in wanted], schema)
         said = CommitProperties(app_transactions=[Transaction(each, 0) for each in fresh])
         write_deltalake(there, data, mode="append", commit_properties=said)
+
+
+def _describe(incident: Incident) -> dict[str, Any]:
+    told, followed = incident.as_dict(), incident.consequences
+    return told | {
+        "path": incident.cause.path,
+        "first_time": _find_time(told["first_ms"]),
+        "last_time": _find_time(told["last_ms"]),
+        "consequences": list(dict.fromkeys(each.clause for each in followed)),
+        "followed": len(followed),
+        "bugs": [each["id"] for each in told["bugs"]],
+    }
 
 
 def _count(outcome: ArchiveOutcome) -> Iterator[tuple[str, dict[str, int]]]:
