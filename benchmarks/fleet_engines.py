@@ -128,8 +128,8 @@ def check(tables: Path, fleet: Fleet) -> None:
             )
 
 
-def show(what: str, costs: list[Cost], first: float) -> float:
-    """Print a row; return the time on the clock."""
+def show(what: str, costs: list[Cost], first: float) -> Cost:
+    """Print a row; return the medians."""
     cost = Cost(*map(statistics.median, zip(*costs, strict=True)))
     ratio = f"{first / cost.clock:.2f}" if first else "1"
     print(
@@ -137,24 +137,23 @@ def show(what: str, costs: list[Cost], first: float) -> float:
         f"| {cost.java:.1f} s | {cost.peak_mb:,.0f} MB |",
         flush=True,
     )
-    return cost.clock
+    return cost
 
 
-def estimate(clocks: list[float], start: float, growth: float, archives: int) -> None:
-    """Print what many clusters take on many cores, by what was measured here.
+def estimate(whole: Cost, least: Cost, daily: float, archives: int) -> None:
+    """Print what many clusters take on many cores, by what Spark took of the processor here.
 
-    What two processes do not share is what one does alone: it groups archives, and writes tables.
+    The driver works alone: it groups archives, takes in reports, and writes tables. `least` is what
+    one archive took, and `daily` the part of the time that a day takes of which little is new.
     """
-    one, two, _ = clocks
-    alone = max(0.0, 2 * two - one)
-    head, each = alone * CLUSTERS / archives, (one - alone) / archives
-    whole = start + head + each * CLUSTERS / CORES
+    head = (whole.head - least.head) / archives
+    each = (whole.python - whole.head + max(0.0, whole.java - least.java)) / archives
+    times = least.clock, head * CLUSTERS, each * CLUSTERS / CORES
     print(
-        f"\nOn paper, {CLUSTERS:,} such clusters on {CORES} cores: {start:.0f} s to start Spark "
-        f"and end it, {head:,.0f} s that one process does alone ({alone:.1f} s here), and "
-        f"{each:.2f} s to judge each cluster, {each * CLUSTERS / CORES:,.0f} s: "
-        f"{whole / 60:.0f} minutes for all there is. A day later, with one part in a hundred new, "
-        f"{growth / one:.0%} of that."
+        f"\nOn paper, {CLUSTERS:,} such clusters on {CORES} cores: {times[0]:.0f} s to start Spark "
+        f"and end it, {times[1]:,.0f} s of the driver alone ({1000 * head:.0f} ms a cluster), and "
+        f"{times[2]:,.0f} s of judging ({each:.2f} s a cluster): {sum(times) / 60:.0f} minutes for "
+        f"all there is. A day later, with one part in a hundred new, {daily:.0%} of that."
     )
 
 
@@ -190,19 +189,18 @@ def main() -> None:
                 raise SystemExit("the rows differ")
         print("| way | rounds | clock | times as fast | Python | Java | memory |")
         print("|---|---|---|---|---|---|---|")
-        clocks = [show(f"`{' '.join(WAYS[0])}`", costs[0], 0)]
-        for way, spent in zip(WAYS[1:], costs[1:], strict=True):
-            clocks.append(show(f"`{' '.join(way)}`", spent, clocks[0]))
+        first = 0.0
+        for way, spent in zip(WAYS, costs, strict=True):
+            whole = show(f"`{' '.join(way)}`", spent, first)
+            first = first or whole.clock
         kept = [Path(scratch, f"{turn}-0") for turn in range(given.rounds)]
-        show("nothing new", [run(PLAIN, tables, fleet.paths) for tables in kept], clocks[0])
+        show("nothing new", [run(PLAIN, tables, fleet.paths) for tables in kept], first)
         fleet.grow()
-        grown = [run(PLAIN, tables, fleet.paths) for tables in kept]
-        growth = show("1 % new", grown, clocks[0])
-        least = [
-            run(TWO_CORES, Path(scratch, f"{n}-one"), fleet.paths[:1]) for n in range(len(kept))
-        ]
-        start = show("Spark with one archive", least, clocks[0])
-    estimate(clocks, start, growth, given.archives)
+        grown = show("1 % new", [run(PLAIN, tables, fleet.paths) for tables in kept], first)
+        alone = [Path(scratch, f"{turn}-alone") for turn in range(given.rounds)]
+        one = [run(TWO_CORES, tables, fleet.paths[:1]) for tables in alone]
+        least = show("Spark with one archive", one, first)
+    estimate(whole, least, grown.clock / first, given.archives)
 
 
 if __name__ == "__main__":

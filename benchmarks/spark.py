@@ -45,6 +45,8 @@ class Cost(NamedTuple):
     python: float
     java: float
     peak_mb: float
+    head: float
+    """Of the processor seconds of Python those of the process that was started."""
 
 
 def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
@@ -73,7 +75,8 @@ def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
     if running.returncode not in (0, 1, 2):
         raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
     java = sum(seconds for is_java, seconds in spent.values() if is_java)
-    return Cost(clock, sum(seconds for _, seconds in spent.values()) - java, java, peak)
+    head = sum(seconds for (pid, _), (_, seconds) in spent.items() if pid == running.pid)
+    return Cost(clock, sum(seconds for _, seconds in spent.values()) - java, java, peak, head)
 
 
 def list_family(pid: int) -> Iterator[psutil.Process]:
