@@ -146,7 +146,7 @@ def estimate(whole: Cost, least: Cost, daily: float, archives: int) -> None:
     The driver works alone: it groups archives, takes in reports, and writes tables. `least` is what
     one archive took, and `daily` the part of the time that a day takes of which little is new.
     """
-    head = (whole.head - least.head) / archives
+    head = max(0.0, whole.head - least.head) / archives
     each = (whole.python - whole.head + max(0.0, whole.java - least.java)) / archives
     times = least.clock, head * CLUSTERS, each * CLUSTERS / CORES
     print(

@@ -174,7 +174,7 @@ path | string | the znode, without the chroot
 reason | string | what is wrong
 besides | array<string> | clauses that the same write broke
 consequences | array<string> | clauses that were broken by what followed from it, each once
-followed | bigint | how many findings that is: those of `findings` with its first_zxid as `cause`
+followed | bigint | how many findings that is: in `findings` their `cause` is its first_zxid
 risk | string | what is at risk
 remedy | string | what to do about it
 bugs | array<string> | published bugs of Apache Kafka, or findings, that have this shape
