@@ -45,11 +45,13 @@ class Cost(NamedTuple):
     python: float
     java: float
     peak_mb: float
+    head: float
+    """Of the processor seconds of Python those of the process that was started."""
 
 
 def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
     """Run an audit, and look at its processes as long as it runs; None where it was ended."""
-    command = ["reassure", "audit", "--profile", "kip-236", "--format", "json", *arguments]
+    command = ["reassure", "audit", "--format", "json", *arguments]
     begin, peak = time.perf_counter(), 0.0
     spent: dict[tuple[int, float], tuple[bool, float]] = {}
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
@@ -73,7 +75,8 @@ def measure(arguments: Sequence[str], deadline: float) -> Cost | None:
     if running.returncode not in (0, 1, 2):
         raise SystemExit(f"{' '.join(command)} ended with {running.returncode}")
     java = sum(seconds for is_java, seconds in spent.values() if is_java)
-    return Cost(clock, sum(seconds for _, seconds in spent.values()) - java, java, peak)
+    head = sum(seconds for (pid, _), (_, seconds) in spent.items() if pid == running.pid)
+    return Cost(clock, sum(seconds for _, seconds in spent.values()) - java, java, peak, head)
 
 
 def list_family(pid: int) -> Iterator[psutil.Process]:
@@ -91,7 +94,7 @@ def compare(path: Path, rounds: int, deadline: float) -> list[list[Cost]]:
     costs: list[list[Cost]] = [[] for _ in WAYS]
     for _ in range(rounds):
         for way, cost in zip(WAYS, costs, strict=True):
-            found = measure([*way, str(path)], deadline)
+            found = measure(["--profile", "kip-236", *way, str(path)], deadline)
             if found is None:
                 return costs
             cost.append(found)

@@ -1,6 +1,6 @@
 """How soon `reassure audit --follow` tells: from a write to the line that names it.
 
-    python benchmarks/watch.py [--rate 2000] [--seconds 30] [--partitions 1000] [--spark MASTER]
+    python benchmarks/watch.py [--rate 2000] [--seconds 30] [--partitions 1000]
     python benchmarks/watch.py --zookeeper [--rate 2000] [--seconds 30] [--partitions 1000]
 
 A history of a cluster at work, with faults planted in it, is written into a growing log, with zeros
@@ -241,7 +241,6 @@ def measure(given: argparse.Namespace) -> dict[str, Any]:
             str(folder),
         ]
         command += ["--profile", "kip-236", "--checkpoint", f"{scratch}/kept", "--format", "json"]
-        command += ["--spark", given.spark] if given.spark else []
         return run(command, log.begin, log.write) | {"partitions": given.partitions}
 
 
@@ -309,7 +308,6 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=2_000)
     parser.add_argument("--seconds", type=int, default=30)
     parser.add_argument("--partitions", type=int, default=1_000)
-    parser.add_argument("--spark", metavar="MASTER")
     parser.add_argument("--zookeeper", action="store_true", help="Let a real server write the log.")
     given = parser.parse_args()
     if given.zookeeper and given.seconds > LONGEST_S:

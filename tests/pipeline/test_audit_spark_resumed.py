@@ -53,27 +53,30 @@ def test_a_budget_ends_an_audit_on_spark_in_good_order(made: Path, tmp_path: Pat
 INTERRUPTED = """
 import os, signal, sys, threading
 from reassure_conformance.cli import run_command
+from reassure_pipeline.spark import gateway
 from reassure_pipeline.spark.placement import OnSpark
 
-run = OnSpark.run
+place, name = {"starting": (gateway, "_await_gateway"), "judging": (OnSpark, "run")}[sys.argv[1]]
+work = getattr(place, name)
 
-def run_and_interrupt(self, work, tasks):
-    threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
-    return run(self, work, tasks)
+def work_and_interrupt(*given):
+    threading.Timer(0.3 if place is gateway else 1.0, os.kill, (os.getpid(), signal.SIGINT)).start()
+    return work(*given)
 
-OnSpark.run = run_and_interrupt
-sys.exit(run_command(sys.argv[1:]))
+setattr(place, name, work_and_interrupt)
+sys.exit(run_command(sys.argv[2:]))
 """
 
 
 @pytest.mark.slow
 @pytest.mark.spark
-def test_an_interrupt_leaves_no_process_no_folder_and_no_noise(tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["starting", "judging"])
+def test_an_interrupt_leaves_no_process_no_folder_and_no_noise(tmp_path: Path, moment: str) -> None:
     """Amid a question to Java too: it says that it was interrupted, and nothing else is left."""
     write_archive(tmp_path / "made", Size(60_000, 400, 5, 1))
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-c", INTERRUPTED, "audit", str(tmp_path / "made")]
+    command = [sys.executable, "-c", INTERRUPTED, moment, "audit", str(tmp_path / "made")]
     command += ["--spark", "local[2]", "--profile", PROFILE, "--tables", str(tmp_path / "tables")]
     environment = {**psutil.Process().environ(), "TMPDIR": str(scratch)}
     done = subprocess.run(command, capture_output=True, check=False, text=True, env=environment)

@@ -20,7 +20,7 @@ from pipeline_steps import audit_spark, show
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
 from reassure_pipeline.audit.run_audit import audit_named
 from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
-from reassure_pipeline.spark.placement import run_on_open
+from reassure_pipeline.spark.placement import OnSpark
 from reassure_spec.readings import get_profile
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
@@ -195,6 +195,6 @@ def test_a_worker_that_lacks_a_package_is_a_clear_error(cluster: Cluster) -> Non
     """What a worker's Python has not got is named, with what to do about it."""
     with (
         pytest.raises(SparkUnavailable, match="the workers' Python has no jinja2: install it"),
-        open_spark(cluster.url),
+        open_spark(cluster.url) as session,
     ):
-        run_on_open(__import__, ["jinja2"])
+        list(OnSpark(session).run(lambda name, _: __import__(name), ["jinja2"]))

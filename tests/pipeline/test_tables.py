@@ -17,6 +17,7 @@ from pipeline_steps import Server, plant, read_tables
 from reassure_conformance.answers.auditing import audit_document
 from reassure_lab.archives.sample import write_sample
 from reassure_pipeline.audit.archive_audit import ArchiveAudit
+from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.run_audit import Fleet, audit_paths
 from reassure_pipeline.tables import fleet_tables
 from reassure_pipeline.tables.columns import TABLES
@@ -68,6 +69,7 @@ def test_rows_are_what_the_report_says(server: Server, tmp_path: Path) -> None:
         for found_there in archive.violations:
             stamp = times[found_there.zxid, found_there.clause].timestamp()
             assert round(stamp * 1000) == found_there.time_ms
+    check_incidents(rows, fleet.report)
     facts = fleet.report.as_json_dict()["facts"]["reassignments"]
     outcomes = Counter(row["outcome"].replace(" ", "_") for row in rows["reassignments"])
     assert outcomes == {name: facts[name] for name in outcomes}
@@ -80,6 +82,27 @@ def test_rows_are_what_the_report_says(server: Server, tmp_path: Path) -> None:
         n: facts[n] for n in ("moved", "drops", "completed")
     }
     assert {row["level"] for row in rows["findings"]} >= {"MUST"}
+
+
+def check_incidents(rows: dict[str, list[dict[str, Any]]], report: AuditReport) -> None:
+    """See that incidents are those of the report, and that findings say which they are of."""
+    incidents = report.as_json_dict()["incidents"]
+    same = ("clause", "topic", "partitions", "first_zxid", "last_zxid", "risk", "remedy", "besides")
+    told = sorted(repr([each[name] for name in same]) for each in incidents)
+    assert sorted(repr([row[name] for name in same]) for row in rows["incidents"]) == told
+    assert len(told) > 10
+    binding = [row for row in rows["findings"] if row["settled"] and row["level"] == "MUST"]
+    begun = [row for row in binding if row["cause"] is None]
+    assert len(begun) == sum(len(row["partitions"]) for row in rows["incidents"])
+    followed = Counter((row["archive"], row["cause"]) for row in binding if row["cause"])
+    assert followed == Counter(
+        {(r["archive"], r["first_zxid"]): r["followed"] for r in rows["incidents"] if r["followed"]}
+    )
+    assert followed, "some are consequences"
+    times = {row["first_zxid"]: row["first_time"].timestamp() for row in rows["incidents"]}
+    assert {each["first_zxid"]: each["first_ms"] for each in incidents} == {
+        zxid: round(1000 * time) for zxid, time in times.items()
+    }
 
 
 def test_what_is_there_is_not_appended_again(server: Server, tmp_path: Path) -> None:

@@ -7,13 +7,9 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
-
-import psutil
-import pytest
 
 from reassure_lab.protocols.kip_236.synthetic import Size, SyntheticHistory
 from reassure_pipeline.audit.run_audit import audit_named
@@ -24,7 +20,7 @@ from reassure_zookeeper.txnlog_writer import GrowingLog
 
 KILLS = 6
 FAULTS = 60
-LIMIT_S = 240.0  # Spark takes a minute to begin where others keep the processors busy
+LIMIT_S = 240.0
 # Often enough that there are states to go on from, and rarely enough that much comes after one.
 OFTEN = """
 import sys
@@ -33,28 +29,6 @@ from reassure_pipeline.watch import loop as watch_loop
 
 watch_loop._SAVE_S, watch_loop._SAVE_SHARE = 0.2, 0
 sys.exit(run_command(sys.argv[1:]))
-"""
-# Stops itself once so many alerts were written, in one piece each, and what follows was kept.
-STOPPING = """
-import os, signal, sys
-from reassure_conformance.cli import run_command
-from reassure_pipeline.watch.watch_checkpoint import WatchCheckpoint, Journal
-
-_, moment, appends, *arguments = sys.argv
-done = []
-
-def wrap(kind, name):
-    real = getattr(kind, name)
-    def do(*given):
-        real(*given)
-        done.append(name)
-        if name == moment and done.count("append") == int(appends):
-            os.kill(os.getpid(), signal.SIGSTOP)
-    setattr(kind, name, do)
-
-wrap(Journal, "append")
-wrap(WatchCheckpoint, "save")
-sys.exit(run_command(arguments))
 """
 
 
@@ -68,26 +42,15 @@ class GrowingArchive:
         history = [each for some in made.steps() for each in some]
         step = -(-len(history) // parts)
         self.parts = [history[start : start + step] for start in range(0, len(history), step)]
-        self._planted = [fault.zxid for fault in made.planted]
         self._files = parts // 7
         self._log = GrowingLog(folder)
-        self.last_zxid = -1
 
     def write(self) -> None:
         """Write the next part, if there is one."""
         if self.parts:
-            part = self.parts.pop(0)
-            self._log.append(*part)
-            self.last_zxid = part[-1].zxid
+            self._log.append(*self.parts.pop(0))
             if len(self.parts) % self._files == 0:
                 self._log.rotate()
-
-    def write_faults(self) -> None:
-        """Write parts until there are some more faults among what is written."""
-        wanted = self._planted[2]
-        while self.parts and self.last_zxid < wanted:
-            self.write()
-        self._planted = [zxid for zxid in self._planted if zxid > self.last_zxid]
 
     def finish(self) -> None:
         """Write all that is left."""
@@ -119,48 +82,9 @@ def test_killed_at_any_moment_it_tells_what_an_audit_finds(tmp_path: Path) -> No
     assert len(log_files(archive.folder)) > 1
 
 
-@pytest.mark.slow
-@pytest.mark.spark
-def test_killed_on_spark_it_tells_what_an_audit_finds(tmp_path: Path) -> None:
-    """So on Spark, where what was told and what was kept is killed before Spark has noted it.
-
-    First the driver is killed, whose Java ends by itself while the next driver starts; then both.
-    """
-    kept, scratch = tmp_path / "kept", tmp_path / "scratch"
-    scratch.mkdir()
-    archive = GrowingArchive(tmp_path / "data", 30)
-    printed: list[bytes] = []
-    left: list[psutil.Process] = []
-    for moment, appends in (("append", 2), ("save", 1)):
-        archive.write_faults()
-        begin = [sys.executable, "-c", STOPPING, moment, str(appends)]
-        watch = make_command(begin, archive, kept, "--spark", "local[2]")
-        given: Any = {"stdout": subprocess.PIPE, "env": {**os.environ, "TMPDIR": str(scratch)}}
-        with subprocess.Popen(watch, **given) as process:
-            driver = psutil.Process(process.pid)
-            try:
-                if appends > 1:
-                    await_that(process, lambda: look(kept / JOURNAL)[0] > 0)
-                    archive.write_faults()
-                await_that(process, lambda driver=driver: driver.status() == psutil.STATUS_STOPPED)
-            finally:
-                family = driver.children(recursive=True)
-                driver.kill()
-                for each in family if moment == "save" else ():
-                    with suppress(psutil.NoSuchProcess):  # it has ended with another of them
-                        each.kill()
-                output, _ = process.communicate()
-        printed += output.splitlines()
-        left += family
-        assert len(family) > 1
-    watch = make_command([sys.executable, "-c", OFTEN], archive, kept)
-    check_the_last_life([*watch, "--spark", "local[2]"], archive, kept, printed)
-    assert psutil.wait_procs(left, timeout=LIMIT_S)[1] == []
-
-
-def make_command(start: list[str], archive: GrowingArchive, kept: Path, *options: str) -> list[str]:
+def make_command(start: list[str], archive: GrowingArchive, kept: Path) -> list[str]:
     """Return the command line of a watch that keeps what it tells."""
-    watch = [*start, "audit", "--follow", str(archive.folder), "--checkpoint", str(kept), *options]
+    watch = [*start, "audit", "--follow", str(archive.folder), "--checkpoint", str(kept)]
     return [*watch, "--profile", "kip-236", "--format", "json"]
 
 

@@ -3,6 +3,7 @@
 import io
 import json
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -116,6 +117,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
         (["{tmp}/one", "{tmp}/one/../one", "--for", "9"], 64, "name only one of them"),
         (["{tmp}", "--profile", "kip-999"], 64, "there is no profile 'kip-999'"),
         (["{tmp}", "--checkpoint", "{tmp}/text"], 64, "is a file"),
+        (["{tmp}/one", "--spark"], 64, "cannot be used with --follow"),
         ([], 64, "Missing argument"),
     ],
 )
@@ -137,6 +139,7 @@ def test_mistakes_are_told(
     assert (document["exit_code"], document["verdict"]) == (code, "unknown")
 
 
+MAIN = "from reassure_conformance.cli import main; main()"
 KEEPING_LATE = """
 import time
 from reassure_conformance.cli import main
@@ -153,18 +156,13 @@ main()
 """
 
 
-@pytest.mark.parametrize(
-    "engine",
-    [[], pytest.param(["--spark", "local[2]"], marks=[pytest.mark.spark, pytest.mark.slow])],
-    ids=str,
-)
-def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[str]) -> None:
+def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path) -> None:
     """What was judged is summed up and kept, and the exit code is that of the verdict.
 
     What was told is kept as well, though the interrupt comes before that: nothing is told again.
     """
     kept = tmp_path / "kept"
-    command = [sys.executable, "-c", KEEPING_LATE, "audit", "--follow", str(broken), *engine]
+    command = [sys.executable, "-c", KEEPING_LATE, "audit", "--follow", str(broken)]
     command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -174,7 +172,7 @@ def test_an_interrupt_ends_in_order(broken: Path, tmp_path: Path, engine: list[s
         rest, _ = process.communicate(timeout=60)
     assert process.returncode == 1
     assert json.loads(rest.splitlines()[-1])["verdict"] == "violated"
-    again = ["--checkpoint", kept, "--until-caught-up", "--format", "json", *engine]
+    again = ["--checkpoint", kept, "--until-caught-up", "--format", "json"]
     code, said = say("audit", "--follow", broken, *again)
     assert (code, len(said)) == (1, 1)
 
@@ -199,3 +197,30 @@ def test_a_terminal_shows_how_it_stands(broken: Path, tmp_path: Path) -> None:
     assert "Partitions now   0 without a leader, " in shown
     assert "Moves under way  " in shown
     assert "Controller now   " in shown
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_disk_that_is_full_from_the_start_silences_nothing(
+    broken: Path, tmp_path: Path, there: bool
+) -> None:
+    """All that the logs show is told first, and then that it cannot be kept; later it can."""
+    kept = tmp_path / "kept"
+    if there:
+        kept.mkdir(0o700)
+    command = [sys.executable, "-c", MAIN, "audit", "--follow", str(broken)]
+    command += ["--checkpoint", str(kept), "--profile", "kip-236", "--format", "json"]
+
+    def fill() -> None:
+        # No file may have a byte, as on a disk without a free block.
+        resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+
+    done = subprocess.run(command, capture_output=True, preexec_fn=fill, timeout=240, check=False)
+    *alerts, last = map(json.loads, done.stdout.splitlines())
+    assert last["exit_code"] == done.returncode not in (0, 1, 2, 3)
+    assert b"File too large" in done.stderr
+    code, said = say(*command[3:], "--until-caught-up")
+    *again, document = map(json.loads, said)
+    assert code == 1
+    assert [each["id"] for each in alerts] == [each["id"] for each in again]
+    assert not any(each["repeated"] for each in again)
+    assert document["counts"]["violations"] > 2

@@ -5,10 +5,9 @@ clause, and counts all.
 """
 
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,6 @@ from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.audit.recogniser import Recogniser
 from reassure_pipeline.audit.run_audit import refuse_foreign
 from reassure_pipeline.checkpoints.kept_files import own_directory
-from reassure_pipeline.spark.gateway import open_spark
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
@@ -32,7 +30,6 @@ from reassure_pipeline.watch.loop import (
     LogWatch,
     Status,
 )
-from reassure_pipeline.watch.on_spark import choose_shares
 from reassure_pipeline.watch.watch_checkpoint import JOURNAL, Journal, WatchCheckpoint
 from reassure_pipeline.watch.watched_archive import report_watch
 from reassure_spec.errors import BadUsage
@@ -53,8 +50,6 @@ class WatchRequest:
     do not."""
     options: Options = field(default_factory=Options)
     checkpoint: Path | None = None
-    spark: str | None = None
-    """The master of the Spark that judges; None for this process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,23 +73,24 @@ def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
     places = [find_place(path) for path in asked.paths]
     _refuse_observations(places)
     with ExitStack() as stack:
-        folder = asked.checkpoint
-        if folder is None:
-            # What is told stands in a journal, whether anybody keeps that or not.
-            folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="reassure-")))
-        stack.enter_context(own_directory(folder))
-        checkpoint = WatchCheckpoint(folder)
+        checkpoint, problem = None, None
+        if asked.checkpoint is not None:
+            try:
+                checkpoint = WatchCheckpoint(stack.enter_context(own_directory(asked.checkpoint)))
+            except OSError as full:
+                problem = full
         profile, chosen, found = _choose_rules(asked, places, checkpoint, outlet)
         identity = {
             "profile": profile,
             "readings": chosen.as_dict(),
             "paths": [str(place.absolute()) for place in places],
-            "engine": "plain" if asked.spark is None else "spark",
             **asked.options._asdict(),
         }
         rules = make_rules(profile, chosen)
         engine = _Engine(asked, places, rules, checkpoint, identity)
-        journal = Journal(folder / JOURNAL, outlet.tell, engine.told)
+        path = None if checkpoint is None else checkpoint.directory / JOURNAL
+        journal = Journal(path, outlet.tell, engine.told)
+        journal.problem = journal.problem or problem
         stack.callback(journal.close)
         engine.run(journal, outlet)
     body = _make_body(asked, profile, engine, found)
@@ -116,12 +112,12 @@ def _refuse_observations(places: Sequence[Path]) -> None:
 
 
 def _choose_rules(
-    asked: WatchRequest, places: Sequence[Path], checkpoint: WatchCheckpoint, outlet: Outlet
+    asked: WatchRequest, places: Sequence[Path], checkpoint: WatchCheckpoint | None, outlet: Outlet
 ) -> tuple[str, Readings, Recognised | None]:
     """Return profile and readings: those named, those gone on with, or those that the logs tell."""
     profile, readings, found = asked.profile, asked.readings, None
     if not asked.named:
-        before = checkpoint.read_identity()
+        before = None if checkpoint is None else checkpoint.read_identity()
         if before is not None:
             profile = str(before["profile"])
             readings = {**before["readings"], **readings}
@@ -161,13 +157,14 @@ class _Engine:
         asked: WatchRequest,
         places: Sequence[Path],
         rules: Rules[Any, Any],
-        checkpoint: WatchCheckpoint,
+        checkpoint: WatchCheckpoint | None,
         identity: Mapping[str, Any],
     ) -> None:
         self._asked = asked
         self._checkpoint = checkpoint
         self._identity = identity
-        before = checkpoint.load(identity)
+        before = None if checkpoint is None else checkpoint.load(identity)
+        self._is_new = before is None
         if before is not None:
             self.archives: list[ArchiveWatch]
             self.archives, self.told = before
@@ -176,27 +173,22 @@ class _Engine:
             return
         self.told = 0
         """How large the journal was when the state was kept that it goes on from."""
-        shares = 0 if asked.spark is None else choose_shares(asked.spark)
-        self.archives = [ArchiveWatch(place, rules, asked.options, shares) for place in places]
-        self._save(0)
+        self.archives = [ArchiveWatch(place, rules, asked.options) for place in places]
 
     def _save(self, journal: int) -> None:
         """Keep the state, where anything is kept."""
-        if self._asked.checkpoint is not None:
+        if self._checkpoint is not None:
             self._checkpoint.save(self._identity, self.archives, journal)
 
     def run(self, journal: Journal, outlet: Outlet) -> None:
-        """Judge until it is to end, on Spark where that was asked for."""
-        master = self._asked.spark
-        watching = LogWatch(
+        """Judge until it is to end."""
+        LogWatch(
             self.archives,
             journal,
             ending=self._asked.ending,
             save=lambda: self._save(journal.size),
             show=outlet.show,
-        )
-        with nullcontext() if master is None else open_spark(master, "reassure audit --follow"):
-            watching.run()
+        ).run(is_new=self._is_new)
 
 
 def _make_body(

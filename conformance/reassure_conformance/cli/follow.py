@@ -44,7 +44,6 @@ def follow(
         named=is_given("profile"),
         options=Options(**{name: options[name] for name in names}),
         checkpoint=options["checkpoint"],
-        spark=options["spark"],
     )
     try:
         with _stopping(asked.ending.stop), _open_outlet(form) as outlet:

@@ -143,17 +143,20 @@ class ArchiveReport:
         ]
         return {"undecided": undecided, "explained": explained}
 
-    def list_incidents(self, *, strict: bool) -> list[Incident]:
-        """Return the settled findings that are listed and count, wound by wound."""
+    def list_incidents(
+        self, *, strict: bool, found: Iterable[Violation] | None = None
+    ) -> list[Incident]:
+        """Return the settled findings that count, wound by wound: those listed, or those given."""
         profile = self.profile or ""
         versions = {} if self.recognised is None else self.recognised.versions
-        counted = [v for v in self.violations if strict or binds(v.clause)]
-        found: list[Incident] = []
+        settled = self.violations if found is None else found
+        counted = [v for v in settled if strict or binds(v.clause)]
+        incidents: list[Incident] = []
         for chroot in sorted({each.chroot for each in counted}):
             own = (each for each in counted if each.chroot == chroot)
             release = find_first_release(versions.get(chroot))
-            found += gather_incidents(own, profile, release)
-        return sorted(found, key=lambda each: each.cause)
+            incidents += gather_incidents(own, profile, release)
+        return sorted(incidents, key=lambda each: each.cause)
 
     def account(self) -> dict[str, Any]:
         """Return what became of every transaction of the files, as far as these were read.

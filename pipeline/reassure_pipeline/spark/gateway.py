@@ -192,7 +192,7 @@ def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
-        # A watch sends what a share has in mind, which grows with its partitions (MiB).
+        # A task answers every finding of an archive, where tables are written (MiB).
         "spark.rpc.message.maxSize": "1024",
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.catalogImplementation": "in-memory",

@@ -68,11 +68,3 @@ def open_placement(master: str, progress: Progress | None = None) -> Iterator[On
         progress("starting Spark", 0, 1)
     with open_spark(master) as session:
         yield OnSpark(session, progress)
-
-
-def run_on_open(work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
-    """Do tasks on the Spark that is open already, and return what they come to, in order."""
-    from pyspark.sql import SparkSession
-
-    place = OnSpark(SparkSession.builder.getOrCreate())
-    return [result for _, result in sorted(place.run(lambda task, _: work(task), tasks))]

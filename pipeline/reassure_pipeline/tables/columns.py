@@ -155,6 +155,29 @@ after | string | content after
 reason | string | what is wrong
 expected | string | what would have been allowed
 besides | array<string> | clauses that the same write broke as a consequence
+cause | bigint | the transaction that began the incident that it follows from; null for the first
+""",
+        ),
+        "incidents": _make_table(
+            "wound: a settled violation that binds, with those that are its consequence",
+            f"""{_ARCHIVE.rstrip()}
+chroot | string | of the cluster, empty for none
+topic | string | empty where it is about the cluster
+partitions | array<int> | those of the topic in which one transaction did it; -1 for the cluster
+clause | string | that which was broken first
+first_zxid | bigint | the transaction that broke it
+last_zxid | bigint | that of the last consequence; the same where there is none
+first_time | timestamp | when the first one was, by the server's clock
+last_time | timestamp | when the last one was
+author | string | who wrote it
+path | string | the znode, without the chroot
+reason | string | what is wrong
+besides | array<string> | clauses that the same write broke
+consequences | array<string> | clauses that were broken by what followed from it, each once
+followed | bigint | how many findings that is: in `findings` their `cause` is its first_zxid
+risk | string | what is at risk
+remedy | string | what to do about it
+bugs | array<string> | published bugs of Apache Kafka, or findings, that have this shape
 """,
         ),
         "facts": _make_table(

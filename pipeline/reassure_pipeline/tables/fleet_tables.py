@@ -8,13 +8,15 @@ archive that has a row there has all its rows elsewhere.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from hashlib import sha256
+from operator import getitem
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_judge.incidents import Incident
 from reassure_pipeline.archives.archive import find_times
 from reassure_pipeline.archives.remote_logs import locate
 from reassure_pipeline.audit.archive_report import ArchiveReport
@@ -25,7 +27,7 @@ from reassure_pipeline.tables.columns import TABLES
 from reassure_spec.clauses import load_clauses
 
 NOT_JUDGED: Final = "not judged"
-_WRITTEN: Final = ("findings", "reassignments", "coverage", "facts", "archives")
+_WRITTEN: Final = ("findings", "incidents", "reassignments", "coverage", "facts", "archives")
 _ROWS: Final = 100_000
 _ARCHIVES: Final = 500
 """How many wait at most to be written together: a commit takes some hundredths of a second."""
@@ -46,7 +48,10 @@ class FleetTables:
         self._how = dict(how)
         self._there: Any = None
         """The table `archives` as it was before."""
-        self._waiting: dict[str, list[dict[str, Any]]] = {name: [] for name in _WRITTEN}
+        self._waiting: dict[str, list[Any]] = {name: [] for name in _WRITTEN}
+        """Arrow's tables, of some archives each."""
+        self._judged: list[str] = []
+        """What these are of."""
 
     def take(self, outcome: ArchiveOutcome, report: ArchiveReport) -> None:
         """Take what an archive came to, unless the tables have it."""
@@ -74,16 +79,25 @@ class FleetTables:
             "damaged": len(report.archive.damages),
         }
         clauses = load_clauses()
-        for found, settled in outcome.found:
-            named = {**asdict(found), "settled": settled, "time": _find_time(found.time_ms)}
-            self._add("findings", head, {**named, "level": clauses[found.clause].level})
-        for move in outcome.moves:
-            self._add("reassignments", head, move.as_dict())
-        for clause, counts in _count(outcome):
-            self._add("coverage", head, {"clause": clause, **counts})
-        for fact, value in () if report.facts is None else _list_facts(report.facts):
-            self._add("facts", head, {"fact": fact, "value": value})
-        self._add("archives", head, row)
+        findings = [
+            {
+                **asdict(found),
+                "settled": settled,
+                "time": _find_time(found.time_ms),
+                "level": clauses[found.clause].level,
+                "cause": found.cause or None,
+            }
+            for found, settled in outcome.found
+        ]
+        known = [found for found, settled in outcome.found if settled]
+        incidents = report.list_incidents(strict=False, found=known)
+        facts = () if report.facts is None else _list_facts(report.facts)
+        self._add("findings", head, findings)
+        self._add("incidents", head, list(map(_describe, incidents)))
+        self._add("reassignments", head, outcome.moves, getattr)
+        self._add("coverage", head, list(_count(outcome)))
+        self._add("facts", head, [{"fact": fact, "value": value} for fact, value in facts])
+        self._add("archives", head, [row])
 
     def leave_out(self, each: NotJudged) -> None:
         """Take that a path was not judged."""
@@ -95,7 +109,7 @@ class FleetTables:
             "judged": sha256(json.dumps(told).encode()).hexdigest(),
         }
         about = {"verdict": NOT_JUDGED, "reason": str(each.error), **self._about}
-        self._add("archives", head, row | about)
+        self._add("archives", head, [row | about])
 
     def _has(self, judged: str) -> bool:
         """Whether all rows of what was judged are there: those of `archives` come last."""
@@ -125,14 +139,27 @@ class FleetTables:
         ]
         return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
 
-    def _add(self, table: str, head: Mapping[str, Any], row: Mapping[str, Any]) -> None:
-        named = {**row, **head}
-        kept = {column.name: _show(named[column.name]) for column in TABLES[table].columns}
-        self._waiting[table].append(kept)
-        if table == "archives" and (
-            len(self._waiting[table]) >= _ARCHIVES or len(self._waiting["findings"]) >= _ROWS
-        ):
-            self.flush()
+    def _add(
+        self,
+        table: str,
+        head: Mapping[str, Any],
+        rows: Sequence[Any],
+        get: Callable[[Any, str], Any] = getitem,
+    ) -> None:
+        from pyarrow import Table
+
+        columns = {
+            name: [head[name]] * len(rows)
+            if name in head
+            else [_show(get(row, name)) if kind == "string" else get(row, name) for row in rows]
+            for name, kind, _ in TABLES[table].columns
+        }
+        self._waiting[table].append(Table.from_pydict(columns, TABLES[table].make_schema()))
+        if table == "archives":
+            self._judged.append(head["judged"])
+            found = sum(len(some) for some in self._waiting["findings"])
+            if len(self._judged) >= _ARCHIVES or found >= _ROWS:
+                self.flush()
 
     def flush(self) -> None:
         """Append what waits, each archive exactly once.
@@ -140,39 +167,52 @@ class FleetTables:
         Where that fails it is left to be told beside what was judged (`problem`).
         """
         from deltalake.exceptions import DeltaError
+        from pyarrow import concat_tables
 
-        judged = dict.fromkeys(row["judged"] for row in self._waiting["archives"])
+        judged, self._judged = dict.fromkeys(self._judged), []
         for name in _WRITTEN:
-            rows, self._waiting[name] = self._waiting[name], []
+            waiting, self._waiting[name] = self._waiting[name], []
             if judged and self.problem is None:
+                empty = TABLES[name].make_schema().empty_table()
                 try:
-                    _append(self.folder / name, name, rows, [*judged])
+                    _append(self.folder / name, concat_tables([empty, *waiting]), [*judged])
                 except (OSError, DeltaError) as problem:
                     self.problem = problem
 
 
-def _append(place: Path, name: str, rows: list[dict[str, Any]], judged: list[str]) -> None:
+def _append(place: Path, rows: Any, judged: list[str]) -> None:
     from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
-    from pyarrow import Table
+    from pyarrow import array
+    from pyarrow.compute import is_in
 
-    schema = TABLES[name].make_schema()
     if not DeltaTable.is_deltatable(str(place)):
         place.mkdir(parents=True, exist_ok=True)
-        write_deltalake(str(place), schema.empty_table(), partition_by=["day"])
+        write_deltalake(str(place), rows.slice(0, 0), partition_by=["day"])
     there = DeltaTable(str(place))
     fresh = [each for each in judged if there.transaction_version(each) is None]
-    if fresh:
-        wanted = set(fresh)
-        data = Table.from_pylist([row for row in rows if row["judged"] in wanted], schema)
+    data = rows.filter(is_in(rows["judged"], array(fresh, rows["judged"].type)))
+    if len(data):
         said = CommitProperties(app_transactions=[Transaction(each, 0) for each in fresh])
         write_deltalake(there, data, mode="append", commit_properties=said)
 
 
-def _count(outcome: ArchiveOutcome) -> Iterator[tuple[str, dict[str, int]]]:
+def _describe(incident: Incident) -> dict[str, Any]:
+    told, followed = incident.as_dict(), incident.consequences
+    return told | {
+        "path": incident.cause.path,
+        "first_time": _find_time(told["first_ms"]),
+        "last_time": _find_time(told["last_ms"]),
+        "consequences": list(dict.fromkeys(each.clause for each in followed)),
+        "followed": len(followed),
+        "bugs": [each["id"] for each in told["bugs"]],
+    }
+
+
+def _count(outcome: ArchiveOutcome) -> Iterator[dict[str, Any]]:
     tally = outcome.total.judged.tally
     for clause in sorted(tally.exercised.keys() | tally.undecided.keys()):
         counts = {"exercised": tally.exercised[clause], "undecided": tally.undecided[clause]}
-        yield clause, counts
+        yield {"clause": clause, **counts}
 
 
 def _list_facts(facts: Sums) -> Iterator[tuple[str, int]]:
@@ -188,4 +228,6 @@ def _find_time(time_ms: int) -> datetime:
 
 def _show(value: object) -> object:
     """Return what Parquet can hold: half a character becomes an escape."""
-    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+    if not isinstance(value, str) or value.isascii():
+        return value
+    return value.encode(errors="backslashreplace").decode()

@@ -24,7 +24,6 @@ from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
 from reassure_pipeline.watch.follower import LogFollower, TakenBack
-from reassure_pipeline.watch.on_spark import SpreadWatched
 from reassure_pipeline.watch.same_history import SameHistories
 from reassure_pipeline.watch.watch_checkpoint import Journal
 from reassure_pipeline.watch.watched_archive import NOTHING, FirstOfEach, Sum, WatchedArchive
@@ -41,9 +40,6 @@ _RATE_S: Final = 5.0
 """Over how long transactions are counted to say how many come in a second."""
 
 Note = Callable[[Sequence[Transaction]], None]
-
-
-AnyWatched = WatchedArchive | SpreadWatched
 
 
 class ArchiveStatus(NamedTuple):
@@ -79,13 +75,10 @@ class Status(NamedTuple):
 class ArchiveWatch:
     """One archive as it grows."""
 
-    def __init__(
-        self, path: Path, rules: Rules[Any, Any], options: Options, shares: int = 0
-    ) -> None:
-        """Begin; where there are shares of the topics, they are judged side by side on Spark."""
+    def __init__(self, path: Path, rules: Rules[Any, Any], options: Options) -> None:
         self.name = str(path)
         self.follower = LogFollower(path)
-        self.watched: AnyWatched | None = None
+        self.watched: WatchedArchive | None = None
         """None until there is a transaction."""
         self.lost: TakenBack | None = None
         """Why this archive is not followed any more."""
@@ -94,7 +87,6 @@ class ArchiveWatch:
         self.extent = NOTHING
         self._rules = rules
         self._options = options
-        self._shares = shares
         self._after = -1
         """Transactions up to this one are in what the history begins from."""
 
@@ -138,28 +130,21 @@ class ArchiveWatch:
         except TakenBack as lost:
             self.lost = lost
             yield [tell_damage(self.name, self.extent.last_zxid, lost)]
-        told = self._tell_missing(watched) + watched.judge_rest()
+        told = self._tell_missing(watched)
         if told:
             yield told
 
-    def judge_rest(self) -> list[Alert]:
-        """Judge what was read and not judged, and answer what there is to tell of it."""
-        return [] if self.watched is None else self.watched.judge_rest()
-
-    def _begin(self) -> AnyWatched | None:
+    def _begin(self) -> WatchedArchive | None:
         if self.watched is None:
             base = self.follower.begin()
             archive = self.follower.archive
             if archive is None:
                 return None
             self._after = -1 if base is None else base.zxid
-            given = archive, base, self._rules, self._options
-            self.watched = (
-                SpreadWatched(*given, self._shares) if self._shares else WatchedArchive(*given)
-            )
+            self.watched = WatchedArchive(archive, base, self._rules, self._options)
         return self.watched
 
-    def _take(self, batch: list[Transaction], watched: AnyWatched) -> list[Transaction]:
+    def _take(self, batch: list[Transaction], watched: WatchedArchive) -> list[Transaction]:
         if batch[0].zxid <= self._after:
             batch = [each for each in batch if each.zxid > self._after]
         if batch:
@@ -167,7 +152,7 @@ class ArchiveWatch:
             watched.times_ms = self.extent.times_ms
         return batch
 
-    def _tell_missing(self, watched: AnyWatched) -> list[Alert]:
+    def _tell_missing(self, watched: WatchedArchive) -> list[Alert]:
         """Answer what could not be read since this was asked last."""
         archive, holes = self.follower.archive, self.follower.holes
         assert archive is not None, "it has begun"
@@ -264,24 +249,29 @@ class LogWatch:
         self._show_at = self._begun
         self._saved = sum(archive.extent.transactions for archive in archives)
 
-    def run(self) -> None:
-        """Judge until it is to end.
+    def run(self, *, is_new: bool = False) -> None:
+        """Judge until it is to end; one that `is_new` is kept before anything is told.
 
+        Where something cannot be kept, all there is is told first, and then the error is raised.
         Raises `LogsMissing` where it is to end when it has caught up, and there is nothing;
         `TakenBack` where no archive is left to follow, `SameHistory` for two that log the same, and
         what reading a snapshot raises.
         """
         pause = SHORTEST_PAUSE_S
+        if is_new:
+            self._put_aside()
         while not self._ending.is_over():
             moved = self._look()
+            if self._journal.problem is not None:
+                raise self._journal.problem
             if self._ending.when_caught_up and self._has_caught_up():
                 break
             pause = SHORTEST_PAUSE_S if moved else min(1.5 * pause, LONGEST_PAUSE_S)
             self._ending.wait(pause)
-        for archive in self.archives:
-            self._journal.tell(archive.judge_rest())
         # Not where it was broken off: what was judged by then may not have been told.
         self._keep(now=True)
+        if self._journal.problem is not None:
+            raise self._journal.problem
         lost = [archive.lost for archive in self.archives if archive.lost is not None]
         if len(lost) == len(self.archives):
             raise lost[0]
@@ -313,11 +303,19 @@ class LogWatch:
             self._show(self.find_status())
             self._show_at = clock + _SHOW_S
         judged = sum(archive.extent.transactions for archive in self.archives)
-        if self._save is not None and (now or (clock >= self._save_at and judged != self._saved)):
-            self._save()
+        if now or (clock >= self._save_at and judged != self._saved):
+            self._put_aside()
             took = time.monotonic() - clock
             self._saved = judged
             self._save_at = clock + max(_SAVE_S, _SAVE_SHARE * took)
+
+    def _put_aside(self) -> None:
+        """Save how things stand, where that is wanted and nothing has failed."""
+        if self._save is not None and self._journal.problem is None:
+            try:
+                self._save()
+            except OSError as problem:
+                self._journal.problem = problem
 
     def find_status(self) -> Status:
         """Return how things stand."""

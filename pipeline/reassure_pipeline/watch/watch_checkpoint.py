@@ -17,6 +17,7 @@ others may write to is refused.
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from typing import IO, Any, Final
@@ -56,34 +57,47 @@ class Journal:
     """The alerts, each once, in the order in which they were found, and who is told of them.
 
     From the byte `start` on are those that were told after the state was written that judging goes
-    on from. Raises BadCheckpoint.
+    on from. Without a path nothing is written. Raises BadCheckpoint.
     """
 
-    def __init__(self, path: Path, say: Say = say_nothing, start: int = 0) -> None:
+    def __init__(self, path: Path | None, say: Say = say_nothing, start: int = 0) -> None:
         self._say = say
-        self._file = path.open("ab")
-        _cut_torn_line(self._file, path)
-        self.size = self._file.tell()
+        self.problem: OSError | None = None
+        """Why nothing more is kept: whoever watches tells all that there is, and ends with it."""
+        self.size = 0
         """Up to which byte it is written."""
-        self._known = set(_list_ids(path, start))
+        self._known: set[str] = set()
+        self._file: IO[bytes] | None = None
+        if path is None:
+            return
+        try:
+            self._file = path.open("ab")
+            _cut_torn_line(self._file, path)
+            self.size = self._file.tell()
+            self._known.update(_list_ids(path, start))
+        except OSError as problem:
+            self.problem = problem
 
     def tell(self, alerts: Sequence[Alert]) -> None:
-        """Tell alerts; of those that stand in the journal already it is said that they do.
+        """Tell alerts, whether they can be written or not.
 
-        Raises OSError where they cannot be written there: they were told all the same.
+        Of those that stand in the journal already it is said that they do.
         """
         known = self._known
         fresh = [alert for alert in alerts if alert.id not in known]
-        try:
-            if fresh:
+        if fresh and self.problem is None:
+            try:
                 self.append(fresh)
-        finally:
-            for alert in alerts:
-                self._say(alert, alert.id in known)
-                known.discard(alert.id)
+            except OSError as problem:
+                self.problem = problem
+        for alert in alerts:
+            self._say(alert, alert.id in known)
+            known.discard(alert.id)
 
     def append(self, alerts: Iterable[Alert]) -> None:
-        """Write alerts so that they stay there whatever happens next."""
+        """Write alerts so that they stay there whatever happens next. Raises OSError."""
+        if self._file is None:
+            return
         self._file.write(b"".join(alert.as_line().encode() + b"\n" for alert in alerts))
         self._file.flush()
         os.fsync(self._file.fileno())
@@ -91,7 +105,9 @@ class Journal:
 
     def close(self) -> None:
         """Let go of the file."""
-        self._file.close()
+        if self._file is not None:
+            with suppress(OSError):  # that of a disk which is full was met before
+                self._file.close()
 
 
 def _list_ids(path: Path, start: int) -> Iterator[str]:
@@ -121,7 +137,7 @@ class WatchCheckpoint:
     """What one watch keeps in its directory, which is its own meanwhile (`own_directory`)."""
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
         self._state = directory / STATE
 
     def read_identity(self) -> dict[str, Any] | None:
@@ -130,9 +146,10 @@ class WatchCheckpoint:
             found = read_identity(self._state)
         except Garbled as problem:
             raise _call_bad(problem) from None
-        if found is None and (self._directory / JOURNAL).is_file():
+        journal = self.directory / JOURNAL
+        if found is None and journal.is_file() and journal.stat().st_size:
             raise CheckpointRefused(
-                f"{self._directory} has a journal and no state to resume from: use a new directory"
+                f"{self.directory} has a journal and no state to resume from: use a new directory"
             )
         return found
 
@@ -149,7 +166,7 @@ class WatchCheckpoint:
             raise _call_bad(problem) from None
         except NotKept as other:
             raise CheckpointRefused(
-                f"{self._directory} is the checkpoint of another watch: {other}; use the same "
+                f"{self.directory} is the checkpoint of another watch: {other}; use the same "
                 "options, or a new directory to judge from the beginning"
             ) from None
 

@@ -1,8 +1,7 @@
 """Both passes of an audit over one archive that grows, transaction by transaction.
 
-A `WatchedArchive` judges one archive, or one share of its topics, and answers what there is to
-tell. It can be put aside between two transactions (pickled) and goes on elsewhere, as if nothing
-had been.
+A `WatchedArchive` judges one archive and answers what there is to tell. It can be put aside
+between two transactions (pickled) and goes on elsewhere, as if nothing had been.
 
 **When a finding is told.** As soon as the transaction is read that shows it. Whether the history
 before it is known well enough to call it a violation is settled by then, with one exception: where
@@ -27,12 +26,10 @@ from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
 from reassure_pipeline.audit.audit_report import AuditReport, report_audit
 from reassure_pipeline.audit.listed_findings import Findings
 from reassure_pipeline.audit.passes import (
-    ALL,
     Judged,
     KnownHistory,
     Options,
     Passes,
-    Share,
     is_settled,
 )
 from reassure_pipeline.fleet.aggregates import TimeBins
@@ -60,14 +57,6 @@ class FirstOfEach:
         if violation.time_ms:
             self.bins.setdefault(kind, TimeBins()).add(violation.clause, violation.time_ms)
 
-    def add(self, other: "FirstOfEach") -> None:
-        """Take in what was found elsewhere."""
-        self.times.update(other.times)
-        for key, violation in other.firsts.items():
-            self.firsts[key] = min(violation, self.firsts.get(key, violation))
-        for kind, bins in other.bins.items():
-            self.bins.setdefault(kind, TimeBins()).take_in(bins)
-
     def count(self, kind: str) -> int:
         """Return how many of a kind there were."""
         return sum(times for key, times in self.times.items() if key[0] == kind)
@@ -82,15 +71,10 @@ class FirstOfEach:
 
 
 class WatchedArchive:
-    """Both passes over one archive, or over the topics of one share of it."""
+    """Both passes over one archive."""
 
     def __init__(
-        self,
-        archive: Archive,
-        base: Base | None,
-        rules: Rules[Any, Any],
-        options: Options,
-        share: Share = ALL,
+        self, archive: Archive, base: Base | None, rules: Rules[Any, Any], options: Options
     ) -> None:
         self.name = archive.name
         self.findings = FirstOfEach()
@@ -98,7 +82,7 @@ class WatchedArchive:
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
         self._strict = options.strict
-        self.passes = Passes(archive, base, rules, options, share)
+        self.passes = Passes(archive, base, rules, options)
 
     def begin_anew(self, restart: Restart) -> None:
         """Judge anew from there, once it has come to that."""
@@ -117,10 +101,6 @@ class WatchedArchive:
                     told += self._tell(transaction.zxid, found)
                     found.clear()
         return told
-
-    def judge_rest(self) -> list[Alert]:
-        """Judge what was taken and not judged, of which there is nothing here."""
-        return []
 
     def count_partitions(self) -> int:
         """Return how many partitions were met."""
@@ -162,7 +142,7 @@ class WatchedArchive:
 
 @dataclass(slots=True)
 class Sum:
-    """What judging an archive, or a share of it, has come to; sums of these are the same again."""
+    """What judging an archive has come to."""
 
     known: KnownHistory
     judged: Judged
@@ -170,12 +150,6 @@ class Sum:
     findings: FirstOfEach
     beginnings: tuple[Beginning, ...]
     """Where each chapter begins that was judged."""
-
-    def add(self, other: "Sum") -> None:
-        """Take in what other shares came to; this is the first one's."""
-        self.known.add(other.known)
-        self.judged.add(other.judged)
-        self.findings.add(other.findings)
 
     def settle(self) -> Judged:
         """Return all that it has come to, with the first finding of each clause."""
