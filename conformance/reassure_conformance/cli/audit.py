@@ -78,7 +78,7 @@ class Spending(click.ParamType["AuditBudget"]):
         return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
-_ONCE: Final = ("tables", "jobs", "members", "since", "chroots", "budget", "resume", "at_rest")
+_ONCE: Final = ("tables", "jobs", "members", "since", "budget", "resume", "at_rest")
 _FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
 """Options of an audit of what is there, and of one that goes on."""
 

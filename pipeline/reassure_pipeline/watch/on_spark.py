@@ -92,7 +92,8 @@ class SpreadWatched:
         self.holes: tuple[Hole, ...] = ()
         self.times_ms: tuple[int, int] | None = None
         each = [
-            WatchedArchive(archive, base, rules, options, Share(n, shares)) for n in range(shares)
+            WatchedArchive(archive, base, rules, options, Share(n, shares, options.chroots))
+            for n in range(shares)
         ]
         self._kept = [pickle.dumps(watched) for watched in each]
         self._sums = [watched.sum_up() for watched in each]

@@ -90,7 +90,7 @@ class WatchedArchive:
         base: Base | None,
         rules: Rules[Any, Any],
         options: Options,
-        share: Share = ALL,
+        share: Share | None = None,
     ) -> None:
         self.name = archive.name
         self.findings = FirstOfEach()
@@ -98,6 +98,7 @@ class WatchedArchive:
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
         self._strict = options.strict
+        share = share or ALL._replace(chroots=options.chroots)
         self.passes = Passes(archive, base, rules, options, share)
 
     def begin_anew(self, restart: Restart) -> None:
