@@ -140,7 +140,7 @@ def _recognise(places: Sequence[Path], asked: WatchRequest, outlet: Outlet) -> R
     while True:
         found = recogniser.look()
         if isinstance(found, str):
-            raise NoRules(f"{found}; choose one with --profile or --chroot, or watch the logs one by one")
+            raise NoRules(f"{found}; choose with --profile or --chroot, or watch logs one by one")
         if found is not None:
             outlet.say(f"profile {found.profile}: {found.why}")
             return found
