@@ -25,6 +25,7 @@ from reassure_judge.protocols.kafka_zk.writes import (
     fail_over,
     next_obligation,
 )
+from reassure_judge.protocols.kafka_zk.waiting import EntryClauses
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.invariants import Invariant
@@ -46,6 +47,7 @@ class ListsRouter(KafkaRouter):
     """Notes until when a cluster was one of an earlier Kafka."""
 
     calls_elect = True
+    of_entries = EntryClauses("shipped.entry.unknown-removed", None)
     together = "shipped.assignment.one-partition"
 
     def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:
