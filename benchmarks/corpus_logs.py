@@ -59,7 +59,7 @@ log4j.appender.A=org.apache.log4j.ConsoleAppender
 log4j.appender.A.layout=org.apache.log4j.PatternLayout
 log4j.appender.A.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
-JAVA = ("java", "-Xmx160m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
+JAVA: tuple[str, ...] = ("java", "-Xmx160m", "-Xss512k", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 JAVA += ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
 
 
@@ -160,7 +160,7 @@ class Cluster:
     @property
     def controller(self) -> int:
         """The broker in office, 0 without one."""
-        return (self.get("/controller") or {"brokerid": 0})["brokerid"]
+        return int((self.get("/controller") or {"brokerid": 0})["brokerid"])
 
     def state(self, topic: str, number: int = 0) -> Any:
         """Return a partition's state."""

@@ -18,6 +18,7 @@ from reassure_judge.protocols.kafka_zk.rules import (
     find_nobody_electable,
     make_invariants,
 )
+from reassure_judge.protocols.kafka_zk.waiting import EntryClauses
 from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_entry_gone,
@@ -25,7 +26,6 @@ from reassure_judge.protocols.kafka_zk.writes import (
     fail_over,
     next_obligation,
 )
-from reassure_judge.protocols.kafka_zk.waiting import EntryClauses
 from reassure_judge.rules import Sign, Signs
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.invariants import Invariant
