@@ -148,7 +148,7 @@ def test_move_by_the_old_znode_that_is_never_completed_is_named(tmp_path: Path) 
     assert found
 
 
-@pytest.mark.clause("move.listener.refuse-missing")
+@pytest.mark.clause("shipped.entry.not-for-ever")
 def test_entry_that_names_nothing_for_ever_is_named(tmp_path: Path) -> None:
     """An entry for a partition that is not there is taken out, or somebody waits for ever."""
     log = read_log("n102", tmp_path)
@@ -159,7 +159,7 @@ def test_entry_that_names_nothing_for_ever_is_named(tmp_path: Path) -> None:
     log[at] = replace(log[at], ops=tuple(asked))
     held = judge("n102", withhold(log, log[at].zxid + 1, ops[0].path), GRACE_MS)
     told = [v for v in held.violations if v.topic == "nowhere"]
-    assert [v.clause for v in told] == ["move.listener.refuse-missing"]
+    assert [v.clause for v in told] == ["shipped.entry.not-for-ever"]
 
 
 def _writes(transaction: Transaction, path: str) -> bool:

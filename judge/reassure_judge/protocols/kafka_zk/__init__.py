@@ -18,7 +18,6 @@ from reassure_judge.protocols.kafka_zk.rules import (
     find_nobody_electable,
     make_invariants,
 )
-from reassure_judge.protocols.kafka_zk.waiting import EntryClauses
 from reassure_judge.protocols.kafka_zk.writes import (
     accept_common,
     accept_entry_gone,
@@ -47,7 +46,7 @@ class ListsRouter(KafkaRouter):
     """Notes until when a cluster was one of an earlier Kafka."""
 
     calls_elect = True
-    of_entries = EntryClauses("shipped.entry.unknown-removed", None)
+    completed = None
     together = "shipped.assignment.one-partition"
 
     def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:

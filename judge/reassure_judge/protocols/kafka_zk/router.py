@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
 from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite, StateWritten
-from reassure_judge.protocols.kafka_zk.waiting import EntryClauses, PartitionWaits
+from reassure_judge.protocols.kafka_zk.waiting import PartitionWaits
 from reassure_judge.router import Router
 from reassure_judge.transaction_reader import ZnodePath
 from reassure_model.controllers import ACTING
@@ -114,7 +114,8 @@ class KafkaRouter(Router[KafkaHistory]):
     """Whether clients may ask by a call for a leader that is not in sync (KIP-460)."""
     together: ClassVar[str] = "assigned.change.only-as-due"
     """The clause that a write breaks which changes several partitions at once."""
-    of_entries: ClassVar = EntryClauses("move.listener.refuse-missing", "move.step.remove-path")
+    completed: ClassVar[str | None] = "move.step.remove-path"
+    """The clause by which entries are carried out; None where the lists tell of moves."""
     kinds = (
         r"(?P<entries>/admin/reassign_partitions)",
         r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
@@ -258,7 +259,7 @@ class KafkaRouter(Router[KafkaHistory]):
         """Note whether a partition waits for its controller."""
         dead = frozenset(cluster.disks.get(key, ()))
         moment = ChangeTime(*self._now[:2])
-        cluster.waits.note(cluster, key, moment, dead, self.of_entries)
+        cluster.waits.note(cluster, key, moment, dead, self.completed)
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None

@@ -39,14 +39,6 @@ class KnownCluster(Protocol):
     entries: dict[PartitionKey, ReplicaList]
 
 
-class EntryClauses(NamedTuple):
-    """Who is told to do something about entries of the old znode."""
-
-    missing: str
-    completed: str | None
-    """None where the lists say what is on its way."""
-
-
 class OpenDuty(NamedTuple):
     """What is to be done."""
 
@@ -70,19 +62,20 @@ class PartitionWait:
     "election.held",
     "shipped.complete.carried-out",
     "move.step.remove-path",
-    "shipped.entry.unknown-removed",
-    "move.listener.refuse-missing",
+    "shipped.entry.not-for-ever",
 )
 def find_duty(
-    cluster: KnownCluster, key: PartitionKey, dead: frozenset[int], names: EntryClauses
+    cluster: KnownCluster, key: PartitionKey, dead: frozenset[int], completed: str | None
 ) -> OpenDuty | None:
-    """Return what could be done for a partition now; `dead`: who may have lost a disk of it."""
+    """Return what could be done for a partition now; `dead`: who may have lost a disk of it.
+
+    `completed` is the clause by which an entry is carried out, None where the lists tell of moves.
+    """
     state, lists = cluster.states.get(key), cluster.lists.get(key[0], {}).get(key[1])
     entry = cluster.entries.get(key)
     if lists is None and entry is not None:
-        return OpenDuty(
-            names.missing, f"the old znode names it, target {list(entry)}, and it is not"
-        )
+        words = f"the old znode names it, target {list(entry)}, and it is not there"
+        return OpenDuty("shipped.entry.not-for-ever", words)
     if state is None or lists is None:
         return None
     fit = cluster.live.intersection(state.isr) - dead
@@ -92,9 +85,9 @@ def find_duty(
     if lists.is_reassigning and fit.issuperset(lists.target):
         words = f"the target {list(lists.target)} is in sync, and the move is not completed"
         return OpenDuty("shipped.complete.carried-out", words)
-    if names.completed and entry and fit.issuperset(entry) and len(entry) == len(set(entry)):
+    if completed and entry and fit.issuperset(entry) and len(entry) == len(set(entry)):
         words = f"the target {list(entry)} is in sync, and the old znode names it still"
-        return OpenDuty(names.completed, words)
+        return OpenDuty(completed, words)
     return None
 
 
@@ -110,10 +103,10 @@ class PartitionWaits:
         key: PartitionKey,
         now: ChangeTime,
         dead: frozenset[int],
-        names: EntryClauses,
+        completed: str | None,
     ) -> None:
         """Note how a partition stands."""
-        duty = find_duty(cluster, key, dead, names)
+        duty = find_duty(cluster, key, dead, completed)
         if duty is None:
             self.waits.pop(key, None)
         elif key not in self.waits or self.waits[key].duty != duty:
