@@ -9,6 +9,8 @@ violation only if none of them explains it:
   (`find_shown`): the write is right.
 * That a broker stops shows afterwards (`reassure_judge.suspicion`): the end of its registration
   makes the write right, its staying makes it a violation.
+* Whose a session is shows when its broker registers: a leader that lost its session goes on in the
+  next one before that (`Returning`, of Kafka's router).
 * What a client asked for by a call, and what an author had not heard of yet
   (`reassure_judge.doubt`), never shows: nobody can say, and the facts are named.
 """

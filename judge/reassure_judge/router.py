@@ -30,7 +30,7 @@ from reassure_model.partition import LeaderAndIsr, from_znode
 from reassure_spec import znodes
 from reassure_spec.clauses import clause
 from reassure_spec.readings import Readings
-from reassure_spec.znodes import BadZnode, ReplicaList
+from reassure_spec.znodes import BadZnode, PartitionKey, ReplicaList
 
 
 class Router(TransactionReader[History]):
@@ -374,12 +374,16 @@ class Router(TransactionReader[History]):
             before = cluster.decided.get((topic, number), left_out)
             left_out |= before if self.lets_in_again else before.difference(state.isr)
             cluster.decided[topic, number] = left_out
-        writer, brokers = -1, cluster.brokers_of_session.get(self._now[2])
-        if brokers:
-            writer = state.leader if state.leader in brokers else min(brokers)
-        elif self._decides(cluster) and state is not None and state.leader in cluster.asking:
-            writer = state.leader  # whatever was written was written for it, if it may be
+        writer = self._find_writer(cluster, (topic, number), state)
         self._emit(cluster, topic, number, at.path, StateWritten(state, writer))
+
+    def _find_writer(self, cluster: History, key: PartitionKey, state: LeaderAndIsr) -> int:
+        """Return the broker that wrote a state, -1 for none."""
+        brokers = cluster.brokers_of_session.get(self._now[2])
+        if brokers:
+            return state.leader if state.leader in brokers else min(brokers)
+        # Whatever a controller wrote was written for the leader, if it may be.
+        return state.leader if self._decides(cluster) and state.leader in cluster.asking else -1
 
     def _decides(self, cluster: History) -> bool:
         """Whether the write at hand is a controller's."""

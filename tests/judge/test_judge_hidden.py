@@ -9,7 +9,7 @@ import pytest
 from history_steps import make_transaction, read_log, win
 
 from reassure_conformance import cli
-from reassure_judge.doubt import Doubt
+from reassure_judge.doubt import GRACE_MS, Doubt
 from reassure_judge.hidden import (
     CALLED,
     DISK,
@@ -86,10 +86,10 @@ class Cluster:
         self.log.append(make_transaction(*ops, zxid=zxid, session=by, time_ms=time_ms, fence=fence))
         return zxid
 
-    def register(self, broker: int) -> None:
-        """Register a broker."""
+    def register(self, broker: int, by: int | None = None) -> None:
+        """Register a broker, in a session that has its number or another one."""
         data = znodes.encode_broker("127.0.0.1", 9092, 0)
-        self.write(Create(f"/brokers/ids/{broker}", data, ephemeral=True), by=broker)
+        self.write(Create(f"/brokers/ids/{broker}", data, ephemeral=True), by=by or broker)
 
     def stop(self, broker: int) -> None:
         """End a broker's session."""
@@ -442,3 +442,32 @@ def test_call_is_no_fact_where_the_setting_allows_the_same() -> None:
     (fact,) = find_never_shown(around, Doubt(called=True))
     assert fact == (CALLED, replace(around, unclean_allowed=True))
     assert list(find_never_shown(fact.around, Doubt(called=True))) == []
+
+
+# Whose session it is ------------------------------------------------------------------------------
+
+
+@pytest.mark.clause("isr.change.by-leader")
+@pytest.mark.parametrize(("session", "named"), [(11, False), (12, True), (0, True)])
+def test_leader_goes_on_in_a_session_that_it_registers_later(session: int, named: bool) -> None:
+    """One that lost its session writes before it registers: that, and nothing else, shows whose."""
+    cluster = Cluster()
+    cluster.create("t", 1, 2, version=1)
+    cluster.stop(1)
+    zxid = cluster.lead("t", 1, 0, 1, by=11)
+    assert not cluster.judge("kafka-42").violations
+    if session:
+        cluster.register(1, by=session)
+    cluster.write(Create("/brokers"), wait_ms=GRACE_MS)
+    cluster.create("u", 2, 3, version=1)
+    expected = {zxid: "isr.change.by-leader"} if named else {}
+    assert name_all(cluster.judge("kafka-42")) == expected
+
+
+@pytest.mark.clause("isr.change.by-leader")
+def test_nobody_writes_for_a_leader_that_is_registered() -> None:
+    """While its registration stands no other session is a leader's."""
+    cluster = Cluster()
+    cluster.create("t", 1, 2, version=1)
+    zxid = cluster.lead("t", 1, 0, 1, by=11)
+    assert name_all(cluster.judge("kafka-42")) == {zxid: "isr.change.by-leader"}

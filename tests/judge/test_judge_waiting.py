@@ -114,3 +114,53 @@ def test_move_that_is_never_completed_is_named(tmp_path: Path) -> None:
         unsure += held.undecided[DONE]
     assert found >= 2
     assert unsure
+
+
+def find_entries_in_sync(log: list[Transaction]) -> Iterator[tuple[int, str]]:
+    """Yield zxid and topic of each state in which all is in sync that the old znode asks for."""
+    asked: dict[tuple[str, int], set[int]] = {}
+    for transaction in log:
+        for op in transaction.ops:
+            if not isinstance(op, Create | SetData):
+                continue
+            if op.path.endswith("/admin/reassign_partitions"):
+                moves = json.loads(op.data)["partitions"]
+                asked = {(m["topic"], m["partition"]): {*m["replicas"]} for m in moves}
+            match = fullmatch(r".*/brokers/topics/([^/]+)/partitions/([0-9]+)/state", op.path)
+            key = (match[1], int(match[2])) if match else ("", 0)
+            if match and key in asked and asked[key] <= {*json.loads(op.data)["isr"]}:
+                del asked[key]
+                yield transaction.zxid, op.path.partition("/partitions/")[0]
+
+
+@pytest.mark.clause("move.step.remove-path")
+def test_move_by_the_old_znode_that_is_never_completed_is_named(tmp_path: Path) -> None:
+    """With what is asked for in sync, and nothing written of the topic after that, it is stuck."""
+    log = read_log("n102", tmp_path)
+    found = 0
+    for zxid, topic in list(find_entries_in_sync(log))[:3]:
+        paths = {p for each in log for op in each.ops if (p := getattr(op, "path", ""))}
+        kept = [p for p in paths if p.startswith(topic) or p.endswith("/reassign_partitions")]
+        held = judge("n102", withhold(log, zxid + 1, *kept), GRACE_MS)
+        told = [v for v in held.violations if v.clause == "move.step.remove-path"]
+        assert all("the old znode names it still" in v.reason for v in told)
+        found += len(told)
+    assert found
+
+
+@pytest.mark.clause("shipped.entry.not-for-ever")
+def test_entry_that_names_nothing_for_ever_is_named(tmp_path: Path) -> None:
+    """An entry for a partition that is not there is taken out, or somebody waits for ever."""
+    log = read_log("n102", tmp_path)
+    at = next(n for n, each in enumerate(log) if _writes(each, "/admin/reassign_partitions"))
+    ops = log[at].ops
+    entry = b'{"version":1,"partitions":[{"topic":"nowhere","partition":0,"replicas":[1]}]}'
+    asked = [replace(op, data=entry) if hasattr(op, "data") else op for op in ops]
+    log[at] = replace(log[at], ops=tuple(asked))
+    held = judge("n102", withhold(log, log[at].zxid + 1, ops[0].path), GRACE_MS)
+    told = [v for v in held.violations if v.topic == "nowhere"]
+    assert [v.clause for v in told] == ["shipped.entry.not-for-ever"]
+
+
+def _writes(transaction: Transaction, path: str) -> bool:
+    return any(getattr(op, "path", "").endswith(path) for op in transaction.ops)

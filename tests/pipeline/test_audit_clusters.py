@@ -1,5 +1,6 @@
 """Each cluster in a log is judged by itself: its own profile, readings, version and verdict."""
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 from history_steps import read_log
 from pipeline_steps import Server
 
+from reassure_conformance.cli import run_command
 from reassure_judge.protocols import NoRules
 from reassure_pipeline.audit.audit_report import AuditReport
 from reassure_pipeline.audit.run_audit import audit_paths
@@ -85,6 +87,20 @@ def test_cluster_is_chosen_by_its_chroot(two: Path) -> None:
     assert list_verdicts(named.get_report()) == {"/old": ("violated", None, 2)}
     with pytest.raises(NoRules, match="no cluster at /gone: the clusters in the log are at /new"):
         audit(two, chroots=("/gone",))
+
+
+def test_cluster_that_is_followed_is_chosen_by_its_chroot(two: Path, tmp_path: Path) -> None:
+    """Of an ensemble that grows one cluster is judged, by its own rules, and gone on with."""
+    command = ["audit", "--follow", "--until-caught-up", "--format", "json", str(two)]
+    ways = {"/old": (1, 2), "/new": (0, 0)}
+    for chroot, (code, count) in ways.items():
+        kept = [*command, "--chroot", chroot, "--checkpoint", str(tmp_path / chroot[1:])]
+        for _ in range(2):
+            said: list[str] = []
+            assert run_command(kept, said.append) == code
+            last = json.loads(said[-1])
+            assert last["counts"]["violations"] == count
+            assert [each["chroot"] for each in last["archives"][0]["by_cluster"]] == [chroot]
 
 
 def test_clusters_judged_together_have_a_verdict_each(tmp_path: Path, server: Server) -> None:

@@ -85,6 +85,7 @@ def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
             "readings": chosen.as_dict(),
             "paths": [str(place.absolute()) for place in places],
             **asked.options._asdict(),
+            "chroots": asked.options.chroots and [*asked.options.chroots],
         }
         rules = make_rules(profile, chosen)
         engine = _Engine(asked, places, rules, checkpoint, identity)
@@ -122,20 +123,20 @@ def _choose_rules(
             profile = str(before["profile"])
             readings = {**before["readings"], **readings}
         else:
-            found = _recognise(places, asked.ending, outlet)
+            found = _recognise(places, asked, outlet)
             if found is not None:
                 profile, readings = found.profile, {**found.readings, **readings}
     return profile, choose_readings(judge_of(profile), profile, readings), found
 
 
-def _recognise(places: Sequence[Path], ending: Ending, outlet: Outlet) -> Recognised | None:
+def _recognise(places: Sequence[Path], asked: WatchRequest, outlet: Outlet) -> Recognised | None:
     """Wait until the logs tell of a profile; None where it is to end before."""
-    recogniser = Recogniser(places)
+    recogniser, ending = Recogniser(places, asked.options.chroots), asked.ending
     has_said = False
     while True:
         found = recogniser.look()
         if isinstance(found, str):
-            raise NoRules(f"{found}; choose one with --profile, or audit the logs one by one")
+            raise NoRules(f"{found}; choose with --profile or --chroot, or watch logs one by one")
         if found is not None:
             outlet.say(f"profile {found.profile}: {found.why}")
             return found
@@ -197,7 +198,8 @@ def _make_body(
     """Return the body of the document, with its verdict and its counts."""
     found_there = [each for each in (a.report() for a in engine.archives) if each is not None]
     report = report_watch(profile, found_there, strict=asked.options.strict)
-    if not asked.named and found is None:
+    # A watch that goes on has the profile that was recognised when it began.
+    if not asked.named and found is None and profile == asked.profile:
         for each in report.archives:
             refuse_foreign(each, profile)
     body = dict(report.as_json_dict())

@@ -78,8 +78,7 @@ class Spending(click.ParamType["AuditBudget"]):
         return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
-_LIMITING: Final = ("members", "since", "chroots", "budget", "resume", "at_rest")
-_ONCE: Final = ("spark", "tables", "jobs", *_LIMITING)
+_ONCE: Final = ("spark", "tables", "jobs", "members", "since", "budget", "resume", "at_rest")
 _FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
 """Options of an audit of what is there, and of one that goes on."""
 

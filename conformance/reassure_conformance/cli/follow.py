@@ -35,7 +35,7 @@ def follow(
 
     for_s = options["for_s"]
     until = inf if for_s is None else time.monotonic() + for_s
-    names = "min_insync_replicas", "grace_ms", "facts", "strict"
+    names = "min_insync_replicas", "grace_ms", "facts", "strict", "chroots"
     asked = WatchRequest(
         paths,
         Ending(Event(), until, options["until_caught_up"]),

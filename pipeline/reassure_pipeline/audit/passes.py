@@ -102,6 +102,8 @@ class Options(NamedTuple):
     """Whether facts are taken beside (`fleet.fleet_facts`)."""
     strict: bool = False
     """Whether a watch tells what is not followed as a violation."""
+    chroots: tuple[str, ...] | None = None
+    """The clusters that a watch judges; None for all."""
 
 
 DEFAULTS: Final = Options()

@@ -125,7 +125,9 @@ def _make_decoder(gatherer: Gatherer) -> Callable[[bytes], Transaction]:
 class Recogniser:
     """Reads logs that grow, as far as they are there."""
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], chroots: tuple[str, ...] | None = None) -> None:
+        """Read for the clusters at these chroots, None for all."""
+        self._chroots = chroots
         self._read: list[tuple[LogFollower, Gatherer]] = []
         for path in paths:
             gatherer = Gatherer()
@@ -142,4 +144,9 @@ class Recogniser:
                 for batch in follower.read():
                     for transaction in batch:
                         gatherer.feed(transaction)
-        return recognise((str(follower.path), gatherer) for follower, gatherer in self._read)
+        return recognise((str(f.path), self._choose(gathered)) for f, gathered in self._read)
+
+    def _choose(self, gathered: Gatherer) -> Gatherer:
+        if self._chroots is None:
+            return gathered
+        return Gatherer({c: gathered.clusters[c] for c in self._chroots if c in gathered.clusters})

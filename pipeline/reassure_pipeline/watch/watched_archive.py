@@ -26,6 +26,7 @@ from reassure_pipeline.audit.archive_report import ArchiveReport, Extent
 from reassure_pipeline.audit.audit_report import AuditReport, report_audit
 from reassure_pipeline.audit.listed_findings import Findings
 from reassure_pipeline.audit.passes import (
+    ALL,
     Judged,
     KnownHistory,
     Options,
@@ -82,7 +83,8 @@ class WatchedArchive:
         self.times_ms: tuple[int, int] | None = None
         """When the first and the last transaction of the archive was that is judged."""
         self._strict = options.strict
-        self.passes = Passes(archive, base, rules, options)
+        share = ALL._replace(chroots=options.chroots)
+        self.passes = Passes(archive, base, rules, options, share)
 
     def begin_anew(self, restart: Restart) -> None:
         """Judge anew from there, once it has come to that."""

@@ -56,7 +56,7 @@ def fail_over(hosted: Logged, readings: Readings) -> Logged:
     """
     after = fail_over_with_lists(hosted, readings)
     if readings.move_expand_first == "yes":
-        return after
+        return replace(after, halfway=hosted.entry if hosted.begun else hosted.halfway)
     started = (replica for target in hosted.asked for replica in target)
     return replace(after, told=tuple(dict.fromkeys((*after.told, *hosted.told, *started))))
 

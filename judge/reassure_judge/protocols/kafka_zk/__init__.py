@@ -46,6 +46,7 @@ class ListsRouter(KafkaRouter):
     """Notes until when a cluster was one of an earlier Kafka."""
 
     calls_elect = True
+    completed = None
     together = "shipped.assignment.one-partition"
 
     def _on_topic(self, cluster: KafkaHistory, at: ZnodePath, data: bytes | None) -> None:

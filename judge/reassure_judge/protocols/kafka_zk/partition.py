@@ -25,6 +25,8 @@ class Logged:
     """Targets that it named since the last one was reached: a controller may have read any."""
     begun: bool = False
     """Whether the acting controller wrote the replicas of one of these: it refuses it no more."""
+    halfway: ReplicaList | None = None
+    """The target whose replicas an earlier controller wrote, and nobody has reached."""
     done: bool = False
     """Whether one was written as the assignment, and what is left is to remove the entry."""
     earlier: ReplicaList | None = None

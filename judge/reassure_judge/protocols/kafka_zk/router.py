@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from reassure_judge.authors import FENCED, Verdicts, judge_authority
 from reassure_judge.doubt import GRACE_MS, ChangeTime
-from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite
+from reassure_judge.history import ClusterHistory, Forbidden, Handled, SeenWrite, StateWritten
 from reassure_judge.protocols.kafka_zk.waiting import PartitionWaits
 from reassure_judge.router import Router
 from reassure_judge.transaction_reader import ZnodePath
@@ -42,6 +42,14 @@ class Disk(NamedTuple):
     since_ms: int
     shown: bool = False
     """Whether a controller has taken the partition offline there since."""
+
+
+class Returning(NamedTuple):
+    """A leader's write in a session that may be its own: it expired, and registers later."""
+
+    session: int
+    broker: int
+    seen: SeenWrite
 
 
 class KafkaHistory(ClusterHistory):
@@ -76,6 +84,8 @@ class KafkaHistory(ClusterHistory):
         """By partition without a state: the transaction that made it."""
         self.lost: dict[int, int] = {}
         """By broker: the transaction that ended its registration, if it was not being shut down."""
+        self.returning: list[Returning] = []
+        """What was written in sessions that no broker had registered yet."""
         self.waits = PartitionWaits()
         self.acted: int | None = None
         """The first state that the acting controller wrote, by when it had read what there is."""
@@ -104,6 +114,8 @@ class KafkaRouter(Router[KafkaHistory]):
     """Whether clients may ask by a call for a leader that is not in sync (KIP-460)."""
     together: ClassVar[str] = "assigned.change.only-as-due"
     """The clause that a write breaks which changes several partitions at once."""
+    completed: ClassVar[str | None] = "move.step.remove-path"
+    """The clause by which entries are carried out; None where the lists tell of moves."""
     kinds = (
         r"(?P<entries>/admin/reassign_partitions)",
         r"/log_dir_event_notification/(?P<log_dir>[^/]+)",
@@ -246,7 +258,8 @@ class KafkaRouter(Router[KafkaHistory]):
     def _note_wait(self, cluster: KafkaHistory, key: PartitionKey) -> None:
         """Note whether a partition waits for its controller."""
         dead = frozenset(cluster.disks.get(key, ()))
-        cluster.waits.note(cluster, key, ChangeTime(*self._now[:2]), dead)
+        moment = ChangeTime(*self._now[:2])
+        cluster.waits.note(cluster, key, moment, dead, self.completed)
 
     def _tell_handled(
         self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr | None
@@ -303,9 +316,12 @@ class KafkaRouter(Router[KafkaHistory]):
                 cluster.joined.pop(key, None)
             return
         cluster.states[key] = state
+        if cluster.returning:
+            self._settle_returning(cluster)
         self._note_odd(cluster, key)
         if before is not None:
             if len(out) > told:
+                self._note_returning(cluster, out[-1])
                 out[-1] = self._add_hidden(cluster, key, before, out[-1])
             self._note_members(cluster, key, before, state)
             self._note_disks(cluster, key, before, state)
@@ -315,6 +331,41 @@ class KafkaRouter(Router[KafkaHistory]):
             raised = before is not None and state.leader_epoch != before.leader_epoch
             left = frozenset() if raised and len(state.isr) == 1 else gone.intersection(state.isr)
             cluster.gone[key] = left
+
+    def _find_writer(self, cluster: KafkaHistory, key: PartitionKey, state: LeaderAndIsr) -> int:
+        """Return who wrote; a leader that lost its session goes on in the next one at once."""
+        writer, leader = super()._find_writer(cluster, key, state), state.leader
+        before = cluster.states.get(key)
+        same = before and (before.leader, before.leader_epoch) == (leader, state.leader_epoch)
+        gone = leader in cluster.registered - cluster.live and not self._decides(cluster)
+        return leader if writer < 0 and same and gone else writer
+
+    def _note_returning(self, cluster: KafkaHistory, seen: SeenWrite) -> None:
+        """Note what is right only if the session turns out to be the leader's."""
+        broker = seen.event.writer if isinstance(seen.event, StateWritten) else -1
+        if broker >= 0 and not seen.author.brokers and not seen.author.fenced:
+            cluster.returning.append(Returning(self._now[2], broker, seen))
+
+    @clause("isr.change.by-leader")
+    def _settle_returning(self, cluster: KafkaHistory, broker: int = -1) -> None:
+        """Tell of what was written in the name of a broker by a session that is not its own.
+
+        It is not where the `broker` registers in another one, or not within the grace.
+        """
+        left = []
+        for each in cluster.returning:
+            if each.broker == broker and each.session == self._now[2]:
+                continue
+            late = self._now[1] - each.seen.time_ms > self.grace_ms
+            if each.broker != broker and not late:
+                left.append(each)
+                continue
+            reason = f"session 0x{each.session:x} is not that of broker {each.broker}, which leads"
+            event = Forbidden("isr.change.by-leader", reason)
+            (self._out if cluster.shown else cluster.kept_back).append(
+                each.seen._replace(event=event)
+            )
+        cluster.returning = left
 
     def _add_hidden(
         self, cluster: KafkaHistory, key: PartitionKey, before: LeaderAndIsr, seen: SeenWrite
@@ -352,6 +403,8 @@ class KafkaRouter(Router[KafkaHistory]):
         broker = int(at.first)
         for disks in cluster.disks.values():
             disks.pop(broker, None)
+        if data is not None and cluster.returning:
+            self._settle_returning(cluster, broker)
         if data is None:
             self._note_gone(cluster, broker)
             cluster.lost.pop(broker, None)

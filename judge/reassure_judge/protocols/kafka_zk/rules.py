@@ -94,6 +94,7 @@ class KafkaRules(ReplicaRules[Possible, Written]):
             "asked": LISTS,
             "earlier": BROKERS,
             "dropped": BROKERS,
+            "halfway": BROKERS,
             "told": BROKERS,
             "state": RECORD,
         },

@@ -1,7 +1,9 @@
 """What waits though it could go on: obligations with a time.
 
 * A partition that nobody leads though a replica in sync is alive.
-* A reassignment, as a topic's znode records it, that is not completed though its target is in sync.
+* A reassignment that is not completed though its target is in sync: as a topic's znode records it,
+  or before 2.4 the old znode.
+* An entry of the old znode for a partition that does not exist.
 
 A controller acts as soon as it hears of that. When it hears no log says. So a partition is watched
 from the moment at which it could have gone on, or the acting controller won if that is later.
@@ -20,7 +22,7 @@ from reassure_judge.history import Forbidden
 from reassure_model.partition import LeaderAndIsr
 from reassure_model.protocols.kafka_zk import Assignment
 from reassure_spec.clauses import clause
-from reassure_spec.znodes import PartitionKey
+from reassure_spec.znodes import PartitionKey, ReplicaList
 
 LATE: Final = "its controller had not come to this yet"
 
@@ -34,6 +36,7 @@ class KnownCluster(Protocol):
     deleting: set[str]
     controller: int | None
     won_ms: int
+    entries: dict[PartitionKey, ReplicaList]
 
 
 class OpenDuty(NamedTuple):
@@ -55,10 +58,24 @@ class PartitionWait:
     """Whether it was told that nobody can say."""
 
 
-@clause("election.held", "shipped.complete.carried-out")
-def find_duty(cluster: KnownCluster, key: PartitionKey, dead: frozenset[int]) -> OpenDuty | None:
-    """Return what could be done for a partition now; `dead`: who may have lost a disk of it."""
+@clause(
+    "election.held",
+    "shipped.complete.carried-out",
+    "move.step.remove-path",
+    "shipped.entry.not-for-ever",
+)
+def find_duty(
+    cluster: KnownCluster, key: PartitionKey, dead: frozenset[int], completed: str | None
+) -> OpenDuty | None:
+    """Return what could be done for a partition now; `dead`: who may have lost a disk of it.
+
+    `completed` is the clause by which an entry is carried out, None where the lists tell of moves.
+    """
     state, lists = cluster.states.get(key), cluster.lists.get(key[0], {}).get(key[1])
+    entry = cluster.entries.get(key)
+    if lists is None and entry is not None:
+        words = f"the old znode names it, target {list(entry)}, and it is not there"
+        return OpenDuty("shipped.entry.not-for-ever", words)
     if state is None or lists is None:
         return None
     fit = cluster.live.intersection(state.isr) - dead
@@ -68,6 +85,9 @@ def find_duty(cluster: KnownCluster, key: PartitionKey, dead: frozenset[int]) ->
     if lists.is_reassigning and fit.issuperset(lists.target):
         words = f"the target {list(lists.target)} is in sync, and the move is not completed"
         return OpenDuty("shipped.complete.carried-out", words)
+    if completed and entry and fit.issuperset(entry) and len(entry) == len(set(entry)):
+        words = f"the target {list(entry)} is in sync, and the old znode names it still"
+        return OpenDuty(completed, words)
     return None
 
 
@@ -78,10 +98,15 @@ class PartitionWaits:
         self.waits: dict[PartitionKey, PartitionWait] = {}
 
     def note(
-        self, cluster: KnownCluster, key: PartitionKey, now: ChangeTime, dead: frozenset[int]
+        self,
+        cluster: KnownCluster,
+        key: PartitionKey,
+        now: ChangeTime,
+        dead: frozenset[int],
+        completed: str | None,
     ) -> None:
         """Note how a partition stands."""
-        duty = find_duty(cluster, key, dead)
+        duty = find_duty(cluster, key, dead, completed)
         if duty is None:
             self.waits.pop(key, None)
         elif key not in self.waits or self.waits[key].duty != duty:
@@ -99,7 +124,7 @@ class PartitionWaits:
         """Return what is to be told as the acting controller writes; `answered` is the event."""
         found = []
         for key, wait in list(self.waits.items()):
-            if key not in cluster.states:
+            if key not in cluster.states and key not in cluster.entries:
                 del self.waits[key]
                 continue
             if wait.since.time_ms == 0:  # it stood so in the snapshot

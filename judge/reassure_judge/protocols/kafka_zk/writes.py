@@ -137,7 +137,7 @@ def accept_completion(
     What is `asked` of it besides comes first.
     """
     kept = (hosted.entry,) if names == ENTRIES and hosted.entry is not None else ()
-    after = replace(hosted, asked=kept, begun=False, completing=False, done=True)
+    after = replace(hosted, asked=kept, begun=False, completing=False, done=True, halfway=None)
     after = _write_lists(after, Assignment(new))
     return accept(chain(asked, check_completion(hosted, new, names, target, cut=cut)), after)
 
@@ -242,7 +242,7 @@ def accept_path_gone(hosted: Logged, around: Environment, readings: Readings) ->
     # The epoch may have been raised once more since the target was assigned: an answer was lost.
     completing = hosted.completing and bool(asked)
     after = replace(hosted, entry=None, asked=asked, completing=completing)
-    return Accepted(replace(after, begun=False, done=False), judged)
+    return Accepted(replace(after, begun=False, done=False, halfway=None), judged)
 
 
 @checks
@@ -269,6 +269,10 @@ def check_path_gone(hosted: Logged, around: Environment, readings: Readings) -> 
             reason = "is asked for, alive, and was neither begun nor refused"
             yield OTHERS_KEPT, f"{list(entry)} {reason}"
         refused = REFUSED_DEAD
+        # Up to 0.10.0 Kafka gives it up, with the replicas of both assignments (KAFKA-4214).
+        reason = f"{list(entry)} was under way, assigned is {list(hosted.assigned)}"
+        if hosted.halfway == entry:
+            yield "move.failover.resumes", reason
     if refused:
         yield refused, True
     if refused == REFUSED_DEAD:
