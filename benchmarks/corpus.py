@@ -6,8 +6,8 @@ replaced, one at a time, by one whose shape no Kafka may write; it is *named* wh
 stands at its transaction.
 
 `python benchmarks/corpus.py [LOG...] > docs/corpus.md` makes the page; without logs it takes those
-of the tests that are sound, and all that `benchmarks/corpus_logs.py` made. `--each N` plants at
-every N-th write only.
+of the tests that are sound, and all that `benchmarks/corpus_logs.py` made. `--places N` says
+at how many writes of each log something is planted.
 """
 
 import argparse
@@ -15,6 +15,7 @@ import gzip
 import json
 import pickle
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -42,9 +43,9 @@ controlled shutdowns, deletions, growth, disks that fail, sessions that expire a
 elections. Those with a release as their name were made by
 `benchmarks/corpus_logs.py RELEASE --seed N`, where chance says what happens.
 Each is audited by what it shows of itself. A *false alarm* is a log with an incident that has the
-shape of no known bug. Then at every {each}th write of a partition's state or of a topic's
-assignment, one at a time, what was written is replaced by what no Kafka may write there; it is
-*named* where a violation stands at that transaction.
+shape of no known bug. Then at {places} or more writes of a partition's state or of a topic's
+assignment, spread over the log, one at a time, what was written is replaced by what no Kafka may
+write there; it is *named* where a violation stands at that transaction.
 Made by `python benchmarks/corpus.py > docs/corpus.md`.
 """
 STRANGER: Final = 99
@@ -171,7 +172,7 @@ def main() -> None:
     """Audit, plant, and print the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="*", type=Path, help="sound logs")
-    parser.add_argument("--each", type=int, default=6, help="plant at every N-th write (6)")
+    parser.add_argument("--places", type=int, default=15, help="plant at N writes of a log (15)")
     asked = parser.parse_args()
     logs = asked.logs or [LOGS / f"{name}.log.gz" for name in (*SOUND, *SOUND_TOO)]
     logs += [] if asked.logs else sorted(MADE.glob("*.log.gz"))
@@ -183,17 +184,19 @@ def main() -> None:
             log = read(path, Path(folder))
             verdict, alarm = sum_up(found, log)
             alarms += alarm
-            tried = list(try_planted(found, log, asked.each))
+            writes = len({number for number, _, _ in plant(log, 1)})
+            tried = list(try_planted(found, log, max(1, writes // asked.places)))
             planted.update(words for words, _ in tried)
             named.update(words for words, hit in tried if hit)
             version = next(iter(found.versions.values()), "")
             told = f"{sum(hit for _, hit in tried)} of {len(tried)}"
             name = path.name.removesuffix(".log.gz")
+            print(name, verdict, told, file=sys.stderr, flush=True)
             rows.append(f"| {name} | {version} | {len(log)} | {verdict} | {told} |")
     hits, all_of = named.total(), planted.total()
     share = 100 * hits / all_of if all_of else 0.0
     made = {path.name.partition("-")[0] for path in logs if path.parent == MADE}
-    print(ABOUT.format(each=asked.each))
+    print(ABOUT.format(places=asked.places))
     print(
         f"False alarms: **{alarms} in {len(logs)}** logs, {len(made)} releases among those that",
         end=" ",

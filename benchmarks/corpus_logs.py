@@ -37,7 +37,7 @@ BROKERS: Final = (1, 2, 3)
 SESSION_MS: Final = 4000
 WIDE: Final = 200
 """Partitions of a large topic."""
-REASSIGN, ELECT, DELETE, GROW, CREATE = 45, 43, 20, 37, 19
+REASSIGN, ELECT, DELETE, GROW = 45, 43, 20, 37
 """Calls, by their number in Kafka's protocol."""
 SETTINGS: Final = {
     "zookeeper.session.timeout.ms": SESSION_MS,
@@ -266,7 +266,6 @@ KNOWN: Final = {
     ELECT: range(1, 3),
     DELETE: range(4),
     GROW: range(2),
-    CREATE: range(3),
 }
 Story = Callable[[Cluster, random.Random], None]
 
