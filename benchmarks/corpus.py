@@ -1,17 +1,21 @@
 """How often the audit is wrong about Apache Kafka: false alarms, and planted writes it misses.
 
-Every log is audited as users do, by what it shows of itself. A sound one that is *violated* is a
-false alarm. Then each write of a state or of an assignment in it is replaced, one at a time, by one
-whose shape no Kafka may write; it is *named* where a violation stands at its transaction.
+Every log is audited as users do, by what it shows of itself. An incident in it that has the shape
+of no published bug is a false alarm. Then each write of a state or of an assignment in it is
+replaced, one at a time, by one whose shape no Kafka may write; it is *named* where a violation
+stands at its transaction.
 
 `python benchmarks/corpus.py [LOG...] > docs/corpus.md` makes the page; without logs it takes those
-of the tests that are sound. `--each N` plants at every N-th write only.
+of the tests that are sound, and all that `benchmarks/corpus_logs.py` made. `--places N` says
+at how many writes of each log something is planted.
 """
 
 import argparse
 import gzip
 import json
+import pickle
 import re
+import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
@@ -19,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+from reassure_judge.incidents import gather_incidents
 from reassure_judge.judge import Judge
 from reassure_judge.recognise import Recognised
 from reassure_pipeline.audit.recogniser import recognise_clusters
@@ -29,14 +34,18 @@ from reassure_zookeeper.txnlog import log_files, read_logs
 LOGS: Final = Path(__file__).parents[1] / "tests" / "judge" / "kafka_logs"
 SOUND: Final = ("golf", "papa", "runA", "romeo", "old_01022", "alpha", "bravo", "charlie_s")
 SOUND_TOO: Final = ("sierra", "n102", "v241", "v282")
+MADE: Final = LOGS / "corpus"
+"""What `corpus_logs.py` made, by the release and the seed."""
 ABOUT: Final = """# How often the audit is wrong
 
 Logs that Apache Kafka left while it was driven through moves, deaths of brokers and controllers,
-controlled shutdowns, deletions, growth and unclean elections, and in which it did nothing wrong.
-Each is audited by what it shows of itself. A *false alarm* is one that is violated. Then at every
-{each}th write of a partition's state or of a topic's assignment, one at a time, what was written is
-replaced by what no Kafka may write there; it is *named* where a violation stands at that
-transaction.
+controlled shutdowns, deletions, growth, disks that fail, sessions that expire and unclean
+elections. Those with a release as their name were made by
+`benchmarks/corpus_logs.py RELEASE --seed N`, where chance says what happens.
+Each is audited by what it shows of itself. A *false alarm* is a log with an incident that has the
+shape of no known bug. Then at {places} or more writes of a partition's state or of a topic's
+assignment, spread over the log, one at a time, what was written is replaced by what no Kafka may
+write there; it is *named* where a violation stands at that transaction.
 Made by `python benchmarks/corpus.py > docs/corpus.md`.
 """
 STRANGER: Final = 99
@@ -69,10 +78,10 @@ def recognise(log: Path, scratch: Path) -> Recognised:
     return told[0]
 
 
-def judge(found: Recognised, log: list[Transaction]) -> Judge:
-    """Judge a log by what it was found to be of."""
+def judge(found: Recognised, log: list[Transaction], held: Judge | None = None) -> Judge:
+    """Judge a log, or what follows on what is `held` of one, by what it was found to be of."""
     readings = override_readings(get_profile(found.profile), found.readings)
-    held = Judge(found.profile, readings)
+    held = held or Judge(found.profile, readings)
     for transaction in log:
         held.feed(transaction)
     return held
@@ -111,8 +120,8 @@ def alter_topic(old: dict[str, Any], new: dict[str, Any]) -> Iterator[tuple[str,
         yield "a partition lost", {**new, "partitions": lost}
 
 
-def plant(log: list[Transaction], each: int) -> Iterator[tuple[str, list[Transaction], int]]:
-    """Yield what is wrong, the log with it, and the transaction, at every `each`-th write."""
+def plant(log: list[Transaction], each: int) -> Iterator[tuple[int, str, Transaction]]:
+    """Yield the place of every `each`-th write, what is wrong, and the transaction with it."""
     before: dict[str, dict[str, Any]] = {}
     writes = 0
     for number, transaction in enumerate(log):
@@ -134,44 +143,65 @@ def plant(log: list[Transaction], each: int) -> Iterator[tuple[str, list[Transac
             for words, said in (alter_state if is_state else alter_topic)(old, new):
                 ops = list(transaction.ops)
                 ops[at] = replace(op, data=json.dumps(said).encode())
-                planted = [*log]
-                planted[number] = replace(transaction, ops=tuple(ops))
-                yield words, planted[: number + 1], transaction.zxid
+                yield number, words, replace(transaction, ops=tuple(ops))
+
+
+def try_planted(found: Recognised, log: list[Transaction], each: int) -> Iterator[tuple[str, bool]]:
+    """Yield what was planted, and whether it is named."""
+    held, done, kept = judge(found, []), 0, b""
+    for number, words, wrong in plant(log, each):
+        if number != done or not kept:
+            judge(found, log[done:number], held)
+            done, kept = number, pickle.dumps(held)
+        fooled: Judge = judge(found, [wrong], pickle.loads(kept))
+        yield words, any(v.zxid == wrong.zxid for v in fooled.violations)
+
+
+def sum_up(found: Recognised, log: list[Transaction]) -> tuple[str, bool]:
+    """Return the verdict on a log, with bugs that are named, and whether it is a false alarm."""
+    held = judge(found, log)
+    wrong = [each for each in held.violations if each.binds()]
+    if not wrong:
+        return "unknown" if held.undecided else "holds", False
+    incidents = gather_incidents(wrong, found.profile)
+    bugs = sorted({bug.id for each in incidents for bug in each.bugs})
+    return f"violated: {', '.join(bugs) or '-'}", not all(each.bugs for each in incidents)
 
 
 def main() -> None:
     """Audit, plant, and print the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("logs", nargs="*", type=Path, help="sound logs")
-    parser.add_argument("--each", type=int, default=6, help="plant at every N-th write (6)")
+    parser.add_argument("--places", type=int, default=15, help="plant at N writes of a log (15)")
     asked = parser.parse_args()
     logs = asked.logs or [LOGS / f"{name}.log.gz" for name in (*SOUND, *SOUND_TOO)]
+    logs += [] if asked.logs else sorted(MADE.glob("*.log.gz"))
     rows, named, planted = [], Counter[str](), Counter[str]()
     alarms = 0
     with tempfile.TemporaryDirectory() as folder:
         for path in logs:
             found = recognise(path, Path(folder))
             log = read(path, Path(folder))
-            held = judge(found, log)
-            wrong = [v for v in held.violations if v.binds()]
-            alarms += bool(wrong)
-            verdict = "violated" if wrong else "unknown" if held.undecided else "holds"
-            mine = Counter[str]()
-            for words, history, zxid in plant(log, asked.each):
-                hit = any(v.zxid == zxid for v in judge(found, history).violations)
-                mine["planted"] += 1
-                mine["named"] += hit
-                planted[words] += 1
-                named[words] += hit
+            verdict, alarm = sum_up(found, log)
+            alarms += alarm
+            writes = len({number for number, _, _ in plant(log, 1)})
+            tried = list(try_planted(found, log, max(1, writes // asked.places)))
+            planted.update(words for words, _ in tried)
+            named.update(words for words, hit in tried if hit)
             version = next(iter(found.versions.values()), "")
-            told = f"{mine['named']} of {mine['planted']}"
+            told = f"{sum(hit for _, hit in tried)} of {len(tried)}"
             name = path.name.removesuffix(".log.gz")
+            print(name, verdict, told, file=sys.stderr, flush=True)
             rows.append(f"| {name} | {version} | {len(log)} | {verdict} | {told} |")
     hits, all_of = named.total(), planted.total()
     share = 100 * hits / all_of if all_of else 0.0
-    print(ABOUT.format(each=asked.each))
-    print(f"False alarms: **{alarms} in {len(logs)}** sound logs. Planted writes named:", end=" ")
-    print(f"**{hits:,} of {all_of:,}** ({share:.1f} %).\n")
+    made = {path.name.partition("-")[0] for path in logs if path.parent == MADE}
+    print(ABOUT.format(places=asked.places))
+    print(
+        f"False alarms: **{alarms} in {len(logs)}** logs, {len(made)} releases among those that",
+        end=" ",
+    )
+    print("were made.", f"Planted writes named: **{hits:,} of {all_of:,}** ({share:.1f} %).\n")
     print("| log | writes as | transactions | verdict | planted writes named |")
     print("|---|---|---|---|---|")
     print("\n".join(rows))
