@@ -169,7 +169,8 @@ class KafkaCluster:
         until = time.monotonic() + timeout_s
         while time.monotonic() < until:
             note_alive()
-            if self._pass_sentinel(until) and not self._is_unrest() and self._is_quiet(until):
+            is_still = not self._is_unrest() and self._pass_sentinel(until)
+            if is_still and not self._is_unrest() and self._is_quiet(until):
                 return True
             time.sleep(_LOOK_S)
         return False
