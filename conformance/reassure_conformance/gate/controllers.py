@@ -32,6 +32,7 @@ from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
+from reassure_judge.protocols import get_rules
 from reassure_judge.verdicts import ClauseVerdict
 from reassure_mutation.score import Scorer
 from reassure_mutation.table import Killable
@@ -213,10 +214,16 @@ class ControllersRunner(Runner[Example]):
         return self.harness.tell(story)
 
     def list_shipped(self) -> Sequence[Story]:
-        """Return the shipped stories of the profile, those that were written for it first."""
+        """Return the shipped stories of the profile, those that were written for it first.
+
+        Those of the protocol that a cluster spoke before it was upgraded are its own as well.
+        """
         described = self.harness.description
-        told = (story for story in super().list_shipped() if story.is_for(described.profile))
-        stories = sorted(told, key=lambda story: described.profile not in story.profiles)
+        own = {described.profile, get_rules(described.profile).earlier} - {""}
+        told = (story for story in super().list_shipped() if any(map(story.is_for, own)))
+        stories = sorted(told, key=lambda story: own.isdisjoint(story.profiles))
+        if self.settings.stories_max:
+            stories.sort(key=lambda story: not story.asks_nothing_but(described.abilities))
         needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
         undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
         self.result.undeclared = dict(undeclared)

@@ -9,7 +9,7 @@ import base64
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -20,6 +20,11 @@ from kazoo.exceptions import NodeExistsError, NoNodeError
 from reassure_conformance.adapter import (
     ADMIN,
     BROKERS,
+    CUT,
+    EXPIRE,
+    HOLD,
+    KILL,
+    LOSE,
     OLD_ZNODE,
     RUN,
     BadConnectable,
@@ -28,6 +33,7 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.supervise import note_alive
 from reassure_controller.client import Client
+from reassure_lab.kafka.frame_proxy import FrameProxy
 from reassure_lab.kafka.kafka_admin import reassign_by_call
 from reassure_lab.kafka.kafka_brokers import KafkaBrokers
 from reassure_lab.kafka.kafka_jars import Version, find_jars, parse_version
@@ -39,6 +45,7 @@ from reassure_spec.znodes import (
     TOPICS,
     AssignmentZnode,
     ReplicaList,
+    StateZnode,
     broker_path,
     decode_broker,
     decode_controller,
@@ -51,6 +58,7 @@ from reassure_spec.znodes import (
     topic_config_path,
     topic_path,
 )
+from reassure_zookeeper.interruptions import expire_session
 
 FORM: Final = "kafka:VERSION?home=DIRECTORY&brokers=N"
 _LISTS: Final = (2, 4)
@@ -59,11 +67,15 @@ _IDS: Final = (2, 8)
 """From here on a topic has an id."""
 _FENCED: Final = (2, 1)
 """From here on each write of a controller checks its epoch."""
+_OF_WRITES: Final = (HOLD, LOSE)
+"""What takes a controller's writes to be known from others."""
 _IN_ORDER: Final = (0, 10, 2)
 """From here on the first replica in assignment order is elected, whatever for."""
 _SENTINEL: Final = b'{"version":1,"partitions":[]}'
 _UP_S: Final = 110.0
 _QUIET_S: Final = 0.3
+_HELD_S: Final = 1.5
+"""How long a controller that is to be held may take to come to its stop."""
 _LOOK_S: Final = 0.05
 _SETTLE_MS: Final = 60_000
 
@@ -90,7 +102,9 @@ class KafkaCluster:
         self._readings: Final = dict(readings)
         self._folder: Final = tempfile.TemporaryDirectory(prefix="reassure-kafka-")
         self._brokers = KafkaBrokers(self._version, self._jars, Path(self._folder.name), {})
-        self._connect = ""
+        self._hosts = self._chroot = ""
+        self._proxies: dict[int, FrameProxy] = {}
+        self._held: FrameProxy | None = None
         self._client: Client | None = None
 
     def describe(self) -> Description:
@@ -102,7 +116,9 @@ class KafkaCluster:
             language="Scala",
             profile="kafka-zk" if has_lists else "kafka-42",
             readings={**_list_readings(self._version), **self._readings},
-            capabilities=frozenset({BROKERS}),
+            capabilities=frozenset(
+                {BROKERS, KILL, EXPIRE, CUT, *(_OF_WRITES if self._version >= _FENCED else ())}
+            ),
             settle_ms=_SETTLE_MS,
             lifetime=RUN,
             routes=frozenset({OLD_ZNODE, ADMIN} if has_lists else {OLD_ZNODE}),
@@ -112,11 +128,13 @@ class KafkaCluster:
 
     def start(self, hosts: str, chroot: str, brokers: tuple[int, ...]) -> None:
         """Start the brokers, and wait until all are registered and one is the controller."""
-        self._connect = hosts + chroot
-        self._client = Client(hosts=self._connect, timeout=30.0)
+        self._hosts, self._chroot = hosts, chroot
+        self._client = Client(hosts=hosts + chroot, timeout=30.0)
         self._client.start(timeout=15)
+        host, _, port = hosts.partition(":")
         for broker in brokers:
-            self._brokers.start(broker, self._connect)
+            self._proxies[broker] = FrameProxy((host, int(port)))
+            self._launch(broker)
         for broker in brokers:
             self._wait_for(broker)
         self._wait(lambda: self._read(CONTROLLER), "no broker became the controller")
@@ -128,10 +146,15 @@ class KafkaCluster:
     def close(self) -> None:
         """Kill what still runs, and remove the files."""
         self._brokers.close()
+        for proxy in self._proxies.values():
+            proxy.close()
         if self._client is not None:
             self._client.stop()
             self._client.close()
         self._folder.cleanup()
+
+    def _launch(self, broker: int) -> None:
+        self._brokers.start(broker, f"127.0.0.1:{self._proxies[broker].port}{self._chroot}")
 
     def _wait_for(self, broker: int) -> None:
         def is_there() -> bool:
@@ -146,8 +169,9 @@ class KafkaCluster:
         while not condition():
             if time.monotonic() > until:
                 raise NotUp(
-                    f"Kafka {self._name}: {what} within {seconds:g} s; expected it sooner; see the "
-                    f"brokers' server.log below {self._folder.name}, and whether the machine is busy"
+                    f"Kafka {self._name}: {what} within {seconds:g} s; expected it sooner; see "
+                    f"server.log of the brokers below {self._folder.name}, and whether the "
+                    "machine is busy"
                 )
             note_alive()
             time.sleep(_LOOK_S)
@@ -167,6 +191,11 @@ class KafkaCluster:
     def settle(self, timeout_s: float) -> bool:
         """Wait until the controller has dealt with all, and whoever can is in sync."""
         until = time.monotonic() + timeout_s
+        if self._held is not None:
+            # Whoever is held gets nothing through its queue.
+            self._held.is_standing.wait(_HELD_S)
+            self._is_quiet(until)
+            return False
         while time.monotonic() < until:
             note_alive()
             is_still = not self._is_unrest() and self._pass_sentinel(until)
@@ -203,40 +232,114 @@ class KafkaCluster:
         live = {int(name) for name in self._eyes.get_children(BROKER_IDS)}
         if live != self._brokers.up:
             return True
-        for topic, lists in self._iterate_topics():
-            for number, assignment in lists.items():
-                content = self._read(state_path(topic, number))
-                if content is None:
-                    return bool(live.intersection(assignment.replicas))
-                state = decode_state(state_path(topic, number), content)
-                able = live.intersection(assignment.replicas)
-                if state.leader in live and not able.issubset(state.isr):
-                    return True
-                moves = assignment.adding or assignment.removing
-                if moves and state.leader in live and able == set(assignment.replicas):
-                    return True
-        return False
+        names = self._eyes.get_children(TOPICS)
+        topics = zip(names, self._read_all(map(topic_path, names)), strict=True)
+        replicas = [
+            (state_path(topic, number), assignment)
+            for topic, content in topics
+            if content is not None
+            for number, assignment in decode_topic_lists(topic_path(topic), content).items()
+        ]
+        states = self._read_all(path for path, _ in replicas)
+        return any(
+            _is_under_way(assignment, content and decode_state(path, content), live)
+            for (path, assignment), content in zip(replicas, states, strict=True)
+        )
 
-    def _iterate_topics(self) -> Iterator[tuple[str, Mapping[int, AssignmentZnode]]]:
-        for topic in self._eyes.get_children(TOPICS):
-            content = self._read(topic_path(topic))
-            if content is not None:
-                yield topic, decode_topic_lists(topic_path(topic), content)
+    def _read_all(self, paths: Iterable[str]) -> list[bytes | None]:
+        """Return what stands at these paths, None for each that is not there."""
+        found: list[bytes | None] = []
+        for pending in [self._eyes.get_async(path) for path in paths]:
+            try:
+                found.append(bytes(pending.get()[0]))
+            except NoNodeError:
+                found.append(None)
+        return found
 
     # -- steps
 
     def start_broker(self, broker: int) -> Reply:
         """Start a broker, and wait until it is registered."""
-        self._brokers.start(broker, self._connect)
+        self._launch(broker)
         self._wait_for(broker)
         return Reply.OK
 
     def stop_broker(self, broker: int) -> Reply:
-        """Kill a broker, and wait until its session has ended."""
+        """Kill a broker, and end its session at once."""
+        proxy = self._proxies[broker]
         self._brokers.kill(broker)
+        if self._held is proxy:
+            self._held = None
+        proxy.resume()
+        proxy.cut()
+        if proxy.session is not None:
+            expire_session(self._hosts, proxy.session)
         path = broker_path(broker)
         self._wait(lambda: self._read(path) is None, f"the session of broker {broker} did not end")
         return Reply.OK
+
+    def kill_controller(self) -> Reply:
+        """Kill the broker that is the controller, and start it again: another one is elected."""
+        broker = self._find_controller()
+        if broker is None:
+            return Reply.REFUSED
+        self.stop_broker(broker)
+        return self.start_broker(broker)
+
+    def elect(self) -> Reply:
+        """Have a controller: every broker contends by itself."""
+        return Reply.OK
+
+    def expire_session(self) -> Reply:
+        """End the session of the controller, unless it is held: it comes back in another one."""
+        proxy = self._find_proxy()
+        if proxy is None or proxy.session is None or self._held is not None:
+            return Reply.REFUSED
+        expire_session(self._hosts, proxy.session)
+        return Reply.OK
+
+    def cut_connection(self) -> Reply:
+        """Break the controller's connection."""
+        proxy = self._find_proxy()
+        if proxy is None or self._held is not None:
+            return Reply.REFUSED
+        proxy.cut()
+        return Reply.OK
+
+    def hold(self, effects: int) -> Reply:
+        """Hold the controller before its next write but so many; brokers' own are none of them."""
+        proxy = self._held or self._find_proxy()
+        if proxy is None:
+            return Reply.REFUSED
+        self._held = proxy
+        proxy.hold(effects)
+        return Reply.OK
+
+    def resume(self) -> Reply:
+        """Let everything go on."""
+        for proxy in self._proxies.values():
+            proxy.resume()
+        self._held = None
+        return Reply.OK
+
+    def lose_write(self, writes: int, *, done: bool) -> Reply:
+        """Break the controller's connection under its next write but so many."""
+        proxy = self._find_proxy()
+        if proxy is None or self._held is not None:
+            return Reply.REFUSED
+        proxy.lose(writes, done=done)
+        return Reply.OK
+
+    def change_isr(self, broker: int, topic: str, partition: int, *, joins: bool) -> Reply:
+        """Do nothing: who is in sync is for the brokers themselves to say."""
+        return Reply.REFUSED
+
+    def _find_controller(self) -> int | None:
+        content = self._read(CONTROLLER)
+        return None if content is None else decode_controller(CONTROLLER, content)
+
+    def _find_proxy(self) -> FrameProxy | None:
+        return self._proxies.get(self._find_controller() or 0)
 
     def create_topic(
         self, topic: str, assignments: tuple[ReplicaList, ...], settings: Mapping[str, str]
@@ -257,15 +360,23 @@ class KafkaCluster:
 
     def reassign(self, topic: str, partition: int, target: tuple[int, ...]) -> Reply:
         """Ask the controller by the call that stock clients make; no target cancels."""
-        broker = decode_controller(CONTROLLER, self._read(CONTROLLER) or b"")
-        host, port = decode_broker(broker_path(broker), self._read(broker_path(broker)) or b"")
+        broker = self._find_controller()
+        content = None if broker is None else self._read(broker_path(broker))
+        if broker is None or content is None:
+            return Reply.REFUSED
+        host, port = decode_broker(broker_path(broker), content)
         return reassign_by_call(f"{host}:{port}", topic, partition, target)
 
-    def _refuse(self, *args: object, **kwargs: object) -> Reply:
-        return Reply.REFUSED
 
-    change_isr = hold = resume = kill_controller = _refuse
-    elect = expire_session = cut_connection = _refuse
+def _is_under_way(assignment: AssignmentZnode, state: StateZnode | None, live: set[int]) -> bool:
+    """Whether a partition is about to be led, joined or moved by those who are alive."""
+    able = live.intersection(assignment.replicas)
+    if state is None:
+        return bool(able)
+    if state.leader not in live:
+        return False
+    moves = assignment.adding or assignment.removing
+    return not able.issubset(state.isr) or bool(moves and able == set(assignment.replicas))
 
 
 def _list_readings(version: Version) -> dict[str, str]:

@@ -1,17 +1,17 @@
 """What a stock client asks of Kafka's controller."""
 
+from typing import Final
+
 from kafka import TopicPartition
 from kafka.admin import KafkaAdminClient
 from kafka.errors import KafkaError
 
 from reassure_conformance.adapter import Reply
 
-_CALL_MS = 15_000
+_CALL_MS: Final = 8_000
 
 
-def reassign_by_call(
-    bootstrap: str, topic: str, partition: int, target: tuple[int, ...]
-) -> Reply:
+def reassign_by_call(bootstrap: str, topic: str, partition: int, target: tuple[int, ...]) -> Reply:
     """Ask for a reassignment (AlterPartitionReassignments); no target cancels the one under way."""
     key = TopicPartition(topic, partition)
     try:

@@ -29,7 +29,7 @@ _SCALA: Final = (((2, 4), "2.13"), ((0, 10), "2.11"), ((0, 8), "2.10"))
 """From which release on which build is taken."""
 _XML: Final = (1, 0)
 """Before this release Kafka takes from Java what Java 11 has no more."""
-_ADDRESSES: Final = {
+_ADDRESSES: Final[dict[Version, str]] = {
     **dict.fromkeys(((2, 0), (2, 1), (2, 2)), "3.4.10"),
     (2, 3): "3.4.14",
 }
@@ -154,8 +154,8 @@ def _make_pom(version: Version, text: str) -> str:
         for group, name, release in needs
     )
     depends = "".join(f"<dependency>{each}</dependency>" for each in (kafka, *more))
-    own = f"{_name('reassure', 'kafka')}<version>1</version>"
-    return f"<project><modelVersion>4.0.0</modelVersion>{own}<dependencies>{depends}</dependencies></project>"
+    own = f"<modelVersion>4.0.0</modelVersion>{_name('reassure', 'kafka')}<version>1</version>"
+    return f"<project>{own}<dependencies>{depends}</dependencies></project>"
 
 
 def _name(group: str, artifact: str) -> str:
