@@ -409,7 +409,7 @@ def _make_adapter(
     with calling(f"{class_name}(...)"):
         try:
             adapter = factory(profile=profile, readings=dict(readings), **options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, BadConfiguration) as error:
             why = error
         else:
             missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]

@@ -242,7 +242,9 @@ class KafkaCluster:
         ]
         states = self._read_all(path for path, _ in replicas)
         return any(
-            _is_under_way(assignment, content and decode_state(path, content), live)
+            _is_under_way(
+                assignment, None if content is None else decode_state(path, content), live
+            )
             for (path, assignment), content in zip(replicas, states, strict=True)
         )
 
