@@ -67,7 +67,7 @@ EXAMPLE: Final = "example"
 RUN: Final = "run"
 LIFETIMES: Final = (EXAMPLE, RUN)
 """How long brokers and controllers live: one example, or the whole run, where topics are fresh."""
-OF_EXAMPLES: Final = frozenset({MESSAGES, CLOCK, DELETION, PREFERRED, SHUTDOWN})
+OF_EXAMPLES: Final = frozenset({MESSAGES, CLOCK})
 """Capabilities that are judged from a cluster's beginning, so not where one lives for a run."""
 
 
@@ -120,8 +120,8 @@ class Description:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """All that a clause may need: capabilities and routes."""
-        return self.capabilities | self.routes
+        """All that a clause may need: capabilities, routes and a lifetime."""
+        return self.capabilities | self.routes | {self.lifetime}
 
     def advise(self) -> str:
         """Return what to change where it speaks an older version, "" where it does not."""

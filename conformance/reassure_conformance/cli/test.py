@@ -96,7 +96,7 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
 )
 @count_option(
     "--stories",
-    "Run at most so many of the test cases, those first that can be carried out whole.",
+    "Run at most so many of the test cases, some of each kind that can be carried out whole.",
 )
 @click.option(
     "--known",

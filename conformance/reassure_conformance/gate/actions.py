@@ -188,7 +188,7 @@ class Actions:
                 asked = example.chroot + deleted_topic_path(topic)
                 return driver.write(lambda: driver.client.create(asked, b"", makepath=True))
             case s.Prefer():
-                content = encode_preferred_election(example.now.existing())
+                content = encode_preferred_election(map(example.find, example.now.existing()))
                 return driver.write(
                     lambda: driver.put(example.chroot, {PREFERRED_ELECTION: content})
                 )

@@ -222,8 +222,11 @@ class ControllersRunner(Runner[Example]):
         own = {described.profile, get_rules(described.profile).earlier} - {""}
         told = (story for story in super().list_shipped() if any(map(story.is_for, own)))
         stories = sorted(told, key=lambda story: own.isdisjoint(story.profiles))
-        if self.settings.stories_max:
-            stories.sort(key=lambda story: not story.asks_nothing_but(described.abilities))
+        if most := self.settings.stories_max:
+            whole = [story for story in stories if story.asks_nothing_but(described.abilities)]
+            # Of all kinds some: those that are alike stand together.
+            count = min(most, len(whole))
+            stories = [whole[at * len(whole) // count] for at in range(count)] or stories
         needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
         undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
         self.result.undeclared = dict(undeclared)

@@ -6,6 +6,7 @@ else, once every replica that can be in sync is, and nothing was written for a w
 """
 
 import base64
+import json
 import tempfile
 import time
 import uuid
@@ -21,12 +22,15 @@ from reassure_conformance.adapter import (
     ADMIN,
     BROKERS,
     CUT,
+    DELETION,
     EXPIRE,
     HOLD,
     KILL,
     LOSE,
     OLD_ZNODE,
+    PREFERRED,
     RUN,
+    SHUTDOWN,
     BadConnectable,
     Description,
     Reply,
@@ -67,10 +71,12 @@ _IDS: Final = (2, 8)
 """From here on a topic has an id."""
 _FENCED: Final = (2, 1)
 """From here on each write of a controller checks its epoch."""
+_ALWAYS: Final = frozenset({BROKERS, KILL, EXPIRE, CUT, DELETION, PREFERRED, SHUTDOWN})
 _OF_WRITES: Final = (HOLD, LOSE)
 """What takes a controller's writes to be known from others."""
 _IN_ORDER: Final = (0, 10, 2)
 """From here on the first replica in assignment order is elected, whatever for."""
+_CHANGES: Final = "/config/changes/config_change_"
 _SENTINEL: Final = b'{"version":1,"partitions":[]}'
 _UP_S: Final = 110.0
 _QUIET_S: Final = 0.3
@@ -105,6 +111,7 @@ class KafkaCluster:
         self._hosts = self._chroot = ""
         self._proxies: dict[int, FrameProxy] = {}
         self._held: FrameProxy | None = None
+        self._announced: dict[str, int] = {}
         self._client: Client | None = None
 
     def describe(self) -> Description:
@@ -116,9 +123,7 @@ class KafkaCluster:
             language="Scala",
             profile="kafka-zk" if has_lists else "kafka-42",
             readings={**_list_readings(self._version), **self._readings},
-            capabilities=frozenset(
-                {BROKERS, KILL, EXPIRE, CUT, *(_OF_WRITES if self._version >= _FENCED else ())}
-            ),
+            capabilities=frozenset(_ALWAYS if self._version < _FENCED else {*_ALWAYS, *_OF_WRITES}),
             settle_ms=_SETTLE_MS,
             lifetime=RUN,
             routes=frozenset({OLD_ZNODE, ADMIN} if has_lists else {OLD_ZNODE}),
@@ -191,6 +196,7 @@ class KafkaCluster:
     def settle(self, timeout_s: float) -> bool:
         """Wait until the controller has dealt with all, and whoever can is in sync."""
         until = time.monotonic() + timeout_s
+        self._announce_settings()
         if self._held is not None:
             # Whoever is held gets nothing through its queue.
             self._held.is_standing.wait(_HELD_S)
@@ -203,6 +209,18 @@ class KafkaCluster:
                 return True
             time.sleep(_LOOK_S)
         return False
+
+    def _announce_settings(self) -> None:
+        """Tell brokers which settings have been changed, as the tools do that write them."""
+        for kind in ("brokers", "topics"):
+            for name in self._eyes.get_children(f"/config/{kind}"):
+                path = f"{kind}/{name}"
+                stat = self._eyes.exists(f"/config/{path}")
+                if stat is not None and stat.mzxid > self._announced.get(path, stat.czxid):
+                    self._announced[path] = stat.mzxid
+                    content = {"version": 2, "entity_path": path}
+                    told = json.dumps(content).encode()
+                    self._eyes.create(_CHANGES, told, sequence=True, makepath=True)
 
     def _pass_sentinel(self, until: float) -> bool:
         """Whether a request that asks for nothing has come through the controller's queue."""
@@ -278,6 +296,11 @@ class KafkaCluster:
             expire_session(self._hosts, proxy.session)
         path = broker_path(broker)
         self._wait(lambda: self._read(path) is None, f"the session of broker {broker} did not end")
+        return Reply.OK
+
+    def shut_down_broker(self, broker: int) -> Reply:
+        """Have a broker stop in good order, and wait for its end."""
+        self._brokers.stop(broker)
         return Reply.OK
 
     def kill_controller(self) -> Reply:
