@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -166,3 +167,8 @@ _EXCLUDED: Final = tuple(
     f"<exclusion>{_name(*each)}</exclusion>"
     for each in (("log4j", "log4j"), ("org.slf4j", "slf4j-log4j12"))
 )
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:]:
+        sys.stdout.write(f"{find_jars(each)}\n")
