@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.adapter import AdapterDied, Description
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.aims import Aim
@@ -143,6 +143,18 @@ class ControllersResult(RunOutcome):
         }
 
 
+def _choose(most: int, stories: Sequence[Story], described: Description) -> list[Story]:
+    """Return so many stories that can be told whole: of all kinds some, the profile's own first.
+
+    Those that are alike stand together.
+    """
+    whole = [story for story in stories if story.asks_nothing_but(described.abilities)]
+    own = [story for story in whole if described.profile in story.profiles][:most]
+    others = [story for story in whole if story not in own]
+    count = min(most - len(own), len(others))
+    return [*own, *(others[at * len(others) // count] for at in range(count))]
+
+
 class ControllersRunner(Runner[Example]):
     """Carries out a run against a controller and its brokers, behind an adapter."""
 
@@ -223,10 +235,7 @@ class ControllersRunner(Runner[Example]):
         told = (story for story in super().list_shipped() if any(map(story.is_for, own)))
         stories = sorted(told, key=lambda story: own.isdisjoint(story.profiles))
         if most := self.settings.stories_max:
-            whole = [story for story in stories if story.asks_nothing_but(described.abilities)]
-            # Of all kinds some: those that are alike stand together.
-            count = min(most, len(whole))
-            stories = [whole[at * len(whole) // count] for at in range(count)] or stories
+            stories = _choose(most, stories, described)
         needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
         undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
         self.result.undeclared = dict(undeclared)

@@ -2,15 +2,11 @@
 
 from typing import Final
 
-from reassure_conformance.adapter import ADMIN, OLD_ZNODE
 from reassure_conformance.gate.requirements import Needs
 
 _BROKEN: Final = "the judge looks at every write, and counts only one that breaks it"
 _INSIDE: Final = "it is said of steps that no log shows; the model is explored for it"
 NEEDS: Final = Needs(
-    {
-        "shipped.call.supplants-entry": (ADMIN, OLD_ZNODE),
-    },
     not_claimed={
         **dict.fromkeys(
             (
@@ -25,6 +21,7 @@ NEEDS: Final = Needs(
         **dict.fromkeys(
             (
                 "shipped.call.nothing-to-cancel",
+                "shipped.call.supplants-entry",
                 "shipped.call.validated",
                 "shipped.cancel.to-original",
                 "shipped.change.unneeded-stopped",
