@@ -58,8 +58,8 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
     "--implementation",
     "connectable",
     metavar="TARGET",
-    help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot (default: the "
-    "bundled controller).",
+    help="exec:./program, direct:package.module:Adapter, zk:host:port/chroot or kafka:VERSION "
+    "(default: the bundled controller).",
 )
 @click.option(
     "--fault",

@@ -30,10 +30,7 @@ _SCALA: Final = (((2, 4), "2.13"), ((0, 10), "2.11"), ((0, 8), "2.10"))
 """From which release on which build is taken."""
 _XML: Final = (1, 0)
 """Before this release Kafka takes from Java what Java 11 has no more."""
-_ADDRESSES: Final[dict[Version, str]] = {
-    **dict.fromkeys(((2, 0), (2, 1), (2, 2)), "3.4.10"),
-    (2, 3): "3.4.14",
-}
+_ADDRESSES: Final[dict[Version, str]] = {(2, minor): "3.4.10" for minor in range(4)}
 """The client of ZooKeeper that finds its server on Java 14 and later, where the release's does not
 (ZOOKEEPER-3779)."""
 
@@ -143,9 +140,10 @@ def _make_pom(version: Version, text: str) -> str:
     needs = [("ch.qos.reload4j", "reload4j", "1.2.25"), ("org.slf4j", "slf4j-reload4j", "1.7.36")]
     if version < _XML:
         needs.append(("javax.xml.bind", "jaxb-api", "2.3.1"))
-    if version[:2] in _ADDRESSES:
+    client = _ADDRESSES.get(version[:2])
+    if client is not None:
         others.append(("org.apache.zookeeper", "zookeeper"))
-        needs.append(("org.apache.zookeeper", "zookeeper", _ADDRESSES[version[:2]]))
+        needs.append(("org.apache.zookeeper", "zookeeper", client))
     left_out = "".join(f"<exclusion>{_name(*each)}</exclusion>" for each in others)
     excluded = f"<exclusions>{left_out}</exclusions>"
     kafka = f"{_name('org.apache.kafka', f'kafka_{scala}')}<version>{text}</version>{excluded}"
