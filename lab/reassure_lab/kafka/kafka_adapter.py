@@ -37,6 +37,9 @@ from reassure_conformance.adapter import (
 )
 from reassure_conformance.supervise import note_alive
 from reassure_controller.client import Client
+from reassure_judge.recognise import find_sign
+from reassure_judge.rules import Signs
+from reassure_judge.trees import KAFKAS_OWN
 from reassure_lab.kafka.frame_proxy import FrameProxy
 from reassure_lab.kafka.kafka_admin import reassign_by_call
 from reassure_lab.kafka.kafka_brokers import KafkaBrokers
@@ -76,6 +79,8 @@ _OF_WRITES: Final = (HOLD, LOSE)
 """What takes a controller's writes to be known from others."""
 _IN_ORDER: Final = (0, 10, 2)
 """From here on the first replica in assignment order is elected, whatever for."""
+_REGISTERED: Final = 4
+"""The version of brokers' registrations by then."""
 _CHANGES: Final = "/config/changes/config_change_"
 _SENTINEL: Final = b'{"version":1,"partitions":[]}'
 _UP_S: Final = 110.0
@@ -117,12 +122,13 @@ class KafkaCluster:
     def describe(self) -> Description:
         """Say which version it is, by whose rules it is judged, and what can be done to it."""
         has_lists = self._version >= _LISTS
+        profile, readings = _find_rules(self._version)
         return Description(
             name="Apache Kafka",
             version=self._name,
             language="Scala",
-            profile="kafka-zk" if has_lists else "kafka-42",
-            readings={**_list_readings(self._version), **self._readings},
+            profile=profile,
+            readings={**readings, **self._readings},
             capabilities=frozenset(_ALWAYS if self._version < _FENCED else {*_ALWAYS, *_OF_WRITES}),
             settle_ms=_SETTLE_MS,
             lifetime=RUN,
@@ -404,16 +410,19 @@ def _is_under_way(assignment: AssignmentZnode, state: StateZnode | None, live: s
     return not able.issubset(state.isr) or bool(moves and able == set(assignment.replicas))
 
 
-def _list_readings(version: Version) -> dict[str, str]:
-    """Return the readings by which a version is judged beyond its profile's."""
-    if version >= _LISTS:
-        return {}
-    readings = {"move.cut-isr": "yes", "move.expand-first": "yes"}
-    if version >= _FENCED:
-        readings["controller.fenced"] = "yes"
-    if version >= _IN_ORDER:
-        readings["election.order"] = "assignment"
-    return readings
+def _find_rules(version: Version) -> tuple[str, Mapping[str, str]]:
+    """Return profile and readings by which a log of this release is judged."""
+    signs = Signs(
+        shown=True,
+        trees={next(iter(KAFKAS_OWN))},
+        with_lists=version >= _LISTS,
+        without_lists=version < _LISTS,
+        brokers={_REGISTERED if version >= _IN_ORDER else 1},
+        fenced=version >= _FENCED,
+    )
+    found = find_sign(signs)
+    assert found is not None  # a tree of Kafka's own tells
+    return found[0], found[1].readings
 
 
 def open_kafka(connectable: str, *, profile: str, readings: Mapping[str, str]) -> KafkaCluster:
