@@ -23,7 +23,10 @@ the bugs of which that can be the shape. Where nothing stands it was not put to 
 that no release put to the test are not listed.
 Made by `python benchmarks/kafka_matrix.py {versions} > docs/kafka-matrix.md`.
 """
-OWN: Final = {"assigned.no-duplicates": "a target that names a replica twice"}
+OWN: Final = {
+    "assigned.no-duplicates": "a target that names a replica twice",
+    "shipped.assignment.lists-within": "a target of no replica",
+}
 """What is broken and has no number, by clause."""
 Run = Mapping[str, Any]
 

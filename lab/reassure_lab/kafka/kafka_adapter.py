@@ -85,6 +85,8 @@ _CHANGES: Final = "/config/changes/config_change_"
 _SENTINEL: Final = b'{"version":1,"partitions":[]}'
 _UP_S: Final = 110.0
 _QUIET_S: Final = 0.3
+_STUCK_S: Final = 15.0
+"""How long nobody writes where something is under way that does not go on."""
 _HELD_S: Final = 1.5
 """How long a controller that is to be held may take to come to its stop."""
 _LOOK_S: Final = 0.05
@@ -117,6 +119,8 @@ class KafkaCluster:
         self._proxies: dict[int, FrameProxy] = {}
         self._held: FrameProxy | None = None
         self._announced: dict[str, int] = {}
+        self._stuck: set[str] = set()
+        """Where something was under way that nobody ended."""
         self._client: Client | None = None
 
     def describe(self) -> Description:
@@ -208,12 +212,19 @@ class KafkaCluster:
             self._held.is_standing.wait(_HELD_S)
             self._is_quiet(until)
             return False
+        seen, since = self._ask(), time.monotonic()
         while time.monotonic() < until:
             note_alive()
-            is_still = not self._is_unrest() and self._pass_sentinel(until)
-            if is_still and not self._is_unrest() and self._is_quiet(until):
-                return True
+            if not self._find_unrest() and self._pass_sentinel(until):
+                if not self._find_unrest() and self._is_quiet(until):
+                    return True
+                since = time.monotonic()
             time.sleep(_LOOK_S)
+            if (now := self._ask()) != seen:
+                seen, since = now, time.monotonic()
+            elif time.monotonic() > since + _STUCK_S:
+                # Nobody does anything about it: what that means is for the judge to say.
+                self._stuck |= self._find_unrest()
         return False
 
     def _announce_settings(self) -> None:
@@ -251,11 +262,11 @@ class KafkaCluster:
         self._eyes.exists(CONTROLLER)
         return int(self._eyes.last_zxid)
 
-    def _is_unrest(self) -> bool:
-        """Whether something is under way that ends by itself: a start, a move, a join."""
+    def _find_unrest(self) -> set[str]:
+        """Return where something is under way that ends by itself: a start, a move, a join."""
         live = {int(name) for name in self._eyes.get_children(BROKER_IDS)}
         if live != self._brokers.up:
-            return True
+            return {BROKER_IDS}
         names = self._eyes.get_children(TOPICS)
         topics = zip(names, self._read_all(map(topic_path, names)), strict=True)
         replicas = [
@@ -265,12 +276,14 @@ class KafkaCluster:
             for number, assignment in decode_topic_lists(topic_path(topic), content).items()
         ]
         states = self._read_all(path for path, _ in replicas)
-        return any(
-            _is_under_way(
+        found = {
+            path
+            for (path, assignment), content in zip(replicas, states, strict=True)
+            if _is_under_way(
                 assignment, None if content is None else decode_state(path, content), live
             )
-            for (path, assignment), content in zip(replicas, states, strict=True)
-        )
+        }
+        return found - self._stuck
 
     def _read_all(self, paths: Iterable[str]) -> list[bytes | None]:
         """Return what stands at these paths, None for each that is not there."""
