@@ -354,7 +354,7 @@ def open_adapter(
     `readings`, those of the query and `more`, and `faults` where any are asked for. Raises
     BadConnectable, AdapterDied.
     """
-    scheme, _, rest = connectable.partition(":")
+    scheme, colon, rest = connectable.partition(":")
     if scheme == "exec":
         from reassure_conformance.adapter.program import open_program
 
@@ -371,7 +371,7 @@ def open_adapter(
                 f"{connectable!r}: --fault is for the bundled controller; use flags of yours"
             )
         return Remote(RemotePlace(connectable), profile=profile, readings=readings)
-    for found in entry_points(group=ADDED, name=scheme):
+    for found in entry_points(group=ADDED, name=scheme) if colon else ():
         if faults:
             raise BadConnectable(f"{connectable!r}: --fault is for the bundled controller")
         adapter: Adapter = found.load()(connectable, profile=profile, readings=readings)

@@ -419,6 +419,9 @@ def _is_under_way(assignment: AssignmentZnode, state: StateZnode | None, live: s
         return bool(able)
     if state.leader not in live:
         return False
+    # Whom a new controller found dead is left to the leader to remove, up to 2.3.
+    if not live.issuperset(state.isr):
+        return True
     moves = assignment.adding or assignment.removing
     return not able.issubset(state.isr) or bool(moves and able == set(assignment.replicas))
 
