@@ -33,6 +33,9 @@ class ClusterTracker:
     ) -> None:
         self.rules = rules
         self.controllership = Controllership()
+        """By the last write of an election; of those that take two the second names nobody."""
+        self._office: int | None = None
+        """Who is in `/controller`."""
         self.tally = tally
         self.bad: dict[str, BadRequestSeen] = {}
         self.across = rules.make_tracker(tally)
@@ -48,6 +51,7 @@ class ClusterTracker:
         """Judge one observation and take it over."""
         match seen.event:
             case ControllerGone():
+                self._office = None
                 self.controllership = replace(self.controllership, broker=None)
             case ElectionSeen():
                 self._met = True
@@ -74,9 +78,10 @@ class ClusterTracker:
             self.across.feed(seen)
 
     def _on_election(self, seen: SeenWrite, election: ElectionSeen) -> None:
-        before = self.controllership
+        before, vacant = self.controllership, self._find_vacancy()
         self.controllership = Controllership(election.broker, election.epoch)
-        if find_vacancy(before) and not find_vacancy(self.controllership):
+        self._office = self._office if election.broker is None else election.broker
+        if vacant and not self._find_vacancy():
             self.tally.count(("controller.election.held",))
         # A history that begins in the middle does not say which epoch came before.
         if seen.given or (before.epoch == 0 and seen.doubt.strangers):
@@ -87,6 +92,9 @@ class ClusterTracker:
             return
         for clause_id in outcome.clauses:
             self.tally.count((clause_id,))
+
+    def _find_vacancy(self) -> Rejected | None:
+        return find_vacancy(replace(self.controllership, broker=self._office))
 
     @clause("controller.write.by-controller", "controller.write.epoch-checked")
     def _on_removal(self, seen: SeenWrite, found: BadRequestSeen) -> None:
@@ -101,7 +109,7 @@ class ClusterTracker:
 
     def is_owed(self, around: Environment) -> bool:
         """Whether what must be gone is there still, or what must be there is not."""
-        if self.bad or find_vacancy(self.controllership) is not None:
+        if self.bad or self._find_vacancy() is not None:
             return True
         return self.across is not None and bool(self.across.find_debts(around))
 
@@ -135,7 +143,7 @@ class ClusterTracker:
     @clause("controller.election.held")
     def miss_controller(self, chroot: str, zxid: int, time_ms: int = 0) -> None:
         """Judge that somebody is elected, as whoever could be has had the time."""
-        before, self._vacancy = self._vacancy, find_vacancy(self.controllership)
+        before, self._vacancy = self._vacancy, self._find_vacancy()
         if self._vacancy is not None and before is None:
             place = Location(zxid, chroot, "", -1, CONTROLLER)
             expected = "a controller is elected"

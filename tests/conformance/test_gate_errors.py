@@ -67,7 +67,7 @@ def test_logs_of_another_protocol_need_a_profile(
         (["audit", "{archive}", "--resume", "{archive}/log.1"], 64, "BadParameter", "is a file"),
         (["audit", "{tmp}"], 65, "LogsMissing", "name a ZooKeeper data directory"),
         (["audit", "/dev/null"], 65, "LogsMissing", "is neither a file nor a directory"),
-        (["test", "--profile", "kafka-zk"], 78, "NoRules", "judged by the verb audit"),
+        (["test", "--profile", "kafka-zk"], 78, "BadConnectable", "no controller carries out"),
         (["test", "--fault", "drop-skiped"], 64, "UnknownFault", "did you mean drop-skipped"),
         (
             ["test", "--smoke", "--fault", "drop-skiped"],

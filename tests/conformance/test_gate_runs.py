@@ -22,7 +22,7 @@ from reassure_zookeeper.txnlog import read_logs
 
 Say = Callable[..., dict[str, Any]]
 NOT_DRIVEN = ("kafka-4485", "kafka-zk")
-"""The profiles that only logs are judged by; of one of them `run` drives the bundled brokers."""
+"""The profiles that no bundled controller carries out; of one of them `run` drives brokers."""
 LINES = "kafka-4485"
 """The profile that is judged by observations: without any there is nothing to judge."""
 VIOLATION = {"clause", "topic", "partition", "zxid", "path", "session", "before", "after"}

@@ -1,10 +1,11 @@
 """Every write has an author, and what only a controller may write is a controller's."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
-from history_steps import Act, elect, tell, win, write
+from history_steps import Act, elect, read_log, tell, win, write
 
 from reassure_judge.authors import Terms, judge_authority, make_author
 from reassure_judge.judge import Judge
@@ -339,3 +340,19 @@ def test_controller_may_write_what_a_leader_asks_for(
     zxid = simulation.perform(WriteState(replace(simulation.state, isr=isr)))
     found = [(one.clause, one.zxid) for one in simulation.judge.violations]
     assert found == [(clause, zxid) for clause in broken]
+
+
+@pytest.mark.clause("controller.election.held")
+def test_election_in_two_transactions_leaves_somebody_in_office(tmp_path: Path) -> None:
+    """Before 2.1 the epoch is written behind `/controller`: who is there is missed once it goes."""
+    clause, missed, held = "controller.election.held", 0, 0
+    judge = Judge("kafka-42", get_profile("kafka-42"))
+    for transaction in read_log("old_01022", tmp_path):
+        judge.feed(transaction)
+        view, before = judge.view(), len(judge.violations)
+        judge.miss_controller()
+        found = [each.clause for each in judge.violations[before:]]
+        assert clause not in found or view.controller is None
+        missed += clause in found
+        held += view.controller is not None and view.controller_epoch > 0
+    assert missed and held

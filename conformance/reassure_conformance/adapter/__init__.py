@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from enum import Enum
+from importlib.metadata import entry_points
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, Protocol, TypeVar, cast, runtime_checkable
@@ -25,6 +26,7 @@ from reassure_conformance.supervise import HANG_S, note_call
 from reassure_judge.messages import Told, ToldStates
 from reassure_spec.errors import BadConfiguration, Unavailable
 from reassure_spec.readings import UnknownReading, get_profile, override_readings
+from reassure_spec.znodes import ReplicaList
 
 Value = TypeVar("Value")
 
@@ -65,8 +67,12 @@ EXAMPLE: Final = "example"
 RUN: Final = "run"
 LIFETIMES: Final = (EXAMPLE, RUN)
 """How long brokers and controllers live: one example, or the whole run, where topics are fresh."""
-OF_EXAMPLES: Final = frozenset({MESSAGES, CLOCK, DELETION, PREFERRED, SHUTDOWN})
+OF_EXAMPLES: Final = frozenset({MESSAGES, CLOCK})
 """Capabilities that are judged from a cluster's beginning, so not where one lives for a run."""
+
+
+ADDED: Final = "reassure.implementations"
+"""The group of entry points that open connectables of a scheme."""
 
 
 class Reply(Enum):
@@ -114,8 +120,8 @@ class Description:
 
     @property
     def abilities(self) -> frozenset[str]:
-        """All that a clause may need: capabilities and routes."""
-        return self.capabilities | self.routes
+        """All that a clause may need: capabilities, routes and a lifetime."""
+        return self.capabilities | self.routes | {self.lifetime}
 
     def advise(self) -> str:
         """Return what to change where it speaks an older version, "" where it does not."""
@@ -240,6 +246,16 @@ class TakesRequests(Protocol):
         """Ask the implementation, in its own way, to move a partition to this target."""
 
 
+@runtime_checkable
+class MakesTopics(Protocol):
+    """What an adapter has besides whose implementation wants topics made in a way of its own."""
+
+    def create_topic(
+        self, topic: str, assignments: tuple[ReplicaList, ...], settings: Mapping[str, str]
+    ) -> Reply:
+        """Create a topic; partition i gets `assignments[i]`."""
+
+
 class BadConnectable(BadConfiguration):
     """A connectable that names no adapter."""
 
@@ -330,14 +346,15 @@ def open_adapter(
 ) -> Adapter:
     """Return the adapter that a connectable names.
 
-    `zk:host:port/chroot` is a controller that runs already (`adapter.remote`).
+    `zk:host:port/chroot` is a controller that runs already (`adapter.remote`). Other packages add
+    schemes by entry points of the group `ADDED`.
     `exec:command line` starts a program (`reassure_conformance.adapter.program`), which may take
     `answer_s` for each answer. The class of
     `direct:package.module:Class?key=value` is called with keyword arguments `profile` and
     `readings`, those of the query and `more`, and `faults` where any are asked for. Raises
     BadConnectable, AdapterDied.
     """
-    scheme, _, rest = connectable.partition(":")
+    scheme, colon, rest = connectable.partition(":")
     if scheme == "exec":
         from reassure_conformance.adapter.program import open_program
 
@@ -354,6 +371,11 @@ def open_adapter(
                 f"{connectable!r}: --fault is for the bundled controller; use flags of yours"
             )
         return Remote(RemotePlace(connectable), profile=profile, readings=readings)
+    for found in entry_points(group=ADDED, name=scheme) if colon else ():
+        if faults:
+            raise BadConnectable(f"{connectable!r}: --fault is for the bundled controller")
+        adapter: Adapter = found.load()(connectable, profile=profile, readings=readings)
+        return adapter
     return _make_adapter(connectable, profile, readings, faults, more)
 
 
@@ -371,7 +393,7 @@ def _make_adapter(
     if scheme != "direct" or not colon or not class_name:
         raise BadConnectable(
             f"{connectable!r} is not an implementation; write direct:package.module:Class, "
-            "exec: and a command line, or zk:host:port/chroot"
+            "exec: and a command line, zk:host:port/chroot, or kafka:VERSION with the lab installed"
         )
     why: Exception | None = None
     with calling(f"the import of {module_name}"):
@@ -387,7 +409,7 @@ def _make_adapter(
     with calling(f"{class_name}(...)"):
         try:
             adapter = factory(profile=profile, readings=dict(readings), **options)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, BadConfiguration) as error:
             why = error
         else:
             missing = [name for name in _METHODS if not callable(getattr(adapter, name, None))]

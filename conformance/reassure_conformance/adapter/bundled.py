@@ -36,7 +36,7 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
 from reassure_controller.elections import NOT_CONTROLLER, Shutdown
 from reassure_controller.messages import LeaderAndIsr, Message, StatesMoved, StopReplica
-from reassure_controller.rules import list_settable
+from reassure_controller.rules import Rules, list_settable
 from reassure_controller.session import connect
 from reassure_controller.transport import Answered, LocalTransport
 from reassure_judge.messages import OPTIONAL_FIELDS, Told, ToldStates
@@ -162,6 +162,7 @@ class Bundled:
         self._profile = profile
         self._changes = dict(readings or {})
         self._readings = choose_readings(controller_of(profile), profile, self._changes)
+        Rules(self._readings, profile)  # or nobody carries the profile out
         self._hosts = ""
         self._chroot = ""
         self._transport = LocalTransport()

@@ -30,17 +30,20 @@ from reassure_judge.live_events import ClusterView, Rested
 from reassure_judge.transaction_reader import written_paths
 from reassure_pipeline.watch.follower import LogFollower
 from reassure_spec.errors import Unavailable
+from reassure_spec.profiles import DEFAULT_PROFILE, reads
 from reassure_spec.znodes import (
     DELETED_TOPICS,
     PERSISTENT_ROOTS,
     REASSIGNMENT_REQUESTS,
     REASSIGNMENT_TASKS,
+    REASSIGNMENTS,
     REQUEST_PREFIX,
     TASK_PREFIX,
 )
 from reassure_zookeeper.transactions import Transaction
 
 SETTLE_TIMEOUT_S: Final = 10.0
+_OF_REQUESTS: Final = (REASSIGNMENT_REQUESTS, REASSIGNMENTS)
 
 
 class ServerGone(Unavailable):
@@ -123,14 +126,22 @@ class Driver:
 
     # -- what clients do
 
-    def make_cluster(self, nodes: Iterable[tuple[str, bytes]] = ()) -> str:
-        """Return a fresh chroot with the persistent paths and these znodes, all in one write."""
+    def make_cluster(
+        self, nodes: Iterable[tuple[str, bytes]] = (), profile: str = DEFAULT_PROFILE
+    ) -> str:
+        """Return a fresh chroot with the persistent paths and these znodes, all in one write.
+
+        Those of requests are left out where no controller of the profile reads them.
+        """
         self.made += 1
         if self._home is not None:
             return self._home
         chroot = f"{self._prefix}-{self.made:05d}"
         transaction = self.client.transaction()
+        unread = () if reads(profile, REASSIGNMENT_REQUESTS) else _OF_REQUESTS
         for path in _list_cluster_paths(chroot):
+            if path.removeprefix(chroot) in unread:
+                continue
             transaction.create(path, b"")
         for path, content in nodes:
             transaction.create(chroot + path, content)

@@ -58,8 +58,8 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
     "--implementation",
     "connectable",
     metavar="TARGET",
-    help="exec:./program, direct:package.module:Adapter or zk:host:port/chroot (default: the "
-    "bundled controller).",
+    help="exec:./program, direct:package.module:Adapter, zk:host:port/chroot or kafka:VERSION "
+    "(default: the bundled controller).",
 )
 @click.option(
     "--fault",
@@ -93,6 +93,10 @@ _PATIENCE_S: Final = {"smoke": 5.0, "case": 30.0}
 @click.option("--stop-at", type=click.Path(), default="", hidden=True)
 @click.option(
     "--no-stories", is_flag=True, help="Leave out the test cases that come with reassure."
+)
+@count_option(
+    "--stories",
+    "Run at most so many of the test cases, some of each kind that can be carried out whole.",
 )
 @click.option(
     "--known",
@@ -163,6 +167,7 @@ def _tell(case: str | None, form: str, **options: Any) -> int:
 
 def _run(
     no_stories: bool,
+    stories: int | None,
     known: Path | None,
     workers: int,
     verbose: bool,
@@ -184,6 +189,7 @@ def _run(
         examples=options["examples"],
         steps_min=options["steps_min"],
         with_stories=not no_stories,
+        stories_max=stories or 0,
         known=read_known(known) if known is not None else (),
         until=options["until"] or "",
         seconds_max=options["seconds_max"],

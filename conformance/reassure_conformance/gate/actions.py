@@ -5,6 +5,7 @@ from reassure_conformance.adapter import (
     Adapter,
     KeepsTime,
     LosesWrites,
+    MakesTopics,
     Reply,
     StopsBrokers,
     TakesRequests,
@@ -106,6 +107,10 @@ class Actions:
         """Carry out a step of a client."""
         driver = self.driver
         match step:
+            case s.CreateTopic(topic, assignments, least) if isinstance(self.adapter, MakesTopics):
+                settings = {} if least == 1 else {MIN_ISR: str(least)}
+                with driver.calling("create_topic"):
+                    return expect(Reply, self.adapter.create_topic(topic, assignments, settings))
             case s.CreateTopic():
                 return driver.write(lambda: self._create_topic(example.chroot, step))
             case s.Request(targets, legacy):
@@ -183,7 +188,7 @@ class Actions:
                 asked = example.chroot + deleted_topic_path(topic)
                 return driver.write(lambda: driver.client.create(asked, b"", makepath=True))
             case s.Prefer():
-                content = encode_preferred_election(example.now.existing())
+                content = encode_preferred_election(map(example.find, example.now.existing()))
                 return driver.write(
                     lambda: driver.put(example.chroot, {PREFERRED_ELECTION: content})
                 )

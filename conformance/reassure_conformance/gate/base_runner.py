@@ -218,6 +218,7 @@ class Runner(ABC, Generic[OneTold]):
             passed.append(case.name)
         self.passed = tuple(passed)
         shipped = self.list_shipped() if settings.with_stories else ()
+        shipped = shipped[: settings.stories_max or None]
         for number, case in enumerate(shipped):
             self.progress("stories", number, len(shipped))
             found = self._tell(case)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final
 
-from reassure_conformance.adapter import AdapterDied
+from reassure_conformance.adapter import AdapterDied, Description
 from reassure_conformance.adapter.driver import ServerGone
 from reassure_conformance.gate import steps as s
 from reassure_conformance.gate.aims import Aim
@@ -32,6 +32,7 @@ from reassure_conformance.gate.story import Story, format_story
 from reassure_conformance.report.document import DIED, write_text
 from reassure_conformance.script import SUFFIX
 from reassure_conformance.supervise import note_alive, note_story
+from reassure_judge.protocols import get_rules
 from reassure_judge.verdicts import ClauseVerdict
 from reassure_mutation.score import Scorer
 from reassure_mutation.table import Killable
@@ -142,6 +143,18 @@ class ControllersResult(RunOutcome):
         }
 
 
+def _choose(most: int, stories: Sequence[Story], described: Description) -> list[Story]:
+    """Return so many stories that can be told whole: of all kinds some, the profile's own first.
+
+    Those that are alike stand together.
+    """
+    whole = [story for story in stories if story.asks_nothing_but(described.abilities)]
+    own = [story for story in whole if described.profile in story.profiles][:most]
+    others = [story for story in whole if story not in own]
+    count = min(most - len(own), len(others))
+    return [*own, *(others[at * len(others) // count] for at in range(count))]
+
+
 class ControllersRunner(Runner[Example]):
     """Carries out a run against a controller and its brokers, behind an adapter."""
 
@@ -213,10 +226,16 @@ class ControllersRunner(Runner[Example]):
         return self.harness.tell(story)
 
     def list_shipped(self) -> Sequence[Story]:
-        """Return the shipped stories of the profile, those that were written for it first."""
+        """Return the shipped stories of the profile, those that were written for it first.
+
+        Those of the protocol that a cluster spoke before it was upgraded are its own as well.
+        """
         described = self.harness.description
-        told = (story for story in super().list_shipped() if story.is_for(described.profile))
-        stories = sorted(told, key=lambda story: described.profile not in story.profiles)
+        own = {described.profile, get_rules(described.profile).earlier} - {""}
+        told = (story for story in super().list_shipped() if any(map(story.is_for, own)))
+        stories = sorted(told, key=lambda story: own.isdisjoint(story.profiles))
+        if most := self.settings.stories_max:
+            stories = _choose(most, stories, described)
         needs = (s.NEEDS.get(type(step)) for story in stories for step in story.steps)
         undeclared = Counter(n for n in needs if n is not None and n not in described.abilities)
         self.result.undeclared = dict(undeclared)

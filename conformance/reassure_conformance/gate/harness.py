@@ -209,7 +209,7 @@ class Harness:
         if self._home:
             self.driver.made += 1
             return self._home
-        chroot = self.driver.make_cluster()
+        chroot = self.driver.make_cluster(profile=self.description.profile)
         if self.description.lifetime == RUN:
             self._home = chroot
         with self.driver.calling("start"):

@@ -248,7 +248,7 @@ def _why_not_client(step: s.ClusterStep, now: ClusterMoment) -> str:
             if not now.healing:
                 return "the profile knows nothing of tasks"
         case s.RawRequest() | s.Burst() | s.Request(_, legacy=False):
-            if not now.requests:
+            if not now.requests and (isinstance(step, s.RawRequest) or now.lacks_route(ADMIN)):
                 return "the profile knows nothing of requests"
             others = () if isinstance(step, s.RawRequest) else (ADMIN,)
             return now.lacks_route(REQUESTS, *others)

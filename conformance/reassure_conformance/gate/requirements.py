@@ -8,12 +8,19 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
 
-from reassure_conformance.adapter import CAPABILITIES, LOG, MESSAGES, ROUTES, WATCHES
+from reassure_conformance.adapter import (
+    CAPABILITIES,
+    EXAMPLE,
+    LOG,
+    MESSAGES,
+    ROUTES,
+    WATCHES,
+)
 from reassure_spec.profiles import PROTOCOLS
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import BUILT_ON
 
-ALL_ABILITIES: Final = frozenset((*CAPABILITIES, *ROUTES, LOG, WATCHES))
+ALL_ABILITIES: Final = frozenset((*CAPABILITIES, *ROUTES, EXAMPLE, LOG, WATCHES))
 COMMON: Final = "common"
 """The folder of what the clauses of every profile need."""
 

@@ -52,6 +52,8 @@ class Settings:
     stop_at: str = ""
     """A file: once it is there nothing more is generated. "" for none."""
     with_stories: bool = True
+    stories_max: int = 0
+    """How many shipped stories are told at most, of those that can be told whole; 0: all."""
     failures: str = ""
     """Folder of saved failures, told before anything else and added to; "" for none."""
     strict: bool = False

@@ -330,6 +330,8 @@ NEEDS: Final[Mapping[type, str]] = MappingProxyType(
 `SERVED`."""
 SERVED: Final = frozenset({DeleteTopic, Prefer, Depose})
 """Steps of a client that ask for what not every implementation serves, or has more of one for."""
+QUEUED: Final = (Withdraw, Rewrite, RawRequest, Foreign, SubmitTask, Tick)
+"""Steps that act on znodes of KIP-236 and KIP-46 themselves, by whatever route one may ask."""
 
 
 def _format_requests(requests: tuple[Request, ...]) -> str:

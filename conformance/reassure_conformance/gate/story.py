@@ -24,15 +24,16 @@ case is carried out leniently: a step that is not possible when its turn comes i
 test case can lose a step and stay one.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from reassure_conformance.adapter import ISR, REQUESTS
 from reassure_conformance.gate.replication import alphabet
 from reassure_conformance.gate.replication.setting import TrialSetting
 from reassure_conformance.gate.step_fields import BadStep, parse_replicas
-from reassure_conformance.gate.steps import NEEDS, ClusterStep, parse_step
+from reassure_conformance.gate.steps import NEEDS, QUEUED, ClusterStep, parse_step
 from reassure_conformance.script import (
     ScriptBlock,
     ScriptFile,
@@ -119,6 +120,14 @@ class Story:
     def needs(self) -> frozenset[str]:
         """The capabilities that it takes."""
         return frozenset(NEEDS[type(step)] for step in self.steps if type(step) in NEEDS)
+
+    def asks_nothing_but(self, abilities: Set[str]) -> bool:
+        """Whether each step can be asked for of one with these capabilities and routes.
+
+        Who is in sync comes about by itself, where nobody can say it.
+        """
+        queued = any(isinstance(step, QUEUED) for step in self.steps)
+        return self.needs <= {*abilities, ISR} and (REQUESTS in abilities or not queued)
 
     def is_for(self, profile: str) -> bool:
         """Whether the story is told for this profile."""

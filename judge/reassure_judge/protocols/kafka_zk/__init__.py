@@ -63,7 +63,7 @@ class ListsRules(KafkaRules):
     """Kafka with lists."""
 
     router = ListsRouter
-    profiles = ("kafka-zk",)
+    profiles = driven = ("kafka-zk",)
     earlier = "kafka-42"
 
     def count_besides(self, write: Written) -> tuple[str, ...]:

@@ -222,11 +222,16 @@ class KafkaRules(ReplicaRules[Possible, Written]):
         return "lists"
 
     def show(self, partition: Logged) -> Partition | None:
-        """Return the partition, in flight where the old znode names it."""
+        """Return the partition, in flight where the old znode names it or its lists say so.
+
+        Who cancels a call does not say what was assigned before: none of it is kept in mind.
+        """
         if partition.assigned is None and partition.entry is None:
             return None
         flight = None
-        if partition.entry is not None:
+        if partition.adding or partition.removing:
+            flight = Reassignment(get_assignment(partition).target, 0)
+        elif partition.entry is not None:
             flight = Reassignment(partition.entry, len(partition.assigned or ()), legacy=True)
         shown = Partition(partition.assigned, partition.state, flight)
         return replace(shown, completing=partition.completing)
