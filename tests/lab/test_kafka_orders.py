@@ -421,6 +421,7 @@ def test_controller_answers_what_clients_ask_of_one(sitting: Sitting) -> None:
     assert found.error_code == ErrorCode.none
     number = 103 % 2  # Java's hash of "g"
     assert found.node_id == sitting.cluster.state("__consumer_offsets", number).leader
+    assert sitting.send(FindCoordinatorRequest("g", 7)).error_code == ErrorCode.invalid_request
     with pytest.raises(Unanswerable, match="__transaction_state has no leader"):
         sitting.office.handle(FindCoordinatorRequest("g", 1), "c", 2)
     assert sitting.send(InitProducerIdRequest(None, 1)).error_code == ErrorCode.none
