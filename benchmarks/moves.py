@@ -34,7 +34,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_controller import __main__ as process
+from reassure_controller import daemons
 from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect, Step
 from reassure_controller.pipelining import PipelinedEngine
@@ -133,7 +133,7 @@ class Bench:
         number, until, counts = next(self._numbers), threading.Event(), self.counts
         client = connect(self.cluster.zookeeper, timeout_s=30.0)
         with closing(CountedTransport(number, counts)) as transport:
-            controller = Controller(client, number, transport, at_once=process.AT_ONCE)
+            controller = Controller(client, number, transport, at_once=daemons.AT_ONCE)
             watch_engine(controller, counts)
             profile = cProfile.Profile()
             run = partial(controller.run_forever, until)

@@ -190,7 +190,9 @@ class Rewriting:
                 return new if is_same and self._is_soon(new) else None
             case Serve(), Serve() if new.high_watermark >= old.high_watermark:
                 return new._replace(offset=max(new.offset or 0, old.offset or 0) or None)
-            case (Produce(), Produce()) | (Answer(), Answer()) if new.offset >= old.offset:
+            case Produce(), Produce() if new.offset >= old.offset:
+                return new
+            case Answer(), Answer() if new.offset >= old.offset:
                 return new
         return None
 
