@@ -140,7 +140,7 @@ class Rewriting:
                     return False
                 is_last = before is not None and _is_credited_by(what, before)
                 is_now = what.caught_up_ms == what.time_ms and what.offset >= end
-                return (is_now or is_last) and (log is None or log.log_end_offset <= end)
+                return (is_now or is_last) and (log is None or not _is_behind(what, log))
             case Evaluate():
                 if line.broker not in what.pseudo_isr or what.high_watermark < self._mark:
                     return False
@@ -210,6 +210,12 @@ def _is_credited_by(fetch: Fetch, before: Fetch) -> bool:
     """Whether a fetch counts as caught up when the one before came: it has what was there then."""
     end = before.log_end_offset
     return end is not None and fetch.caught_up_ms == before.time_ms and fetch.offset >= end
+
+
+def _is_behind(fetch: Fetch, log: Replica) -> bool:
+    """Whether the end noted with a fetch is of before that of the log was told."""
+    is_later = None in (fetch.time_ms, log.time_ms) or (fetch.time_ms or 0) > (log.time_ms or 0)
+    return (fetch.log_end_offset or 0) < log.log_end_offset and is_later
 
 
 def get_slack(what: What) -> int:
