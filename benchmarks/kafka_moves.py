@@ -175,7 +175,7 @@ def main(jars: str, count: int, rounds: int = 2) -> None:
         wait(lambda: comparison.leads("kafka"))
         client.create(topic_path(TOPIC), encode_topic(dict.fromkeys(range(count), BEFORE)))
         wait(lambda: comparison.is_in_sync(BEFORE))
-        asked = ("--zookeeper", server.hosts, "--id", str(OURS), "--wire", "--depose")
+        asked = ("--zookeeper", server.hosts, "--id", str(OURS), "--depose")
         command = (sys.executable, "-m", "reassure_lab", "controller", *asked)
         for _ in range(rounds):
             comparison.measure("kafka", AFTER)

@@ -4,7 +4,7 @@ Brokers and ZooKeeper are processes; the controller runs in this one, as its pro
 so that what it writes, sends and plans can be counted. Each partition's leader goes elsewhere and
 its follower stays; they hold no records. Every run has a cluster of its own.
 
-    python benchmarks/moves.py moves 1 10 100 1000 5000
+    python benchmarks/moves.py moves 1 10 100 1000 5000 --rounds 5
     python benchmarks/moves.py failover 1000 2000 4000
     python benchmarks/moves.py conflicts 100 1000
     python benchmarks/moves.py hanging 1000
@@ -21,20 +21,20 @@ with it waits for its leader, and how long where nothing else happens.
 With --profile a run prints where the controller's thread spends its time.
 """
 
+import argparse
 import cProfile
 import statistics
-import sys
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
-from reassure_controller import __main__ as process
+from reassure_controller import daemons
 from reassure_controller.controller import Controller
 from reassure_controller.effects import PartitionEffect, Step
 from reassure_controller.pipelining import PipelinedEngine
@@ -133,7 +133,7 @@ class Bench:
         number, until, counts = next(self._numbers), threading.Event(), self.counts
         client = connect(self.cluster.zookeeper, timeout_s=30.0)
         with closing(CountedTransport(number, counts)) as transport:
-            controller = Controller(client, number, transport, at_once=process.AT_ONCE)
+            controller = Controller(client, number, transport, at_once=daemons.AT_ONCE)
             watch_engine(controller, counts)
             profile = cProfile.Profile()
             run = partial(controller.run_forever, until)
@@ -218,8 +218,22 @@ def open_bench(**options: Any) -> Iterator[Bench]:
             stop(bench.admin)
 
 
-def move(partitions: int, *, profiled: bool) -> None:
-    """Print what moving so many partitions costs."""
+def move(partitions: int, *, profiled: bool, rounds: int = 1) -> None:
+    """Print what moving so many partitions costs, in the median of some rounds."""
+    found = [measure_move(partitions, profiled=profiled) for _ in range(rounds)]
+    seconds, own, every, given, first, plans = map(statistics.median, zip(*found, strict=True))
+    print(
+        f"{partitions:>6} partitions: {seconds:8.2f} s; a partition: {own:5.2f} writes"
+        f" of the controller, {every:5.2f} of all, {given:5.2f} orders, "
+        f"of them {first:5.2f} for the first time, {plans:5.2f} plans"
+        + f" (median of {rounds})"
+        * (rounds > 1),
+        flush=True,
+    )
+
+
+def measure_move(partitions: int, *, profiled: bool) -> tuple[float, ...]:
+    """Return the seconds, and of each partition: writes, orders and plans."""
     with open_bench() as bench, bench.running(profiled=profiled) as controller:
         bench.create(TOPIC, partitions)
         counts = bench.counts
@@ -230,13 +244,8 @@ def move(partitions: int, *, profiled: bool) -> None:
         every = bench.count_transactions() - all_before
         own = count_writes(controller) - own_before
     given, plans = counts.orders.total(), counts.plans.total()
-    print(
-        f"{partitions:>6} partitions: {seconds:8.2f} s; a partition: {own / partitions:5.2f} writes"
-        f" of the controller, {every / partitions:5.2f} of all, {given / partitions:5.2f} orders, "
-        f"of them {(given - counts.again) / partitions:5.2f} for the first time, "
-        f"{plans / partitions:5.2f} plans",
-        flush=True,
-    )
+    sums = own, every, given, given - counts.again, plans
+    return (seconds, *(each / partitions for each in sums))
 
 
 def fail_over(partitions: int, *, profiled: bool) -> None:
@@ -349,16 +358,26 @@ def hang(partitions: int, *, profiled: bool) -> None:
     )
 
 
-KINDS: Final = {"moves": move, "failover": fail_over, "conflicts": conflict, "hanging": hang}
+KINDS: Final[Mapping[str, Callable[..., None]]] = {
+    "moves": move,
+    "failover": fail_over,
+    "conflicts": conflict,
+    "hanging": hang,
+}
 
 
-def main(kind: str = "moves", *sizes: str) -> None:
+def main() -> None:
     """Run one kind for each number of partitions."""
-    profiled = "--profile" in sizes
-    numbers = [int(size) for size in sizes if size != "--profile"]
-    for partitions in numbers or [120]:
-        KINDS[kind](partitions, profiled=profiled)
+    parser = argparse.ArgumentParser()
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("sizes", nargs="*", type=int, default=[120])
+    parser.add_argument("--profile", action="store_true")
+    parser.add_argument("--rounds", type=int, default=1)
+    asked = parser.parse_args()
+    more = {"rounds": asked.rounds} if asked.kind == "moves" else {}
+    for partitions in asked.sizes:
+        KINDS[asked.kind](partitions, profiled=asked.profile, **more)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

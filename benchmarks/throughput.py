@@ -47,7 +47,7 @@ class Nodes:
         self.ports: dict[int, int] = {}
 
     def __enter__(self) -> "Nodes":
-        self._start("controller", 100, "--wire")
+        self._start("controller", 100)
         for number in BROKERS:
             own = ("--data", str(self._data / str(number)), "--lag-ms", "10000")
             self.ports[number] = self._start("broker", number, *own)

@@ -13,9 +13,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from throughput import RECORD_BYTES, TOPIC, Nodes, start_producers
+from throughput import RECORD_BYTES, TOPIC, Nodes, Producer, start_producers
 
 from reassure_zookeeper.server import Server
 
@@ -37,6 +38,16 @@ def measure_logs(data: Path) -> int:
     return sum(file.stat().st_size for file in data.glob(f"*/logs/{TOPIC}-*/*.log"))
 
 
+def send_at_pace(producer: Producer, pause_s: float, until: float) -> int:
+    """Send a batch each `pause_s`, or as soon as the last one is acknowledged; return how many."""
+    sent, due = 0, time.monotonic()
+    while (now := time.monotonic()) < until:
+        time.sleep(max(0.0, due - now))
+        producer.send()
+        sent, due = sent + 1, max(due, now) + pause_s
+    return sent
+
+
 def main() -> None:
     """Measure and print."""
     given = [float(word) for word in sys.argv[1:]]
@@ -53,12 +64,11 @@ def main() -> None:
         time.sleep(seconds)
         idle = measure_lines(data) - before
         before, log_before = measure_lines(data), measure_logs(data)
-        sent, since = 0, time.monotonic()
-        while (now := time.monotonic() - since) < seconds:
-            if sent * records >= now * rate:
-                time.sleep(sent * records / rate - now)
-            producers[sent % len(producers)].send()
-            sent += 1
+        until = time.monotonic() + seconds
+        pause_s = count * records / rate
+        with ThreadPoolExecutor(len(producers)) as pool:
+            work = [pool.submit(send_at_pace, one, pause_s, until) for one in producers]
+            sent = sum(one.result() for one in work)
         lines, log = measure_lines(data) - before, measure_logs(data) - log_before
     print(f"{count:.0f} partitions, batches of {records:.0f} records of {RECORD_BYTES} B")
     print(f"nothing happens for {seconds:.0f} s: {idle.total()} B {dict(idle)}")

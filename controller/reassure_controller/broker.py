@@ -22,7 +22,6 @@ from reassure_controller.messages import (
     EPOCH_DURING_DELETE,
     NO_EPOCH,
     UNKNOWN_BROKER_EPOCH,
-    ChangeIsr,
     LeaderAndIsr,
     Message,
     Reply,
@@ -196,16 +195,11 @@ class Broker:
     # Messages
 
     def handle(self, message: Message) -> Reply:
-        """Obey a controller's message, or carry out a change of the in-sync set."""
+        """Obey a controller's message."""
         match message:
             case LeaderAndIsr() | StopReplica():
                 with about(topic=message.topic, partition=message.partition):
                     return Reply(self._obey(message))
-            case ChangeIsr():
-                outcome = self.change_isr(
-                    message.topic, message.partition, add=message.add, remove=message.remove
-                )
-                return Reply(outcome)
             case _:
                 return Reply("not-a-request")
 

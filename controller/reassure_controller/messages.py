@@ -1,12 +1,10 @@
 """What controllers say to brokers, and what brokers answer.
 
-Messages are values. As JSON (`encode`, `decode`) they are one object per line, with the kind of the
-message under `type`.
+Messages are values; whoever carries them to another process encodes them.
 """
 
-import json
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from reassure_spec.znodes import ReplicaList
 
@@ -70,53 +68,10 @@ class StatesMoved:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeIsr:
-    """Take one replica into the in-sync set, or out of it; said by whoever drives a broker."""
-
-    topic: str
-    partition: int
-    add: int | None = None
-    remove: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class Reply:
     """A broker's answer: `ok`, `ignored` (not newer), or the name of an error."""
 
     result: str
 
 
-Message = LeaderAndIsr | StopReplica | ChangeIsr | Reply
-
-_KINDS: Final[dict[str, type[Any]]] = {
-    kind.__name__: kind for kind in (LeaderAndIsr, StopReplica, ChangeIsr, Reply)
-}
-_LISTS: Final = ("isr", "replicas")
-
-
-class BadMessage(ValueError):
-    """A line that is not a message."""
-
-
-def encode(message: Message) -> bytes:
-    r"""Return the message as one line of JSON.
-
-    >>> encode(Reply("ok"))
-    b'{"type":"Reply","result":"ok"}\n'
-    """
-    content = {"type": type(message).__name__, **asdict(message)}
-    return json.dumps(content, separators=(",", ":")).encode() + b"\n"
-
-
-def decode(line: bytes) -> Message:
-    """Return the message of one line. Raises BadMessage when it is not one."""
-    try:
-        content = json.loads(line)
-        kind = _KINDS[content.pop("type")]
-        for name in _LISTS:
-            if name in content:
-                content[name] = tuple(content[name])
-        message: Message = kind(**content)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise BadMessage(f"not a message: {line[:200]!r} ({error})") from error
-    return message
+Message = LeaderAndIsr | StopReplica | Reply

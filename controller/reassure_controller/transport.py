@@ -1,16 +1,12 @@
 """How messages reach brokers.
 
 `LocalTransport` calls brokers of the same process at once, in the caller's thread, so that a test
-sees every consequence of a message when the call returns. `TcpTransport` speaks newline JSON to the
-host and port under which a broker is registered. `QueuedTransport` delivers in the background, so
-that a broker which answers late, or never, holds nobody else up. A broker that cannot be reached is
-no error: the message is dropped, as it would be on a network, and the broker is told again when it
-returns.
+sees every consequence of a message when the call returns. `QueuedTransport` delivers in the
+background, by what it is given, so that a broker which answers late, or never, holds nobody else
+up. A broker that cannot be reached is no error: the message is dropped, as it would be on a
+network, and the broker is told again when it returns.
 """
 
-import logging
-import socket
-import socketserver
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -21,12 +17,7 @@ from queue import SimpleQueue
 from typing import Any, Final, Protocol, runtime_checkable
 
 from reassure_controller.context import Context, LiveBroker
-from reassure_controller.messages import BadMessage, Message, Reply, StatesMoved, decode, encode
-
-log = logging.getLogger(__name__)
-
-LINE_BYTES: Final = 2**20
-"""The longest line: a message is about one partition, and far shorter."""
+from reassure_controller.messages import Message, Reply, StatesMoved
 
 SILENT_S: Final = 0.2
 """How long a broker is left alone that was not reached."""
@@ -73,14 +64,6 @@ class BulkTransport(Protocol):
         """Close every connection."""
 
 
-def open_connection(address: tuple[str, int], timeout_s: float) -> socket.socket:
-    """Return a connection. Raises OSError, also of a host or a port that cannot be one."""
-    try:
-        return socket.create_connection(address, timeout_s)
-    except (ValueError, OverflowError) as error:
-        raise OSError(f"not an address: {error}") from error
-
-
 class LocalTransport:
     """Delivers to brokers of this process, synchronously."""
 
@@ -99,64 +82,6 @@ class LocalTransport:
         """Deliver the message, or drop it when the broker is not registered here."""
         handler = self._handlers.get(broker.id)
         return None if handler is None else handler(message)
-
-
-class TcpTransport:
-    """Delivers to brokers of other processes; one connection per broker is kept open."""
-
-    def __init__(self, timeout_s: float = 2.0) -> None:
-        self._timeout_s = timeout_s
-        self._sockets: dict[int, tuple[tuple[str, int], socket.socket]] = {}
-        """By broker: where it was reached, and the connection."""
-
-    def send(self, broker: LiveBroker, message: Message) -> Reply | None:
-        """Deliver the message; a kept connection that turns out to be dead is opened once more."""
-        address = (broker.host, broker.port)
-        for fresh in (False, True):
-            if fresh or self._sockets.get(broker.id, (None,))[0] != address:
-                self._forget(broker.id)
-                try:
-                    connection = open_connection(address, self._timeout_s)
-                except OSError as error:
-                    log.info("broker %d is not reached: %s", broker.id, error)
-                    return None
-                self._sockets[broker.id] = address, connection
-            try:
-                return self._exchange(self._sockets[broker.id][1], message)
-            except (OSError, BadMessage) as error:
-                log.info("no answer from broker %d: %s", broker.id, error)
-                self._forget(broker.id)
-        return None
-
-    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> list[Answered]:
-        """Deliver messages one after another, until the broker is not reached any more."""
-        answers: list[Answered] = []
-        for message in messages:
-            unreached = answers[-1:] == [None]
-            answers.append(None if unreached else self.send(broker, message))
-        return answers
-
-    def close(self) -> None:
-        """Close every connection."""
-        for broker in tuple(self._sockets):
-            self._forget(broker)
-
-    def _forget(self, broker: int) -> None:
-        if broker in self._sockets:
-            self._sockets.pop(broker)[1].close()
-
-    def _exchange(self, connection: socket.socket, message: Message) -> Reply:
-        connection.sendall(encode(message))
-        with connection.makefile("rb") as stream:
-            line = stream.readline(LINE_BYTES)
-        if not line.endswith(b"\n"):
-            raise OSError(
-                f"no whole line of at most {LINE_BYTES} bytes came, but {len(line)} bytes"
-            )
-        reply = decode(line)
-        if not isinstance(reply, Reply):
-            raise BadMessage(f"expected a reply, found {type(reply).__name__}")
-        return reply
 
 
 Posted = tuple[LiveBroker, Any, "Future[Answered]"]
@@ -229,52 +154,3 @@ class QueuedTransport:
         for line in self._lines.values():
             line.queue.put(None)
         self._lines.clear()
-
-
-class TransportServer:
-    """A broker's side of `TcpTransport`: listens on a loopback port that the system chooses."""
-
-    def __init__(self, handler: Handler) -> None:
-        lock = threading.Lock()
-
-        class _Connection(socketserver.StreamRequestHandler):
-            def handle(self) -> None:
-                while line := self.rfile.readline(LINE_BYTES):
-                    if not line.endswith(b"\n"):
-                        log.warning(
-                            "%s: closed: expected a line of at most %d bytes, found %d without end",
-                            self.client_address,
-                            LINE_BYTES,
-                            len(line),
-                        )
-                        return
-                    try:
-                        message = decode(line)
-                    except BadMessage as error:
-                        log.warning("%s: %s", self.client_address, error)
-                        reply = Reply("bad-message")
-                    else:
-                        with lock:  # a broker obeys one message at a time
-                            reply = handler(message)
-                    self.wfile.write(encode(reply))
-
-        self._server = socketserver.ThreadingTCPServer(
-            ("127.0.0.1", 0), _Connection, bind_and_activate=True
-        )
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(0.05,), daemon=True
-        )
-        self._thread.start()
-
-    @property
-    def address(self) -> tuple[str, int]:
-        """The host and port to register."""
-        host, port = self._server.server_address[:2]
-        return str(host), int(port)
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()

@@ -1,10 +1,10 @@
 """Controllers and brokers as processes that speak Kafka's wire protocol, and can be measured.
 
-    python -m reassure_lab controller --zookeeper 127.0.0.1:2181/cluster --id 100 --wire
+    python -m reassure_lab controller --zookeeper 127.0.0.1:2181/cluster --id 100
     python -m reassure_lab broker --zookeeper 127.0.0.1:2181/cluster --id 1 --data DIRECTORY
 
-With `--data` a broker keeps logs and serves Kafka's clients; its controllers are started with
-`--wire`. All else is as `reassure_controller.__main__` has it.
+A broker keeps its logs in the directory, and serves Kafka's clients. What every role is told, and
+how it ends, is as `reassure_controller.daemons` has it.
 """
 
 import argparse
@@ -15,18 +15,16 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
 
-import reassure_controller.__main__ as plain
+from reassure_controller import daemons
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.log_lines import Speaker
-from reassure_controller.transport import QueuedTransport, TcpTransport
 from reassure_lab.node.cluster_news import WireOrders
 from reassure_lab.node.controller_requests import UNDERSTOOD, ControllerRequests
 from reassure_lab.node.log_files import add_log_options, log_to_file
 from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
-from reassure_spec.errors import BadUsage
 
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
@@ -36,9 +34,11 @@ if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
 
 def make_parser(program: str) -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    parser, roles = plain.make_parser(program)
+    parser, roles = daemons.make_parser(program)
     roles["controller"].add_argument(
-        "--wire", action="store_true", help="speak to brokers that have logs, in Kafka's formats"
+        "--wire",
+        action="store_true",
+        help=argparse.SUPPRESS,  # what it asked for is always so
     )
     roles["controller"].add_argument(
         "--depose", action="store_true", help="take the office from a controller of Kafka's own"
@@ -77,30 +77,22 @@ def _serve_metrics(
 def run_controller(
     client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
 ) -> None:
-    """Run a controller until the event is set. Raises BadUsage, and what `Controller` raises."""
+    """Run a controller until the event is set. Raises what `Controller` raises."""
     log_to_file(arguments)
-    if arguments.depose and not arguments.wire:
-        raise BadUsage("--depose: Kafka's brokers are spoken to in its formats; add --wire")
-    orders = WireOrders(arguments.id) if arguments.wire else QueuedTransport(TcpTransport)
     with (
-        closing(orders) as transport,
-        plain.open_controller(client, arguments, speaker, transport) as controller,
+        closing(WireOrders(arguments.id)) as orders,
+        daemons.open_controller(client, arguments, speaker, orders) as controller,
         _listen(controller, client, orders),
         _serve_metrics(client, arguments, partial(_measure, controller)) as where,
     ):
         controller.candidate.deposes = arguments.depose
-        plain.say_ready(f"controller {arguments.id}{where}")
+        daemons.say_ready(f"controller {arguments.id}{where}")
         controller.run_forever(until)
 
 
 @contextmanager
-def _listen(
-    controller: Controller, client: Client, orders: WireOrders | QueuedTransport
-) -> Iterator[None]:
-    """Answer brokers and clients while entered, where there are orders over the wire."""
-    if not isinstance(orders, WireOrders):
-        yield
-        return
+def _listen(controller: Controller, client: Client, orders: WireOrders) -> Iterator[None]:
+    """Answer brokers and clients while entered."""
     requests = ControllerRequests(controller, client)
     with closing(requests), WireServer(requests, apis=UNDERSTOOD) as server:
         requests.address = orders.address = controller.candidate.address = server.address
@@ -116,24 +108,18 @@ def _measure(controller: Controller) -> "Iterator[Metric]":
 def run_broker(
     client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
 ) -> None:
-    """Run a broker until the event is set, with logs where it is told where to keep them.
-
-    Raises what `read_node_settings` and `Node` raise.
-    """
+    """Run a broker until the event is set. Raises what `read_node_settings` and `Node` raise."""
     log_to_file(arguments)
-    if arguments.data is None:
-        plain.run_broker(client, arguments, speaker, until)
-        return
     node = BrokerNode(
         client,
         arguments.id,
         read_node_settings(arguments),
-        patience_s=plain.PATIENCE * arguments.session_timeout,
+        patience_s=daemons.PATIENCE * arguments.session_timeout,
     )
     speaker.find_epoch = lambda: node.controller_epoch
     try:
         with _serve_metrics(client, arguments, node.measure) as where:
-            plain.say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
+            daemons.say_ready(f"broker {arguments.id} {node.address[0]}:{node.address[1]}{where}")
             node.run_forever(until)
     finally:
         node.close()
@@ -142,7 +128,7 @@ def run_broker(
 def main(argv: Sequence[str] | None = None, *, program: str = "python -m reassure_lab") -> int:
     """Run the command line and return the exit code."""
     roles = {"controller": run_controller, "broker": run_broker}
-    return plain.run_process(make_parser(program), argv, roles)
+    return daemons.run_process(make_parser(program), argv, roles)
 
 
 if __name__ == "__main__":

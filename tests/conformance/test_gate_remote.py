@@ -79,7 +79,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         processes = []
 
         def go(*faults: str) -> Running:
-            command = [sys.executable, "-m", "reassure_controller", "controller", "--id", "1001"]
+            command = [sys.executable, "-m", "reassure_lab", "controller", "--id", "1001"]
             command += ["--zookeeper", server.hosts + CHROOT, "--log-level", "WARNING"]
             started = start_with(faults, command)
             processes.append(subprocess.Popen(started, stdout=subprocess.DEVNULL))

@@ -5,19 +5,9 @@ from typing import Any
 import pytest
 
 from reassure_controller.broker import Broker
-from reassure_controller.context import LiveBroker
-from reassure_controller.messages import (
-    BadMessage,
-    ChangeIsr,
-    LeaderAndIsr,
-    Reply,
-    StopReplica,
-    decode,
-    encode,
-)
+from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
 from reassure_controller.registration import IdTaken
 from reassure_controller.session import Indefinite, connect
-from reassure_controller.transport import TcpTransport, TransportServer
 from reassure_spec.znodes import (
     CONTROLLER_EPOCH,
     StateZnode,
@@ -205,43 +195,6 @@ def test_registration_follows_the_configuration(cluster: Any) -> None:
     cluster.die(1)
     assert cluster.admin.exists("/brokers/ids/1") is None
     assert cluster.admin.get("/config/brokers/1")[0] == b'{"version":1,"config":{}}'
-
-
-@pytest.mark.parametrize(
-    "message",
-    [TOLD, StopReplica(1, 2, "t", 3, delete=True), ChangeIsr("t", 0, add=3), Reply("ok")],
-)
-def test_message_survives_its_line(message: Any) -> None:
-    """Encoding and decoding give the same message back, on one line."""
-    line = encode(message)
-    assert line.count(b"\n") == 1
-    assert decode(line) == message
-
-
-@pytest.mark.parametrize("line", [b"", b"{", b"[]", b'{"type":"Nope"}', b'{"type":"Reply"}'])
-def test_line_that_is_no_message_is_refused(line: bytes) -> None:
-    """A line that is not a message raises, and the error shows it."""
-    with pytest.raises(BadMessage, match="not a message"):
-        decode(line)
-
-
-def test_tcp_delivers_and_drops() -> None:
-    """Over TCP a message is answered; once the server is gone it is dropped without an error."""
-    seen: list[object] = []
-
-    def obey(message: object) -> Reply:
-        seen.append(message)
-        return Reply("ok")
-
-    server = TransportServer(obey)
-    transport = TcpTransport()
-    broker = LiveBroker(1, 0, *server.address)
-    assert transport.send(broker, TOLD) == Reply("ok")
-    assert transport.send(broker, TOLD) == Reply("ok")
-    assert seen == [TOLD, TOLD]
-    transport.close()
-    server.close()
-    assert transport.send(broker, TOLD) is None
 
 
 @pytest.mark.parametrize(

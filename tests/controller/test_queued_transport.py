@@ -1,6 +1,5 @@
 """Orders that are delivered in the background."""
 
-import socket
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller
 from reassure_controller.messages import Message, Reply, StopReplica
 from reassure_controller.session import connect
-from reassure_controller.transport import QueuedTransport, TcpTransport, TransportServer
+from reassure_controller.transport import QueuedTransport
 from reassure_spec.znodes import broker_path, encode_broker
 
 from .conftest import wait_for
@@ -96,30 +95,40 @@ def test_defect_reaches_whoever_asked() -> None:
     transport.close()
 
 
+class Split:
+    """Delivers to one broker at once, and to any other never: it waits until the test is over."""
+
+    def __init__(self, broker: Broker, over: threading.Event) -> None:
+        self._broker, self._over = broker, over
+
+    def send_all(self, broker: LiveBroker, messages: Sequence[Message]) -> list[Reply | None]:
+        """Deliver, or wait."""
+        if broker.id == self._broker.broker_id:
+            return [self._broker.handle(one) for one in messages]
+        self._over.wait(60)
+        return [None for _ in messages]
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
 def test_broker_that_never_answers_holds_up_no_other(cluster: Any) -> None:
     """A new topic gets its leader, who is told, while a broker keeps the controller waiting."""
-    holder: list[Broker] = []
-    server = TransportServer(lambda message: holder[0].handle(message))
-    client = connect(cluster.hosts)
-    holder.append(Broker(client, 11, address=server.address))
-    holder[0].register()
-    transport = QueuedTransport(lambda: TcpTransport(timeout_s=60))
+    broker, end = Broker(connect(cluster.hosts), 11), threading.Event()
+    broker.register()
+    transport = QueuedTransport(lambda: Split(broker, end))
     controller = Controller(connect(cluster.hosts), 100, transport)
-    end = threading.Event()
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        registration = encode_broker(*silent.getsockname()[:2], 0)
-        cluster.admin.create(broker_path(12), registration, ephemeral=True)
-        thread = threading.Thread(target=controller.run_forever, args=(end,))
-        thread.start()
-        try:
-            cluster.create_topic("t", {0: (12,), 1: (11, 12)})
-            wait_for(lambda: holder[0].leads("t", 1))
-            cluster.create_topic("u", {0: (11,)})
-            wait_for(lambda: holder[0].leads("u", 0))
-        finally:
-            end.set()
-            thread.join()
-            controller.kill()
-            transport.close()
-            server.close()
-            holder[0].stop()
+    cluster.admin.create(broker_path(12), encode_broker("127.0.0.1", 1, 0), ephemeral=True)
+    thread = threading.Thread(target=controller.run_forever, args=(end,))
+    thread.start()
+    try:
+        cluster.create_topic("t", {0: (12,), 1: (11, 12)})
+        wait_for(lambda: broker.leads("t", 1))
+        cluster.create_topic("u", {0: (11,)})
+        wait_for(lambda: broker.leads("u", 0))
+    finally:
+        end.set()
+        thread.join()
+        controller.kill()
+        transport.close()
+        broker.stop()

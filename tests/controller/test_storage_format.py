@@ -150,7 +150,7 @@ def test_number_that_does_not_end_is_given_up_after_ten_bytes() -> None:
     ("attributes", "reason"),
     [
         pytest.param(0b10_0000, "a control batch", id="control"),
-        pytest.param(0b1_0000, "one of a transaction", id="transaction"),
+        pytest.param(0b1_0000, "a batch of a transaction", id="transaction"),
         pytest.param(5, "codec 5 is unknown", id="codec"),
         pytest.param(1, "gzip: ", id="gzip"),
         pytest.param(2, "snappy: ", id="snappy"),

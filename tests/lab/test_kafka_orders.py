@@ -18,7 +18,6 @@ from reassure_controller.context import Context, LiveBroker, PartitionContext
 from reassure_controller.isr_changes import IsrChange, find_refusal
 from reassure_controller.messages import NO_EPOCH, LeaderAndIsr, Reply, StopReplica
 from reassure_controller.session import connect, stop
-from reassure_lab.__main__ import main
 from reassure_lab.node.cluster_news import WireOrders
 from reassure_lab.node.controller_requests import UNDERSTOOD, ControllerRequests
 from reassure_lab.node.orders import NOT_UNDERSTOOD, ClusterNews, WireTransport, find_id
@@ -421,6 +420,7 @@ def test_controller_answers_what_clients_ask_of_one(sitting: Sitting) -> None:
     assert found.error_code == ErrorCode.none
     number = 103 % 2  # Java's hash of "g"
     assert found.node_id == sitting.cluster.state("__consumer_offsets", number).leader
+    assert sitting.send(FindCoordinatorRequest("g", 7)).error_code == ErrorCode.invalid_request
     with pytest.raises(Unanswerable, match="__transaction_state has no leader"):
         sitting.office.handle(FindCoordinatorRequest("g", 1), "c", 2)
     assert sitting.send(InitProducerIdRequest(None, 1)).error_code == ErrorCode.none
@@ -453,13 +453,3 @@ def test_office_is_taken_from_kafkas_controllers_only(
     assert holder == (controller.broker_id if is_taken else 1)
     if is_taken:
         assert controller.epoch == 2
-
-
-def test_office_is_not_taken_to_speak_what_no_broker_understands(
-    cluster: Any, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Without the wire formats nobody is deposed, and nothing is written."""
-    words = ("controller", "--zookeeper", cluster.hosts, "--id", "100", "--depose")
-    assert main(words) == 64
-    assert "add --wire" in caplog.text
-    assert cluster.admin.exists(CONTROLLER) is None

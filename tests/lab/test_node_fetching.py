@@ -3,9 +3,11 @@
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pytest
 from kio.schema.errors import ErrorCode
 
 from reassure_controller.replication.messages import Fetch
+from reassure_lab.node import fetching
 from reassure_lab.node.fetching import Fetchers
 from reassure_lab.wire.messages import (
     FetchedPartition,
@@ -45,5 +47,44 @@ def test_every_partition_has_its_turn() -> None:
             Fetch((topic, 0), (1, 3 * number + place), 2, 1, 0, 0, 1)
             for place, topic in enumerate("abc", 1)
         ]
-        fetchers._exchange(cast("Any", leader), asked, served)
+        fetchers._exchange(cast("Any", leader), asked, served, {})
     assert leader.served == ["a", "b", "c", "a", "b", "c"]
+
+
+class Refusal:
+    """A leader that refuses one topic; it notes which it was asked about."""
+
+    def __init__(self) -> None:
+        self.asked: list[list[str]] = []
+
+    def ask(self, request: FetchRequest) -> FetchResponse:
+        """Answer."""
+        self.asked.append([topic.topic for topic in request.topics])
+        errors = {"b": ErrorCode.not_leader_or_follower}
+        return FetchResponse(
+            tuple(
+                FetchedTopic(
+                    one.topic,
+                    (FetchedPartition(0, errors.get(one.topic, ErrorCode.none), 0, b""),),
+                )
+                for one in request.topics
+            )
+        )
+
+
+def test_a_partition_that_is_refused_rests_and_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Others are asked about at once, and it again when its rest is over."""
+    now = 100.0
+    monkeypatch.setattr(fetching.time, "monotonic", lambda: now)
+    broker: Any = SimpleNamespace(replicas=None)
+    fetchers, leader = Fetchers(broker, cast("Any", None)), Refusal()
+    asked = [Fetch((topic, 0), (1, 1), 2, 1, 0, 0, 1) for topic in "ab"]
+    rests: dict[PartitionKey, float] = {}
+    for _ in range(2):
+        assert fetchers._exchange(cast("Any", leader), asked, {}, rests)
+    now += fetching.BACKOFF_S
+    assert fetchers._exchange(cast("Any", leader), asked, {}, rests)
+    assert leader.asked == [["a", "b"], ["a"], ["a", "b"]]
+    assert not fetchers._exchange(cast("Any", leader), asked[1:], {}, rests)

@@ -251,6 +251,26 @@ def test_client_that_is_older_than_a_codec_is_told_so(served: Served) -> None:
     assert [one.value for _, one in decode(served.fetch(0, version=10).records or b"")] == [VALUE]
 
 
+@pytest.mark.parametrize(
+    ("attributes", "error"),
+    [
+        (0x20, ErrorCode.corrupt_message),
+        (0x10, ErrorCode.invalid_txn_state),
+        (0x07, ErrorCode.unsupported_compression_type),
+    ],
+    ids=["control", "transactional", "codec 7"],
+)
+def test_batch_that_nobody_takes_has_its_own_error(
+    served: Served, attributes: int, error: ErrorCode
+) -> None:
+    """Control batches, those of transactions and unknown codecs are refused for what they are."""
+    raw = bytearray(encode([Record(None, VALUE)], 0, 0, 0))
+    struct.pack_into(">h", raw, 21, attributes)
+    struct.pack_into(">I", raw, 17, crc32c(bytes(raw[21:])))
+    assert served.produce(1, bytes(raw)).error_code == error
+    assert served.end == 0
+
+
 def number(sequence: int, epoch: int = 0) -> bytes:
     """Return a batch of two records as an idempotent producer numbers it."""
     builder = DefaultRecordBatchBuilder(2, 0, False, 7, epoch, sequence, 2**20)

@@ -25,11 +25,9 @@ _LENGTH: Final = struct.Struct(">I")
 def unpack(codec: int, packed: bytes) -> bytes:
     """Return what was compressed.
 
-    Raises ValueError for another codec, for bytes that are none of its own, and for too many.
+    Raises ValueError for bytes that are none of that codec, and for too many.
     """
-    if codec not in _CODECS:
-        raise ValueError(f"codec {codec} is unknown")
-    name, unpack_into = _CODECS[codec]
+    name, unpack_into = CODECS[codec]
     content = mmap.mmap(-1, UNPACKED_BYTES_MAX)  # memory that is there once it is filled
     try:
         count = unpack_into(packed, memoryview(content))
@@ -57,7 +55,7 @@ def _unpack_lz4(packed: bytes, content: memoryview) -> int:
     return lz4.decompress_into(packed, content)
 
 
-_CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, memoryview], int]]]] = {
+CODECS: Final[Mapping[int, tuple[str, Callable[[bytes, memoryview], int]]]] = {
     1: ("gzip", gzip.decompress_into),
     2: ("snappy", _unpack_snappy),
     3: ("lz4", _unpack_lz4),

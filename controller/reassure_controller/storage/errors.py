@@ -3,16 +3,18 @@
 from pathlib import Path
 from typing import Any
 
+from reassure_controller.replication.errors import CORRUPT_MESSAGE
 from reassure_spec.errors import BadData, BadUsage, Unavailable
 
 
 class CorruptBatch(BadData):
-    """Bytes that are not record batches, or whose checksum does not hold."""
+    """Bytes that are not record batches, or none that are taken; `error`: Kafka's name for why."""
 
-    def __init__(self, position: int, reason: str) -> None:
+    def __init__(self, position: int, reason: str, error: str = CORRUPT_MESSAGE) -> None:
         super().__init__(f"batch at byte {position}: {reason}")
         self.position = position
         self.reason = reason
+        self.error = error
 
 
 class CorruptLog(BadData):

@@ -17,7 +17,8 @@ from typing import Final, NoReturn
 from crc32c import crc32c
 from kio.serial.writers import write_signed_varint, write_signed_varlong
 
-from reassure_controller.storage.codecs import unpack
+from reassure_controller.replication.errors import INVALID_TXN_STATE, UNSUPPORTED_COMPRESSION_TYPE
+from reassure_controller.storage.codecs import CODECS, unpack
 from reassure_controller.storage.errors import CorruptBatch, describe
 
 NO_TIMESTAMP: Final = -1
@@ -194,8 +195,10 @@ def check_produced(raw: bytes) -> Checked:
     if not batches:
         raise CorruptBatch(0, describe("a batch", "nothing"))
     for batch in batches:
-        if batch.attributes & (_CONTROL | _TRANSACTIONAL):
-            raise CorruptBatch(batch.position, "a control batch, or one of a transaction")
+        if batch.attributes & _CONTROL:
+            raise CorruptBatch(batch.position, "a control batch")
+        if batch.attributes & _TRANSACTIONAL:
+            raise CorruptBatch(batch.position, "a batch of a transaction", INVALID_TXN_STATE)
         if batch.count != batch.last_offset - batch.base_offset + 1:
             reason = describe(f"{batch.last_offset - batch.base_offset + 1} records", batch.count)
             raise CorruptBatch(batch.position, reason)
@@ -243,6 +246,9 @@ def _unpack(raw: bytes, batch: RecordBatch) -> tuple[bytes, int, int]:
     begin = batch.position + _HEADER_BYTES
     if batch.codec == 0:
         return raw, begin, batch.end
+    if batch.codec not in CODECS:
+        reason = f"codec {batch.codec} is unknown"
+        raise CorruptBatch(batch.position, reason, UNSUPPORTED_COMPRESSION_TYPE)
     try:
         content = unpack(batch.codec, raw[begin : batch.end])
     except ValueError as error:

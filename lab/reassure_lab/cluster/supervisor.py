@@ -435,7 +435,7 @@ def _plan_nodes(
         )
         scraped = (HOST, metrics)
         if role == "controller":
-            yield MemberState(name, role, number, None, (*command, "--wire"), scraped)
+            yield MemberState(name, role, number, None, tuple(command), scraped)
             continue
         port = _take_port(held)
         own = ("--data", str(directory / name), "--port", str(port))

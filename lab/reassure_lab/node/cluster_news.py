@@ -57,13 +57,11 @@ class WireOrders(QueuedTransport):
         changed = self._find_changed(context, self._list_looked_at(context, moved=moved))
         context.renewed.clear()
         self._live = dict(context.brokers)
-        brokers = self._list_brokers(context) if moved or changed else ()
-        for broker in hearing:
-            if self._heard.get(broker.id) != broker.epoch:
-                self._heard[broker.id] = broker.epoch
-                self._tell(context, broker, self._list_brokers(context), self._told)
-            elif moved or changed:
-                self._tell(context, broker, brokers, changed)
+        missed = [one for one in hearing if self._heard.get(one.id) != one.epoch]
+        brokers = self._list_brokers(context) if moved or changed or missed else ()
+        for broker in hearing if moved or changed else missed:
+            self._heard[broker.id] = broker.epoch
+            self._tell(context, broker, brokers, self._told if broker in missed else changed)
         return True
 
     def _list_looked_at(self, context: Context, *, moved: bool) -> Iterable[PartitionKey]:

@@ -104,6 +104,8 @@ class ControllerRequests:
 
         Raises Unanswerable where there is none yet: brokers make the topic when they are asked.
         """
+        if request.key_type not in range(len(_COORDINATED)):
+            return FindCoordinatorResponse(ErrorCode.invalid_request, -1, "", -1)
         topic, context = _COORDINATED[request.key_type], self._controller.context
         numbers = context.numbers.get(topic, ())
         if numbers:

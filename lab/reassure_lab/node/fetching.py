@@ -2,6 +2,7 @@
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 from itertools import groupby
 from typing import Final
@@ -40,7 +41,7 @@ WAIT_MS: Final = 500
 PAUSE_S: Final = 0.02
 """How long a fetcher rests when it may not ask, or was refused."""
 BACKOFF_S: Final = 0.2
-"""How long a fetcher rests when its leader was not reached."""
+"""How long a fetcher rests when its leader was not reached, and a partition that was refused."""
 
 RESPONSE_BYTES: Final = 10 * 2**20
 """Kafka's own replica.fetch.response.max.bytes."""
@@ -87,6 +88,7 @@ class Fetchers:
         connection: Connection | None = None
         named = ""
         served: dict[PartitionKey, int] = {}
+        rests: dict[PartitionKey, float] = {}
         while not self._ended.is_set():
             with self._lock:
                 replicas = self._broker.replicas
@@ -101,7 +103,9 @@ class Fetchers:
                         connection.close()
                     address, named = self._cluster.find_address(leader), name
                     connection = None if address is None else Connection(*address, name)
-                busy = connection is not None and self._exchange(connection, requests, served)
+                busy = connection is not None and self._exchange(
+                    connection, requests, served, rests
+                )
                 self._ended.wait(0 if busy else PAUSE_S if connection else BACKOFF_S)
             except (NoAnswer, Indefinite) as error:
                 log.info("nothing was fetched from broker %d: %s", leader, error)
@@ -116,13 +120,20 @@ class Fetchers:
             connection.close()
 
     def _exchange(
-        self, connection: Connection, requests: Iterable[Request], served: dict[PartitionKey, int]
+        self,
+        connection: Connection,
+        requests: Iterable[Request],
+        served: dict[PartitionKey, int],
+        rests: dict[PartitionKey, float],
     ) -> bool:
         """Ask, and have the replicas take the answers; return whether to go on at once.
 
         Who has got records before all others comes first (`served`: with which request it was), as
-        an answer that is full has nothing for the last ones.
+        an answer that is full has nothing for the last ones. Who is refused rests for a while
+        (`rests`: until when), as a leader that knows of nothing yet learns of it no sooner.
         """
+        now_s = time.monotonic()
+        requests = [one for one in requests if rests.get(one.key, 0.0) <= now_s]
         found = (one for one in requests if isinstance(one, Fetch))
         fetches = {one.key: one for one in sorted(found, key=lambda one: served.get(one.key, 0))}
         questions = {one.key: one for one in requests if isinstance(one, AskEpochEnd)}
@@ -134,9 +145,13 @@ class Fetchers:
         for answer in answers:
             if isinstance(answer, Fetched) and answer.records:
                 served[answer.key] = answer.correlation[1]
+            if answer.error:
+                rests[answer.key] = time.monotonic() + BACKOFF_S
+            else:
+                rests.pop(answer.key, None)
             if self._broker.replicas is not None:
                 self._broker.replicas.take(answer)
-        return bool(answers) and not any(one.error for one in answers)
+        return not all(one.error for one in answers)
 
 
 def _fetch(connection: Connection, asked: dict[PartitionKey, Fetch]) -> list[Fetched]:

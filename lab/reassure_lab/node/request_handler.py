@@ -397,7 +397,7 @@ def _check(topic: str, data: ProducePartition, version: int) -> Checked | str:
         return check_produced(raw)
     except CorruptBatch as corrupt:
         logger.warning("%s-%d: a producer sent %s", topic, data.index, corrupt)
-        return errors.CORRUPT_MESSAGE
+        return corrupt.error
 
 
 def _has_zstd(raw: bytes) -> bool:

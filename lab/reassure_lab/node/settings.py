@@ -79,7 +79,7 @@ class NodeSettings:
 def add_node_options(parser: argparse.ArgumentParser) -> None:
     """Add the options that `read_node_settings` reads."""
     add = parser.add_argument
-    add("--data", type=Path, metavar="DIRECTORY", help="keep logs there, and serve Kafka's clients")
+    add("--data", type=Path, required=True, metavar="DIRECTORY", help="where logs are kept")
     add("--port", type=_AtLeast(0), default=0, metavar="PORT",
         help="where it listens (default: one that is free)")  # fmt: skip
     add(

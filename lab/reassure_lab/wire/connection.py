@@ -3,7 +3,6 @@
 import socket
 from typing import Any, Final
 
-from reassure_controller.transport import open_connection
 from reassure_lab.wire.apis import API_VERSIONS
 from reassure_lab.wire.entities import fill
 from reassure_lab.wire.errors import BadFrame, NoAnswer
@@ -77,7 +76,7 @@ class Connection:
 
     def _send(self, request: Asks[Any], timeout_s: float) -> socket.socket:
         if self._socket is None:
-            self._socket = open_connection(self._address, timeout_s)
+            self._socket = _open(self._address, timeout_s)
             self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._socket.settimeout(timeout_s)
         self._asked += 1
@@ -88,3 +87,11 @@ class Connection:
         self.close()
         host, port = self._address
         return NoAnswer(f"{host}:{port}: {error}; see whether the broker is alive, then ask again")
+
+
+def _open(address: tuple[str, int], timeout_s: float) -> socket.socket:
+    """Return a connection. Raises OSError, also of a host or a port that cannot be one."""
+    try:
+        return socket.create_connection(address, timeout_s)
+    except (ValueError, OverflowError) as error:
+        raise OSError(f"not an address: {error}") from error

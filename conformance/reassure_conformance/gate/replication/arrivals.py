@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from reassure_conformance.adapter.stepping import Anything, StepCluster
-from reassure_controller.messages import ChangeIsr, LeaderAndIsr, Reply, StopReplica
+from reassure_controller.messages import LeaderAndIsr, Reply, StopReplica
 from reassure_controller.replication import errors
 from reassure_controller.replication.following import Following
 from reassure_controller.replication.messages import Consume, Fetch, Fetched
@@ -76,7 +76,7 @@ class Arrived:
     @property
     def _key(self) -> PartitionKey:
         match self.message:
-            case LeaderAndIsr() | StopReplica() | ChangeIsr():
+            case LeaderAndIsr() | StopReplica():
                 return self.message.topic, self.message.partition
             case Reply():
                 raise TypeError("a broker is sent no Reply")

@@ -75,7 +75,7 @@ class FollowerMoment:
     def say(self, get: Get) -> tuple[What, ...]:
         """Return that by these functions. Raises whatever a changed one raises."""
         ids = tuple(sorted((self.broker, self.leader)))
-        end, mark, _ = self.sent or (len(self.led), 0, None)
+        end, mark = (len(self.led), 0) if self.sent is None else self.sent[:2]
         leads, nobody = logs.Replica(self.led[:end], mark, self.epoch), frozenset[int]()
         replicas = tuple(self.held if one == self.broker else leads for one in ids)
         term = logs.Term(self.start, 0, nobody, nobody, (0, 0))

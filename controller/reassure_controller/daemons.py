@@ -1,14 +1,9 @@
-"""Controllers and brokers as processes.
+"""Controllers and brokers as processes, as far as they are alike whatever carries their messages.
 
-    python -m reassure_controller controller --zookeeper 127.0.0.1:2181/cluster --id 100
-    python -m reassure_controller broker --zookeeper 127.0.0.1:2181/cluster --id 1
-
-Brokers keep no logs here, and messages are lines of JSON. Who has more to offer adds options to
-`make_parser` and gives `run_process` roles of its own.
-
-A process logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or
-SIGINT by closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable,
-78 a reading that it does not carry out, or a ZooKeeper that is too old.
+`make_parser` reads what every one is told, `run_process` runs the roles that it is given. A process
+logs to stderr, prints one line (`ready …`) when it has started, and ends on SIGTERM or SIGINT by
+closing its session. Exit codes: 0 ended as asked, 64 usage, 69 ZooKeeper unavailable, 78 a reading
+that it does not carry out, or a ZooKeeper that is too old.
 """
 
 import argparse
@@ -17,12 +12,11 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from typing import Final, get_args
 
 from kazoo.handlers.threading import KazooTimeoutError
 
-from reassure_controller.broker import Broker
 from reassure_controller.client import Client
 from reassure_controller.controller import Controller
 from reassure_controller.crashing import crash_at
@@ -36,12 +30,7 @@ from reassure_controller.session import (
     find_versions,
     stop,
 )
-from reassure_controller.transport import (
-    QueuedTransport,
-    TcpTransport,
-    Transport,
-    TransportServer,
-)
+from reassure_controller.transport import Transport
 from reassure_spec.errors import BadData, BadUsage, ReassureError, Unavailable
 from reassure_spec.profiles import DEFAULT_PROFILE
 from reassure_spec.rooms import choose_readings, controller_of
@@ -136,40 +125,6 @@ def open_controller(
         controller.kill()
 
 
-def run_controller(
-    client: Client, arguments: argparse.Namespace, speaker: Speaker, until: threading.Event
-) -> None:
-    """Run a controller until the event is set. Raises what `Controller` raises."""
-    with (
-        closing(QueuedTransport(TcpTransport)) as transport,
-        open_controller(client, arguments, speaker, transport) as controller,
-    ):
-        say_ready(f"controller {arguments.id}")
-        controller.run_forever(until)
-
-
-def run_broker(
-    client: Client, arguments: argparse.Namespace, _: Speaker, until: threading.Event
-) -> None:
-    """Run a broker until the event is set; it registers again whenever its session has expired."""
-    holder: list[Broker] = []
-    server = TransportServer(lambda message: holder[0].handle(message))
-    broker = Broker(client, arguments.id, address=server.address)
-    holder.append(broker)
-    try:
-        broker.register()
-        say_ready(f"broker {arguments.id} {server.address[0]}:{server.address[1]}")
-        while not until.wait(0.2):
-            if client.connected and not broker.is_registered:
-                try:
-                    broker.register()
-                except Indefinite as indefinite:
-                    log.info("broker %d is not registered yet: %s", arguments.id, indefinite)
-    finally:
-        server.close()
-        broker.stop()
-
-
 def run_process(
     parser: argparse.ArgumentParser, argv: Sequence[str] | None, roles: Mapping[str, Run]
 ) -> int:
@@ -220,13 +175,3 @@ def _run(arguments: argparse.Namespace, run: Run, speaker: Speaker, until: threa
         stop(client)
         return ReassureError.exit_code
     return 0
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Run the command line and return the exit code."""
-    parser, _ = make_parser("python -m reassure_controller")
-    return run_process(parser, argv, {"controller": run_controller, "broker": run_broker})
-
-
-if __name__ == "__main__":
-    sys.exit(main())
