@@ -1,5 +1,6 @@
 """The gate joins what the run, the proofs and the exploration say."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ from reassure_conformance.answers.checking import (
     drive_brokers,
     explore_gate_scope,
     settle_brokers,
+    tell_in_life,
 )
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.replication.brokers_outcome import BrokersResult
@@ -42,6 +44,17 @@ def test_gate_is_no_better_than_its_worst_part(part: str, verdict: str) -> None:
     """Whichever part does not hold, the gate does not."""
     assert result().verdict() == "holds"
     assert result(**{part: verdict}).verdict() == verdict
+
+
+@pytest.mark.parametrize(
+    ("lived", "whole"), [("violated", "violated"), ("unknown", "unknown"), ("vacuous", "holds")]
+)
+def test_what_fails_in_life_alone_fails_the_gate_of_the_virtual_world(
+    lived: str, whole: str
+) -> None:
+    """Test cases that are told in life must not fail there; what they leave out is no matter."""
+    told: Any = SimpleNamespace(verdict=lambda: lived)
+    assert replace(result(), in_life=told).verdict() == whole
 
 
 @pytest.mark.parametrize("profile", ["kip-236", "kip-236-amended"])
@@ -174,3 +187,16 @@ def test_failure_of_brokers_is_the_failure_of_the_gate(tmp_path: Path) -> None:
     assert body["clause"] == "follower.truncation.common-prefix"
     assert body["story"] and body["directory"] == str(tmp_path)
     assert (tmp_path / "result.json").exists()
+
+
+def test_failure_in_life_is_the_failure_of_the_gate(tmp_path: Path) -> None:
+    """Where a test case fails on a real ZooKeeper alone, the report tells that one."""
+    virtual = replace(SETTINGS, world="virtual", faults=("follower-leads",), with_stories=True)
+    gate = joined({}, {})
+    gate.in_life = tell_in_life(replace(virtual, shrink_s=0), tmp_path)
+    body = gate.as_body()
+    assert gate.verdict() == "violated"
+    assert body["story"] and body["directory"] == str(tmp_path)
+    assert any((tmp_path / "zookeeper" / "version-2").glob("log.*"))
+    asked = json.loads((tmp_path / "run.json").read_text())
+    assert (asked["world"], asked["examples"]) == ("real", 0)

@@ -15,7 +15,8 @@ from reassure_conformance.answers.case_run import list_possible, open_bench
 from reassure_conformance.cli import run_command
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
-from reassure_conformance.gate.run_settings import Settings
+from reassure_conformance.gate.replication.brokers import BrokersRunner
+from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_judge.messages import Told
 from reassure_zookeeper.transactions import CloseSession, Transaction
 
@@ -73,6 +74,39 @@ def test_stories_end_the_same_in_the_virtual_world_and_in_life(tmp_path: Path) -
     assert virtual.keys() == real.keys()
 
 
+def tell_brokers(world: str, folder: Path) -> dict[str, Any]:
+    """Tell every shipped test case of brokers with logs in a world: what came of each."""
+    settings = Settings(seed=0, world=world, profile=REPLICATION)
+    runner = BrokersRunner(settings, folder)
+    told = {}
+    with runner.open():
+        for story in runner.list_shipped():
+            outcome = runner.carry_out(story)
+            lives: dict[int, int] = {}
+            lines = [
+                line._replace(run=lives.setdefault(line.run, len(lives)))
+                for each in outcome.observed
+                for line in each
+            ]
+            runner.driver.read_log()
+            told[story.name] = [
+                *(outcome.carried_out, outcome.unrest, outcome.records, outcome.promised),
+                *([one.clause for one in outcome.violations], outcome.tally.exercised, lines),
+            ]
+    return told
+
+
+def test_brokers_with_logs_say_the_same_in_the_virtual_world_and_in_life(tmp_path: Path) -> None:
+    """Every test case has the same steps, lines of every broker and verdicts, but for its lives."""
+    virtual = tell_brokers("virtual", tmp_path / "virtual")
+    real = tell_brokers("real", tmp_path / "real")
+    for name, ended in real.items():
+        for one, other in zip(virtual[name], ended, strict=True):
+            assert one == other, name
+    assert virtual.keys() == real.keys()
+    assert all(lines for *_, lines in real.values())
+
+
 def read_all(place: Path) -> dict[Path, bytes]:
     """Return every file below a directory."""
     return {
@@ -82,18 +116,31 @@ def read_all(place: Path) -> dict[Path, bytes]:
     }
 
 
+@pytest.mark.parametrize(
+    ("options", "expected", "kept"),
+    [
+        ([], 3, "result.json"),
+        (["--profile", REPLICATION], 3, "result.json"),
+        (
+            ["--profile", REPLICATION, "--fault", "follow-untold"],
+            1,
+            "failure/broker-1/observations/observations.ndjson",
+        ),
+    ],
+)
 def test_a_seed_is_a_run_in_the_virtual_world(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    options: list[str], expected: int, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two processes that disturb each other write the same bytes, of log and of report.
 
-    Texts hash differently in them, so that the order of sets does.
+    Of a failure what brokers have observed is kept, and their logs. Texts hash differently in the
+    two, so that the order of sets does; and different modules are loaded.
     """
     one, other = tmp_path / "one", tmp_path / "other"
     one.mkdir()
     other.mkdir()
-    command = ["test", "--world", "virtual", "--seed", "7", "--examples", "3", "--no-stories"]
-    command += ["--out", "run"]
+    command = ["test", "--world", "virtual", "--seed", "7", "--examples", "10", "--no-stories"]
+    command += ["--out", "run", *options]
     program = [sys.executable, "-c", "from reassure_conformance.cli import main; main()"]
     beside = subprocess.Popen(
         [*program, *command],
@@ -107,7 +154,7 @@ def test_a_seed_is_a_run_in_the_virtual_world(
     said: list[str] = []
     code = run_command(command, said.append)
     words = beside.communicate(timeout=240)[0]
-    assert beside.returncode == code == 3, words
+    assert beside.returncode == code == expected, words
     found = read_all(one / "run")
-    assert {Path("zookeeper/version-2/log.1"), Path("result.json")} <= found.keys()
+    assert {Path("zookeeper/version-2/log.1"), Path(kept)} <= found.keys()
     assert read_all(other / "run") == found

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from reassure_conformance.adapter.direct_client import DirectClient
 from reassure_conformance.adapter.losing import keep_writes, lose_write
 from reassure_conformance.adapter.stepping import FIRST_MS, BrokerMachine, StepCluster, VirtualClock
-from reassure_controller.client import Client
+from reassure_conformance.adapter.world import REAL, World
 from reassure_controller.controller import Controller
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.session import commit, connect, stop
@@ -38,8 +37,11 @@ def _skip_sync(_descriptor: int) -> None:
 class ReplicatingCluster:
     """Makes one stepped cluster after another, on clients that stay. A context manager."""
 
-    def __init__(self, hosts: str, brokers: tuple[int, ...]) -> None:
-        self._clients = {one: connect(hosts, kind=DirectClient) for one in (*brokers, *CONTROLLERS)}
+    def __init__(self, hosts: str, brokers: tuple[int, ...], world: World = REAL) -> None:
+        self._world = world
+        self._clients = {
+            one: connect(hosts, kind=world.make_client) for one in (*brokers, *CONTROLLERS)
+        }
         self._controllers: list[Controller] = []
         """The acting one last; before it the one that was superseded and does not know."""
         self._stepped: StepCluster | None = None
@@ -76,7 +78,9 @@ class ReplicatingCluster:
     def _elect(self, number: int) -> None:
         assert self._stepped is not None
         client, transport = self._clients[number], self._stepped.transport
-        controller = Controller(client, number, transport, Readings(), profile=DEFAULT_PROFILE)
+        controller = Controller(
+            client, number, transport, Readings(), self._world.now_ms, profile=DEFAULT_PROFILE
+        )
         self._controllers.append(controller)
         controller.contend()
 
@@ -85,8 +89,8 @@ class ReplicatingCluster:
         open_disk: Callable[[], LogDirectory] = lambda: LogDirectory(  # noqa: E731
             own / "logs", broker, chroot, sync=_skip_sync
         )
-        client: Client = self._clients[broker]
-        return BrokerMachine(broker, client, open_disk, own / OBSERVED, VirtualClock(FIRST_MS))
+        client, clock = self._clients[broker], VirtualClock(FIRST_MS)
+        return BrokerMachine(broker, client, open_disk, own / OBSERVED, clock)
 
     def lose_write(self, broker: int, *, done: bool) -> None:
         """Leave the next write of a broker without an answer; `done` says whether it is made."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from reassure_conformance.adapter.world import REAL_WORLD, VIRTUAL_WORLD
 from reassure_conformance.answers.workers import add_seconds
 from reassure_conformance.gate.controllers import ControllersResult
 from reassure_conformance.gate.run_outcome import RunOutcome
@@ -30,6 +31,8 @@ QUICK: Final[Mapping[str, int]] = {"examples": 60, "steps_min": 500}
 BROKERS: Final = "brokers"
 """What drives the brokers is called so: its directory below that of the run, and below the folder
 of saved failures."""
+IN_LIFE: Final = "in-life"
+"""Of a run in the virtual world, the directory below it of the test cases that are told in life."""
 TRIALS_OF_EXAMPLES: Final = 0.6
 """How many trials of brokers there are for each example of controllers."""
 NO_CHANGES: Final[Mapping[str, str]] = MappingProxyType({})
@@ -119,6 +122,14 @@ def drive_brokers(settings: Settings, directory: Path) -> RunOutcome:
     return result
 
 
+def tell_in_life(settings: Settings, directory: Path) -> RunOutcome:
+    """Tell the shipped test cases to a controller on a real ZooKeeper, and generate nothing."""
+    real = replace(settings, world=REAL_WORLD, examples=0, steps_min=0, failures="")
+    result = run(real, directory)
+    result.as_document().write(directory)
+    return result
+
+
 @dataclass(slots=True)
 class CheckResult:
     """What came of the gate."""
@@ -130,11 +141,20 @@ class CheckResult:
     exploration: Mapping[str, Any]
     """What `explore_gate_scope` answered."""
     seconds: float
+    in_life: RunOutcome | None = None
+    """What came of the test cases in life, where all else was driven in the virtual world."""
+
+    @property
+    def beside(self) -> tuple[RunOutcome, ...]:
+        """What was driven beside the controllers of the run."""
+        return (self.brokers,) if self.in_life is None else (self.brokers, self.in_life)
 
     def verdict(self) -> str:
-        """Return the verdict on the whole."""
+        """Return the verdict on the whole; what test cases alone do not cover is no matter."""
         explored = self.exploration["verdict"]
-        return worst((self.run.verdict(), self.brokers.verdict(), self.proofs.verdict, explored))
+        said = (self.run.verdict(), self.brokers.verdict(), self.proofs.verdict, explored)
+        lived = VACUOUS if self.in_life is None else self.in_life.verdict()
+        return worst(said if lived == VACUOUS else (*said, lived))
 
     def counts(self) -> dict[str, int]:
         """Return the numbers of the runs, of the proofs and of the exploration."""
@@ -153,7 +173,7 @@ class CheckResult:
     def as_document(self) -> Document:
         """Return the document: that of the run, with the proofs beside it.
 
-        Where brokers failed and controllers did not, the story is theirs.
+        Where only what was driven beside has failed, the story is of there.
         """
         document = self.run.as_document()
         document.verb = "check"
@@ -161,17 +181,19 @@ class CheckResult:
         document.counts = self.counts()
         document.seconds = self.seconds
         document.body = self.as_body()
-        if document.exit_code is None:
-            document.exit_code = self.brokers.as_document().exit_code
+        for each in self.beside:
+            if document.exit_code is None:
+                document.exit_code = each.as_document().exit_code
         return document
 
     def as_body(self) -> dict[str, Any]:
         """Return what the report says beyond the common head."""
         body, besides = self.run.as_body(), self.brokers.as_body()
-        if besides["violations"] and not body["violations"]:
-            body |= {name: besides[name] for name in _OF_FAILURE}
-        if besides["died"] and not body["died"]:
-            body |= {name: besides[name] for name in _OF_DEATH}
+        for other in (each.as_body() for each in self.beside):
+            if other["violations"] and not body["violations"]:
+                body |= {name: other[name] for name in _OF_FAILURE}
+            if other["died"] and not body["died"]:
+                body |= {name: other[name] for name in _OF_DEATH}
         body["mutants"] = dict(Counter(body["mutants"]) + Counter(besides["mutants"]))
         for name in ("not_followed", "not_exercised", "stale", "unsettled", "survivors"):
             body[name] = body[name] + besides[name]
@@ -215,7 +237,7 @@ def check(
 ) -> CheckResult:
     """Run the gate. Raises what `run` raises, and the proofs' own error where they failed."""
     start = time.monotonic()
-    below = directory / BROKERS
+    below, in_life = directory / BROKERS, directory / IN_LIFE
     below.mkdir()
     with (
         ThreadPoolExecutor(1) as aside,
@@ -224,15 +246,20 @@ def check(
         proving = aside.submit(prove, replication_factor)
         driving = beside.submit(drive_brokers, settle_brokers(settings), below)
         exploring = beside.submit(explore_gate_scope, settings.profile)
+        telling = None
+        if settings.world == VIRTUAL_WORLD:
+            in_life.mkdir()
+            telling = beside.submit(tell_in_life, settings, in_life)
         result = run(settings, directory, progress)
         assert isinstance(result, ControllersResult), "the gate drives controllers"
         progress("exploration", 0, 0)
         exploration = exploring.result()
         progress(BROKERS, 0, 0)
         brokers = driving.result()
+        lived = None if telling is None else telling.result()
         progress("proofs", 0, 0)
         proofs = proving.result()
-    return CheckResult(result, brokers, proofs, exploration, time.monotonic() - start)
+    return CheckResult(result, brokers, proofs, exploration, time.monotonic() - start, lived)
 
 
 def make_quick(settings: Settings) -> Settings:

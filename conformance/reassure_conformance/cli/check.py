@@ -14,12 +14,14 @@ from reassure_conformance.cli.options import (
     run_options,
     strict_option,
     verbose_option,
+    world_option,
 )
 
 
 @click.command()
 @click.option("--quick", is_flag=True, help="A fifth of the examples; under half a minute.")
 @click.option("--examples", type=click.IntRange(min=0), help="How many examples to generate.")
+@world_option
 @strict_option
 @rules_options()
 @run_options()
@@ -30,7 +32,8 @@ def check(
 ) -> int:
     """Run the gate: proofs, exploration, the bundled controller.
 
-    The controller is driven on an embedded ZooKeeper.
+    The controller is driven on an embedded ZooKeeper; with --world virtual the test cases are told
+    there too.
     """
     from dataclasses import replace
 

@@ -276,10 +276,10 @@ def make_settings(
     if connectable == BUNDLED:
         check_faults(faults)
     world = options.get("world", REAL_WORLD)
-    if world == VIRTUAL_WORLD and (profile == REPLICATION or not connectable.startswith("direct:")):
+    if world == VIRTUAL_WORLD and not connectable.startswith("direct:"):
         raise click.UsageError(
-            "--world virtual has no server and no brokers with logs: it is for the bundled "
-            "controller, or a class named by direct: that takes `world` (docs/adapter.md)"
+            "--world virtual has no server: it is for the bundled controller and brokers, or a "
+            "class named by direct: that takes `world` (docs/adapter.md)"
         )
     return Settings(
         seed=choose_seed(options["seed"]) if drawn else 0,

@@ -71,7 +71,9 @@ class ResultReport:
         """The verdict in one line: for what, how long, how much was covered, what was skipped."""
         seconds = self.result["seconds"]
         took = "" if seconds is None else f" in {say_seconds(seconds)}"
-        took += " of the virtual world" if self.result.get("world") == "virtual" else ""
+        if self.result.get("world") == "virtual":
+            took += ", in" if self.result["verb"] == "check" else " of"
+            took += " the virtual world"
         covered = f": {self.coverage}" if self.coverage else ""
         skipped = ", ".join(
             f"{need} ({len(clauses)} clause{'s' if len(clauses) > 1 else ''})"

@@ -7,7 +7,6 @@ audit --profile PROFILE RUN RUN/failure/*/observations` judges these once more.
 
 import logging
 import shutil
-import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -117,12 +116,12 @@ class BrokersRunner(Runner[TrialOutcome]):
     @contextmanager
     def open(self) -> Iterator[None]:
         """Start a server, and the clients of brokers and controllers on it."""
-        settings, data_dir = self.settings, self.directory / "zookeeper"
+        settings, world, data_dir = self.settings, self.world, self.directory / "zookeeper"
         with (
-            open_server(settings.connectable, data_dir, self.server) as (hosts, log_dir, _),
-            Driver(hosts, log_dir, self.make_prefix("/brokers")) as self.driver,
+            open_server(settings.connectable, data_dir, self.server, world) as (hosts, log_dir, _),
+            Driver(hosts, log_dir, self.make_prefix("/brokers"), world=world) as self.driver,
             planted(settings.faults),
-            ReplicatingCluster(hosts, MOST_BROKERS) as self._cluster,
+            ReplicatingCluster(hosts, MOST_BROKERS, world) as self._cluster,
         ):
             yield
 
@@ -193,9 +192,11 @@ class BrokersRunner(Runner[TrialOutcome]):
 
     def generate(self, most: int, deadline: float) -> Failure[TrialOutcome] | None:
         """Draw so many trials, until then; return what one of them violates."""
-        result = self.result
-        while result.examples < most and time.monotonic() < deadline and not self.is_over():
-            batch = TrialBatch(self.begin, self.take_drawn, deadline, self._aims)
+        result, monotonic = self.result, self.world.monotonic
+        while result.examples < most and monotonic() < deadline and not self.is_over():
+            batch = TrialBatch(
+                self.begin, self.take_drawn, lambda: monotonic() > deadline, self._aims
+            )
             left, before = min(BATCH, most - result.examples), result.examples
             seed = self.settings.seed + before * 7919
             run_batch(TrialMachine, batch, seed, examples=left, steps=STEPS)
