@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import BrokersRunner
 from reassure_conformance.gate.run_settings import REPLICATION, Settings
+from reassure_conformance.mutants import load_mutants
 from reassure_judge.messages import Told
 from reassure_zookeeper.transactions import CloseSession, Transaction
 
@@ -72,6 +74,29 @@ def test_stories_end_the_same_in_the_virtual_world_and_in_life(tmp_path: Path) -
             assert one == other, name
     assert by_clause == really_by_clause
     assert virtual.keys() == real.keys()
+
+
+@pytest.mark.parametrize("fault", ["", "elected-epoch-skips"])
+def test_controllers_and_brokers_with_logs_are_one_system(fault: str, tmp_path: Path) -> None:
+    """Every test case of controllers holds with brokers that decide themselves who is in sync.
+
+    They change no set without a fetch or a lag, and are judged like those without logs.
+    """
+    connectable = "direct:reassure_conformance.adapter.bundled_logs:BundledWithLogs"
+    faults = (fault,) if fault else ()
+    settings = Settings(seed=0, world="virtual", connectable=connectable, faults=faults)
+    broken, asked = set[str](), Counter[str]()
+    with open_bench(settings, tmp_path) as harness:
+        for story in list_possible(harness):
+            example = harness.tell(story)
+            broken |= {one.clause for one in example.violations}
+            asked.update(done.result for done in example.done if "joins" in str(done.step))
+            assert not example.unsettled, story.name
+            if broken:
+                break
+    assert bool(broken) == bool(fault), broken
+    assert not fault or broken <= set(load_mutants()[fault].clauses)
+    assert fault or asked["ok"] > asked["refused"]
 
 
 def tell_brokers(world: str, folder: Path) -> dict[str, Any]:

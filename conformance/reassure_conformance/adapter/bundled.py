@@ -30,7 +30,7 @@ from reassure_conformance.adapter.losing import keep_writes, lose_write
 from reassure_conformance.adapter.world import REAL, World
 from reassure_conformance.mutants import check_faults, plants
 from reassure_conformance.report.document import get_version
-from reassure_controller.broker import Broker
+from reassure_controller.broker import Broker, Replication
 from reassure_controller.client import Client
 from reassure_controller.context import LiveBroker
 from reassure_controller.controller import Controller, NotQuiet
@@ -267,6 +267,9 @@ class Bundled:
 
     # -- brokers
 
+    _replicate: Replication | None = None
+    """Makes the logs of a broker, None where brokers keep none."""
+
     def start_broker(self, broker: int) -> Reply:
         """Register a broker on its own client."""
         client = self._broker_clients.get(broker)
@@ -274,7 +277,12 @@ class Bundled:
             client = self._broker_clients[broker] = self._connect()
         client.chroot = self._chroot
         agent = Broker(
-            client, broker, self._transport, owns_client=False, clock_ms=self._world.now_ms
+            client,
+            broker,
+            self._transport,
+            owns_client=False,
+            clock_ms=self._world.now_ms,
+            replication=self._replicate,
         )
         agent.register()
         self._brokers[broker] = agent
