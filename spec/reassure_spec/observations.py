@@ -4,9 +4,6 @@ Offsets, high watermarks and what a leader knows of its followers never reach Zo
 has them writes them down, one object a line, in the order in which they happen to it; every *run*
 of a writer (one life of a process) counts its lines from 0. What the kinds of lines mean, who
 writes each and when, is `KINDS`; `docs/observations.md` explains it with examples.
-
-Decoding checks the shape of one line and raises `BadObservation`; what a line says of the protocol
-is for the judge.
 """
 
 import json
@@ -380,9 +377,6 @@ def name_kind(what: What) -> str:
     'produce'
     """
     return _NAMES[type(what)]
-
-
-# Lines ------------------------------------------------------------------------------------------
 
 
 def decode_observation(

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from reassure_controller.replication.rewriting import Place, Rewriting, get_slack
+from reassure_controller.replication.line_places import Place, Rewriting, get_slack
 from reassure_controller.storage.files import writing
 from reassure_spec.observations import (
     NOBODY,
