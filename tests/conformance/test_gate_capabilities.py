@@ -17,13 +17,20 @@ from reassure_conformance.gate.run_settings import REPLICATION, Settings
 from reassure_conformance.gate.running import run
 from reassure_conformance.gate.story import shipped_stories
 from reassure_conformance.report.qualified import read_report
+from reassure_controller.rules import load_planners
 from reassure_judge.protocols import find_protocols
 from reassure_spec.clauses import load_clauses
+
+
+def carried_out(profile: str) -> bool:
+    """Whether the bundled controller carries a profile out."""
+    return any(planner.reassigns for planner in load_planners(profile))
+
 
 DRIVEN: Final = tuple(
     profile
     for profile, rules in find_protocols().items()
-    if profile in rules.driven and profile != REPLICATION
+    if profile in rules.driven and profile != REPLICATION and carried_out(profile)
 )
 SETTINGS: Final = Settings(1, examples=0, steps_min=0, world=VIRTUAL_WORLD)
 
