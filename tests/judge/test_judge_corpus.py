@@ -32,7 +32,11 @@ def test_planted_writes_are_named_and_a_blind_judge_shows(
 
     assert len(try_all()) > 20
     assert all(try_all())
-    monkeypatch.setattr(KafkaRouter, "_on_state", lambda *_: None)
+
+    def _on_state(*_: object) -> None:  # a judge that is put aside knows it by this name
+        return
+
+    monkeypatch.setattr(KafkaRouter, "_on_state", _on_state)
     assert not all(try_all())
 
 
