@@ -4,6 +4,9 @@ Offsets, high watermarks and what a leader knows of its followers never reach Zo
 has them writes them down, one object a line, in the order in which they happen to it; every *run*
 of a writer (one life of a process) counts its lines from 0. What the kinds of lines mean, who
 writes each and when, is `KINDS`; `docs/observations.md` explains it with examples.
+
+Decoding checks the shape of one line and raises `BadObservation`; what a line says of the protocol
+is for the judge.
 """
 
 import json
@@ -68,8 +71,6 @@ class Replica(NamedTuple):
     high_watermark: int
     time_ms: int | None = None
     """The writer's own clock; compared with its own times only."""
-    since_ms: int | None = None
-    """Since when the log may have ended there, where ends before have no lines."""
 
 
 class Follow(NamedTuple):
@@ -111,10 +112,6 @@ class Fetch(NamedTuple):
     """The time that it notes with it."""
     caught_up_ms: int | None = None
     """When it counts the follower as caught up last, this request included."""
-    before_ms: int | None = None
-    """Where the fetch before has no line: the time that the leader noted with it."""
-    before_end: int | None = None
-    """The same: the leader's own end that it noted with it."""
 
 
 class Evaluate(NamedTuple):
@@ -289,8 +286,8 @@ def _kinds(value: Any) -> tuple[str, ...]:
 
 
 _CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    **dict.fromkeys(("log_end_offset", "high_watermark", "offset", "before_end"), _large),
-    **dict.fromkeys(("time_ms", "since_ms", "before_ms", "caught_up_ms", "lag_ms_max"), _large),
+    **dict.fromkeys(("log_end_offset", "high_watermark", "offset"), _large),
+    **dict.fromkeys(("time_ms", "caught_up_ms", "lag_ms_max"), _large),
     "epochs": _spans,
     **dict.fromkeys(("replicas", "isr", "pseudo_isr"), _ids),
     **dict.fromkeys(("isr_version", "expected_version"), _number),
@@ -377,6 +374,9 @@ def name_kind(what: What) -> str:
     'produce'
     """
     return _NAMES[type(what)]
+
+
+# Lines ------------------------------------------------------------------------------------------
 
 
 def decode_observation(

@@ -9,14 +9,10 @@ import errno
 import logging
 import os
 import threading
-import time
-from collections import defaultdict
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from reassure_controller.replication.line_places import Place, Rewriting, get_slack
 from reassure_controller.storage.files import writing
 from reassure_spec.observations import (
     NOBODY,
@@ -66,19 +62,13 @@ class Observer:
         chroot: str = "",
         file_bytes: int = FILE_BYTES,
         files_kept: int = FILES_KEPT,
-        rewritten_s: float = 0.0,
     ) -> None:
-        """Begin a run. For `rewritten_s` a line may be written over by the next of its kind."""
         self._directory = directory
         self._broker = broker
         self._run = run
         self._chroot = chroot
         self._file_bytes = file_bytes
         self._files_kept = files_kept
-        self._rewritten_s = rewritten_s
-        self._rewriting: dict[PartitionKey, Rewriting] = defaultdict(
-            partial(Rewriting, rewritten_s)
-        )
         self._sequence = 0
         self._is_interrupted = False
         self._before: Observation | None = None
@@ -110,7 +100,6 @@ class Observer:
                     leader_epoch,
                     what,
                 ),
-                key,
             )
         except OSError as error:
             if not self._is_interrupted:
@@ -118,7 +107,6 @@ class Observer:
                     "%s: the history has a gap from here on: %s; free space", self._file, error
                 )
             self._is_interrupted, self._before = True, None
-            self._end_rewriting()
             self._sequence += 1
         else:
             if self._is_interrupted:
@@ -136,58 +124,26 @@ class Observer:
 
     def _take_stream(self) -> BinaryIO:
         """Return the file to write to, a new one where the last has grown too long."""
-        if self._stream is not None and self._stream.seek(0, os.SEEK_END) >= self._file_bytes:
+        if self._stream is not None and self._stream.tell() >= self._file_bytes:
             self._stream.close()
             self._stream = None
-            self._end_rewriting()
             self._turn_over()
         if self._stream is None:
             self._stream = self._open()
         return self._stream
 
-    def _write(self, stream: BinaryIO, line: Observation, key: PartitionKey | None = None) -> None:
+    def _write(self, stream: BinaryIO, line: Observation) -> None:
         """Write a line, or nothing of it. Raises OSError."""
-        if self._rewritten_s and key is not None:
-            self._write_over(stream, line, self._rewriting[key])
-        else:
-            self._append(stream, encode_observation(line, self._before), line)
-
-    def _append(self, stream: BinaryIO, content: bytes, line: Observation) -> int:
-        end = stream.seek(0, os.SEEK_END)
+        content, end = encode_observation(line, self._before), stream.seek(0, os.SEEK_END)
         if stream.write(content) < len(content):
             stream.truncate(end)
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self._sequence, self._before = self._sequence + 1, line
-        return end
-
-    def _write_over(self, stream: BinaryIO, line: Observation, rewriting: Rewriting) -> None:
-        """Write a line in the place of the last that it goes beyond, or at the end."""
-        now_s = time.monotonic()
-        if now_s - rewriting.began_s > rewriting.lasts_s:
-            rewriting.begin(now_s)
-        place, renewed = rewriting.find(line)
-        if place is not None:
-            content = encode_observation(renewed, place.before)[:-1]
-            if len(content) < place.length:
-                # In one piece, so that whoever is killed leaves the old line or the new one.
-                os.pwrite(stream.fileno(), content.ljust(place.length - 1) + b"\n", place.position)
-                rewriting.replace(place._replace(line=renewed))
-                return
-        before = self._before
-        content = encode_observation(line, before)[:-1] + b" " * get_slack(line.what) + b"\n"
-        position = self._append(stream, content, line)
-        rewriting.append(Place(line, before, position, len(content)), now_s)
-
-    def _end_rewriting(self) -> None:
-        """Have every line stay as it is."""
-        for each in self._rewriting.values():
-            each.begin(0.0)
 
     def _open(self) -> BinaryIO:
-        self._file.touch()
-        stream, self._before = self._file.open("r+b", buffering=0), None
+        stream, self._before = self._file.open("ab", buffering=0), None
         try:
-            if stream.seek(0, os.SEEK_END) and not _ends_a_line(self._file):
+            if stream.tell() and not _ends_a_line(self._file):
                 stream.write(b"\n")  # somebody was killed while writing
             name, head = f"broker-{self._broker}", Writer(TELLS)
             self._write(

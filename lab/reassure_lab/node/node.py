@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.05
 """How often the broker looks what is due."""
-REWRITTEN_MS_OF_LAG: Final = 5_000
-"""A line of history may be written over for a fifth of the limit of lag (ms, and not s)."""
 REGISTER_S: Final = 0.3
 """How long it waits before it tries again to register."""
 
@@ -164,11 +162,7 @@ class BrokerNode:
     def _replicate(self, broker: Broker, epoch: int) -> Replicas:
         settings, number = self._settings, broker.broker_id
         observer = Observer(
-            settings.data / "observations",
-            number,
-            epoch,
-            chroot=self._cluster.chroot,
-            rewritten_s=settings.rules.lag_ms_max / REWRITTEN_MS_OF_LAG,
+            settings.data / "observations", number, epoch, chroot=self._cluster.chroot
         )
         return Replicas(
             number,

@@ -6,7 +6,6 @@ log moved, as far back as the limit: what the definition of replica lag asks for
 """
 
 from collections import deque
-from dataclasses import replace
 
 from reassure_judge.observed.ledger import Evidence, Ledger, Line
 from reassure_model.protocols.kafka_4485 import (
@@ -28,16 +27,13 @@ class Past:
     def __init__(self, began_ms: int, end: int, lag_ms_max: int) -> None:
         self.began_ms = began_ms
         self._limit = lag_ms_max
-        self._moves = deque([(began_ms, end, began_ms)])
+        self._moves = deque([(began_ms, end)])
 
-    def move(self, at_ms: int, end: int, since_ms: int | None = None) -> bool:
-        """Note where the log ends from now on; return whether that is elsewhere.
-
-        It may have ended there `since_ms`, or in between.
-        """
+    def move(self, at_ms: int, end: int) -> bool:
+        """Note where the log ends from now on; return whether that is elsewhere."""
         is_elsewhere = self._moves[-1][1] != end
         if is_elsewhere:
-            self._moves.append((at_ms, end, at_ms if since_ms is None else since_ms))
+            self._moves.append((at_ms, end))
         return is_elsewhere
 
     def reaches(self, now_ms: int) -> bool:
@@ -46,21 +42,17 @@ class Past:
 
     def end_before(self, at_ms: int) -> int:
         """Return where the log ended at the start of a millisecond that is not long ago."""
-        return next((end for when, end, _ in reversed(self._moves) if when < at_ms), 0)
+        return next((end for when, end in reversed(self._moves) if when < at_ms), 0)
 
     def end_a_limit_ago(self, now_ms: int, *, of_ms: str = "end") -> int:
-        """Return where the log ended one limit ago, as `end_at` does; times must not go back.
-
-        Where that is known within bounds: the most at the end of the millisecond, the least at its
-        start.
-        """
+        """Return where the log ended one limit ago, as `end_at` does; times must not go back."""
         then = now_ms - self._limit
         moves = self._moves
         while len(moves) > 1 and moves[1][0] < then:
             moves.popleft()
         found = 0
-        for when, end, since in moves:
-            if when < then or (since <= then and of_ms == "end"):
+        for when, end in moves:
+            if when < then or (when == then and of_ms == "end"):
                 found = end
             else:
                 break
@@ -93,9 +85,9 @@ class Lags:
         self._waited: ReplicaList = ()
         """Who kept up at the last look."""
 
-    def move(self, at_ms: int, end: int, since_ms: int | None) -> None:
+    def move(self, at_ms: int, end: int) -> None:
         """Note where the leader's log ends from now on."""
-        if self.past.move(at_ms, end, since_ms):
+        if self.past.move(at_ms, end):
             self._wake(at_ms)
 
     def _wake(self, now_ms: int) -> None:
@@ -111,10 +103,6 @@ class Lags:
         if before is None or fetch.time_ms is None:
             return
         now = fetch.time_ms
-        if fetch.before_ms is not None and fetch.before_end is not None:
-            before = replace(
-                before, last_fetch_ms=fetch.before_ms, last_fetch_leader_end=fetch.before_end
-            )
         after = record_fetch(before, fetch.offset, end, now, self._readings, "lag")
         given, due = fetch.caught_up_ms, max(after.last_caught_up_ms, 0)
         if given == due:

@@ -101,7 +101,7 @@ class Leading:
         """Judge where its log and its mark are."""
         self._end = said.log_end_offset
         if self._lags is not None and said.time_ms is not None:
-            self._lags.move(said.time_ms, self._end, said.since_ms)
+            self._lags.move(said.time_ms, self._end)
         self._take_mark(line, said.high_watermark, self._pseudo)
 
     @clause("hw.never-decreases")
