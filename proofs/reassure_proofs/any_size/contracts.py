@@ -16,7 +16,7 @@ from reassure_proofs.any_size.opaque_brokers import (
     AnyMember,
     Broker,
     Brokers,
-    Place,
+    MemberPlace,
     join,
     join_masks,
     make_set,
@@ -90,7 +90,7 @@ def _zip(brokers: Any, *columns: Any, strict: bool = False) -> Part:
 
 
 def _enumerate(brokers: Brokers) -> Part:
-    return Part(brokers, lambda member: (Place(brokers), member))
+    return Part(brokers, lambda member: (MemberPlace(brokers), member))
 
 
 def _as_list(value: Any = ()) -> Any:

@@ -189,14 +189,14 @@ def join_masks(masks: Iterable[int]) -> int:
     return reduce(operator.or_, masks, 0)
 
 
-class Place:
+class MemberPlace:
     """Where a generic member of a list stands."""
 
     def __init__(self, brokers: "Brokers") -> None:
         self.brokers = brokers
 
 
-class Before:
+class BeforeMember:
     """What stands before a generic member: that one too where it is there for a second time."""
 
     def __init__(self, brokers: "Brokers") -> None:
@@ -315,8 +315,8 @@ class Brokers:
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) == (None, None, -1):
                 return self._reverse()
-            if isinstance(place.stop, Place) and place.stop.brokers is self:
-                return Before(self)
+            if isinstance(place.stop, MemberPlace) and place.stop.brokers is self:
+                return BeforeMember(self)
             if place.start is None and place.step is None:
                 return self._start(place.stop)
         elif isinstance(place, int) and place in (0, -1):

@@ -39,6 +39,11 @@ LENGTHS_MAX: Final = 6
 """How long all lists together may be where a write has many paths."""
 LENGTHS_MAX_THOROUGH: Final = 8
 """The same in a thorough proof; all there are of length 2."""
+ANY_SIZE: Final = (
+    "any number of brokers in a first state, a failover, the first record for a single request, "
+    "the removal of a record and, with nothing in flight, a leader's write; in the others "
+)
+"""What `_any_size_shapes` yields, as a bound begins."""
 
 # States and writes out of named values ----------------------------------------------------------
 

@@ -69,13 +69,9 @@ from reassure_spec.znodes import NO_LEADER
 
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
-_ANY_SIZE: Final = (
-    "any number of brokers in a first state, a failover, the first record for a single request, "
-    "the removal of a record and, with nothing in flight, a leader's write; in the others "
-)
 _ONE_STEP: Final = (
-    f"{_ANY_SIZE}{_BOUNDED}, and single shapes of up to 3; in a controller's write of the state or "
-    f"of the assignment {steps.LENGTHS_MAX} in all lists together (thorough: "
+    f"{steps.ANY_SIZE}{_BOUNDED}, and single shapes of up to 3; in a controller's write of the "
+    f"state or the assignment {steps.LENGTHS_MAX} in all lists together (thorough: "
     f"{steps.LENGTHS_MAX_THOROUGH}); no ordinary act is asked for"
 )
 _WRITTEN_MAX: Final = 5
@@ -98,7 +94,7 @@ STEP_AS_WRITTEN: Final = _as_written(
     steps.take,
     "the rules as written on one step",
     lambda n: (shape for shape in steps.shape_steps(n) if _length(shape) <= _WRITTEN_MAX),
-    bounded=f"{_ANY_SIZE}{_BOUNDED}, {_WRITTEN_MAX} in all lists together; no ordinary act is "
+    bounded=f"{steps.ANY_SIZE}{_BOUNDED}, {_WRITTEN_MAX} in all lists together; no ordinary act is "
     "asked for",
     shown=_A_WRITE,
 )
