@@ -34,7 +34,7 @@ from reassure_zookeeper.txnlog import log_files, read_logs
 LOGS: Final = Path(__file__).parents[1] / "tests" / "judge" / "kafka_logs"
 SOUND: Final = ("golf", "papa", "runA", "romeo", "old_01022", "alpha", "bravo", "charlie_s")
 SOUND_TOO: Final = ("sierra", "n102", "v241", "v282")
-MADE: Final = LOGS / "corpus"
+MADE: Final = LOGS.with_name("kafka_corpus")
 """What `corpus_logs.py` made, by the release and the seed."""
 ABOUT: Final = """# How often the audit is wrong
 

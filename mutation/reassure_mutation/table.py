@@ -25,7 +25,7 @@ from reassure_mutation.kills import Reference, Situation, find_kills
 from reassure_mutation.linked import Mutant, parse, spell
 from reassure_mutation.operators import strip
 from reassure_mutation.worlds import Found, Meeting, World, explore, find_meetings
-from reassure_spec.profiles import has_protocol
+from reassure_spec.profiles import PROTOCOLS, has_protocol
 from reassure_spec.protocols import import_parts
 from reassure_spec.readings import get_profile
 
@@ -63,12 +63,14 @@ def find_worlds(profile: str) -> tuple[ModuleType, ...]:
     partitions that the profile's rules are about it has `make_rules` as well; where no log shows
     them it says that it is `LIVE`. What says something rather than write has its own `explore` and
     `make_reference`, and names its `PROFILE`. Under a profile that no implementation is driven
-    under there is nothing to explore.
+    under there is nothing to explore, nor where nobody has written down how the first of its
+    protocols decides.
     """
     rules = get_rules(profile)
-    if profile not in rules.driven and not issubclass(rules, ObservationRules):
-        return ()
     found = import_parts("reassure_mutation", "worlds")
+    is_driven = profile in rules.driven or issubclass(rules, ObservationRules)
+    if not is_driven or PROTOCOLS[profile][0] not in found:
+        return ()
     return tuple(
         module
         for name, module in found.items()

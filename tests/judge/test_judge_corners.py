@@ -299,9 +299,9 @@ def test_profile_under_which_nobody_is_driven_is_refused() -> None:
     """Who wants to drive an implementation hears under which profiles it can be."""
     check_driven("kip-236")
     with pytest.raises(
-        NoRules, match="not driven under profile 'kafka-zk': they are under kafka-42"
+        NoRules, match="not driven under profile 'kafka-4485': they are under kafka-42"
     ):
-        check_driven("kafka-zk")
+        check_driven("kafka-4485")
 
 
 INTERVAL = 1000

@@ -9,7 +9,7 @@ import pytest
 from reassure_judge.protocols.kafka_zk.router import KafkaRouter
 
 ROOT = Path(__file__).parents[2]
-MADE = Path(__file__).parent / "kafka_logs" / "corpus"
+MADE = Path(__file__).parent / "kafka_corpus"
 
 
 @pytest.fixture

@@ -19,11 +19,13 @@ from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.quota import Quotas
 from reassure_controller.replication.rules import ReplicationRules
 from reassure_controller.storage.directory import LogDirectory
+from reassure_judge.protocols import get_observing
 from reassure_mutation.table import find_worlds
 from reassure_spec.readings import get_profile, override_readings
 from reassure_spec.znodes import PartitionKey
 
-PROFILE: Final = "kafka-4485"
+PROFILE: Final = get_observing().profiles[0]
+"""The profile of what the brokers do with their logs."""
 LAG_MS_MAX: Final = 1_000
 ROUNDS: Final = 20
 """So many fetches, or parts of the lag, until a leader is taken to refuse."""
