@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kazoo.client import KazooClient
 
-from reassure_conformance.adapter import LOG, OLD_ZNODE, REQUESTS, WATCHES
+from reassure_conformance.adapter import EXAMPLE, LOG, OLD_ZNODE, REQUESTS, WATCHES
 from reassure_conformance.answers.case_run import tell_document
 from reassure_conformance.answers.smoking import smoke_document
 from reassure_conformance.gate.controllers import ControllersResult
@@ -106,7 +106,8 @@ def test_controller_is_sound(
     assert result.died == ""
     assert result.failure is None, result.failure.story.lines()
     assert result.verdict() == "holds", result.missing()
-    assert result.capabilities == {"isr", "brokers", "kill", LOG, OLD_ZNODE, REQUESTS, WATCHES}
+    declared = {"isr", "brokers", "kill", EXAMPLE, OLD_ZNODE, REQUESTS}
+    assert result.capabilities == {*declared, LOG, WATCHES}
     assert {need for needs in result.not_asked().values() for need in needs} == SERVED_BY_NONE
 
 
