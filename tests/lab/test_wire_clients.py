@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -182,6 +183,8 @@ def test_stock_client_lists_produces_and_consumes(
 def test_producer_that_does_not_listen_is_not_answered(broker: OnePartition) -> None:
     """With acks=0 records arrive, and nothing that the next answer could be taken for."""
     produce(broker, 10, acks=0)
+    while broker.log.end_offset < 10:  # nobody says when they are there
+        time.sleep(0.01)
     assert produce(broker, 1) == [10]
     assert [record.value for _, record in read_all(broker.log)][9:] == [b"v9", b"v0"]
 
