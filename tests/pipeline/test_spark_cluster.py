@@ -10,22 +10,23 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pyspark
 import pytest
-from pipeline_steps import audit_spark, show
+from pipeline_steps import read_tables, show
 
 from reassure_lab.protocols.kip_236.synthetic import Size, write_archive
-from reassure_pipeline.audit.run_audit import audit_named
+from reassure_pipeline.audit.run_audit import audit_paths
 from reassure_pipeline.spark.gateway import SparkUnavailable, open_spark
 from reassure_pipeline.spark.placement import OnSpark
-from reassure_spec.readings import get_profile
+from reassure_pipeline.tables.fleet_tables import FleetTables
 from reassure_zookeeper.java import SPARK_NEEDS, find_java
 
 PROFILE = "kip-236"
-READINGS = get_profile(PROFILE)
 HOME = Path(pyspark.__file__).parent
 LIMIT_S = 120.0
 
@@ -169,23 +170,28 @@ class Killer(threading.Thread):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_a_worker_that_dies_amid_an_audit_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
-    """What the dead worker was doing is done elsewhere, and the document is that of one process."""
+    """What the dead worker did is done elsewhere; document and rows are those of one process."""
     folders = [tmp_path / f"made-{seed}" for seed in range(1, 5)]
     for seed, folder in enumerate(folders, 1):
         write_archive(folder, Size(10_000, 200, 5, seed))
     path_before = list(sys.path)
     killer = Killer(cluster.workers[0])
     killer.start()
+    run = datetime(2026, 1, 31, tzinfo=UTC)
+    given: dict[str, Any] = {"facts": True, "members": "apart"}
     try:
-        spark = audit_spark(folders, PROFILE, READINGS, cluster.url)
+        tables = FleetTables(tmp_path / "spark", "1", {}, run)
+        spark = audit_paths(folders, PROFILE, {}, cluster.url, tables=tables, **given).get_report()
     finally:
         killer.is_over.set()
         killer.join()
     assert killer.hit_the_middle
     assert cluster.workers[0].process.wait(LIMIT_S) == -signal.SIGKILL
-    local = audit_named(folders, PROFILE, READINGS)
+    tables = FleetTables(tmp_path / "local", "1", {}, run)
+    local = audit_paths(folders, PROFILE, {}, jobs=1, tables=tables, **given).get_report()
     assert len(local.violations) == 20
     assert show(spark) == show(local)
+    assert read_tables(tmp_path / "spark") == read_tables(tmp_path / "local")
     assert sys.path == path_before
 
 

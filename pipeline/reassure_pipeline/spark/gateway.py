@@ -75,7 +75,7 @@ class SparkUnavailable(Unavailable):
 
 
 @contextmanager
-def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
+def open_spark(master: str) -> Iterator[Any]:
     """Start Spark and yield its `SparkSession`; stop everything at the end.
 
     Tasks can import what judging takes: with a local master from where they are, elsewhere
@@ -104,7 +104,7 @@ def open_spark(master: str, name: str = "reassure audit") -> Iterator[Any]:
             submitted = _is_submitted()
             conf = SparkConf(loadDefaults=submitted or not is_local(master), _jvm=gateway.jvm)
             master = str(conf.get("spark.master", master)) if submitted else master
-            conf.setAll(list(_settings(master, name, folder).items()))
+            conf.setAll(list(_settings(master, folder).items()))
             python = {"PYSPARK_PYTHON": sys.executable} if is_local(master) else {}
             with _environment(python), _path_kept(), _py4j_silenced():
                 context = None
@@ -185,9 +185,9 @@ def _await_executors(context: Any) -> None:
         )
 
 
-def _settings(master: str, name: str, folder: Path) -> dict[str, str]:
+def _settings(master: str, folder: Path) -> dict[str, str]:
     settings = {
-        "spark.app.name": name,
+        "spark.app.name": "reassure audit",
         "spark.master": master,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
