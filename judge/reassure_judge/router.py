@@ -264,7 +264,9 @@ class Router(TransactionReader[History]):
             cluster.deleting.add(topic)
             return
         self._judge_remover(cluster, at.path)
-        begun, has_settings = topic in cluster.begun, topic in cluster.settings
+        # Settings of a topic that was made anew in between are its own.
+        begun = topic in cluster.begun and not cluster.topics.get(topic)
+        has_settings = topic in cluster.settings
         broken = find_broken_deletion_end(begun=begun, has_settings=has_settings)
         if broken is not None:
             self._forbid(cluster, "", -1, at.path, broken)

@@ -315,6 +315,17 @@ def test_broken_rule_is_unknown_in_the_middle_of_a_history(
     assert verdicts[clause] != "violated"
 
 
+def test_topic_that_is_made_anew_while_its_deletion_ends_has_settings_of_its_own(
+    simulation: Any,
+) -> None:
+    """They are none that the deletion has left."""
+    gone = tuple(control(Delete(path)) for path in (STATE, TOPIC, SETTINGS))
+    made = (*SETTINGS_MADE, write(Create(TOPIC, ONE)))
+    asked = write(Create(ASKED, b""))
+    perform(simulation, (*SETTINGS_MADE, asked, *gone, *made, control(Delete(ASKED))))
+    assert simulation.broken() == []
+
+
 @pytest.mark.parametrize("cell", SOUND, ids="-".join)
 def test_sound_history_stays_green(simulation: Any, cell: tuple[str, str]) -> None:
     """What is done as it should be, or may be done by anybody, breaks nothing.

@@ -337,7 +337,7 @@ class TopicsMonitor(Monitor):
             reason = "the topic is there still, and nobody asks for its deletion any more"
             yield decide(partitions[0][0], LAST, reason)
             return
-        if topic in self._settings:
+        if topic in self._settings and not partitions:
             reason = "the topic is gone, its settings are there still"
             yield decide(NO_KEY, NO_SETTINGS_LEFT, reason)
             return
