@@ -166,7 +166,9 @@ def check_what_is_told(nodes: Nodes) -> None:
         "under_replicated_partitions": 1,
     }
     assert {name: told[f"reassure_controller_{name}"] for name in expected} == expected
-    leader = scrape(members[f"broker-{state.leader}"])
+    leads, leader_name = "reassure_broker_leader 0 orders", f"broker-{state.leader}"
+    wait_for(lambda: scrape(members[leader_name])[leads] == 1)  # until it has heard so
+    leader = scrape(members[leader_name])
     for name, value in (("log_end_offset", 20), ("high_watermark", 20), ("leader", 1)):
         assert leader[f"reassure_broker_{name} 0 orders"] == value
     assert leader["reassure_broker_in_sync_replicas 0 orders"] == len(state.isr)
