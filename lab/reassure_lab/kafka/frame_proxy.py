@@ -14,7 +14,11 @@ import threading
 from contextlib import suppress
 from typing import Final
 
-_HEAD: Final = struct.Struct(">i")
+from reassure_lab.wire.errors import BadFrame
+from reassure_lab.wire.frames import SIZE
+from reassure_lab.wire.sockets import receive_frame
+
+_LARGEST: Final = 2**31 - 1
 _REQUEST: Final = struct.Struct(">ii")
 _PING: Final = -2
 _MULTI: Final = 14
@@ -121,7 +125,7 @@ class FrameProxy:
 
     def _ask(self, client: socket.socket, server: socket.socket) -> None:
         """Hand on what a broker asks."""
-        with suppress(OSError):
+        with suppress(OSError, BadFrame):
             _send(server, _read_frame(client))
             while True:
                 frame = _read_frame(client)
@@ -150,7 +154,7 @@ class FrameProxy:
 
     def _answer(self, client: socket.socket, server: socket.socket) -> None:
         """Hand on what ZooKeeper answers."""
-        with suppress(OSError):
+        with suppress(OSError, BadFrame):
             first = _read_frame(server)
             number = struct.unpack_from(">q", first, _SESSION_AT)[0]
             self.session = (number, first[_PASSWORD_AT : _PASSWORD_AT + 16])
@@ -161,23 +165,12 @@ class FrameProxy:
 
 
 def _read_frame(source: socket.socket) -> bytes:
-    (size,) = _HEAD.unpack(_read(source, _HEAD.size))
-    return _read(source, size)
-
-
-def _read(source: socket.socket, size: int) -> bytes:
-    found = bytearray()
-    while len(found) < size:
-        piece = source.recv(size - len(found))
-        if not piece:
-            raise ConnectionError("the other side has closed the connection")
-        found += piece
-    return bytes(found)
+    return receive_frame(source, _LARGEST)
 
 
 def _send(where: socket.socket, frame: bytes) -> None:
     with suppress(OSError):
-        where.sendall(_HEAD.pack(len(frame)) + frame)
+        where.sendall(SIZE.pack(len(frame)) + frame)
 
 
 def _close(*sockets: socket.socket) -> None:

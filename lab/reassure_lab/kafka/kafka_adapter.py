@@ -114,7 +114,7 @@ class KafkaCluster:
         self._jars: Final = find_jars(name, home)
         self._readings: Final = dict(readings)
         self._folder: Final = tempfile.TemporaryDirectory(prefix="reassure-kafka-")
-        self._brokers = KafkaBrokers(self._version, self._jars, Path(self._folder.name), {})
+        self._brokers = KafkaBrokers(self._version, self._jars, Path(self._folder.name))
         self._hosts = self._chroot = ""
         self._proxies: dict[int, FrameProxy] = {}
         self._held: FrameProxy | None = None

@@ -5,14 +5,13 @@ the owner holds: however the owner ends, the system closes it and the shell kill
 """
 
 import signal
-import socket
 import subprocess
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reassure_lab.cluster.ports import HOST, hold_port
 from reassure_lab.cluster.processes import Process
 from reassure_lab.kafka.kafka_jars import Version
 from reassure_spec.errors import Unavailable
@@ -72,16 +71,10 @@ class _Running:
 
 
 class KafkaBrokers:
-    """The brokers of one cluster of a version, whose files are in a directory.
+    """The brokers of one cluster of a version, whose files are in a directory."""
 
-    `settings` come on top of what is set here, by name.
-    """
-
-    def __init__(
-        self, version: Version, jars: Path, folder: Path, settings: Mapping[str, object]
-    ) -> None:
+    def __init__(self, version: Version, jars: Path, folder: Path) -> None:
         self._version, self._jars, self._folder = version, jars, folder
-        self._settings = {**_SETTINGS, **settings}
         self._running: dict[int, _Running] = {}
 
     @property
@@ -94,7 +87,7 @@ class KafkaBrokers:
         folder = self._folder / f"broker-{broker}"
         folder.mkdir(parents=True, exist_ok=True)
         settings = {
-            **self._settings,
+            **_SETTINGS,
             "broker.id": broker,
             "zookeeper.connect": connect,
             "log.dirs": folder / "data",
@@ -122,9 +115,8 @@ class KafkaBrokers:
         """Return where a broker listens: the system chooses, by the broker itself if it can."""
         if self._version >= _LISTENERS:
             return {"listeners": "PLAINTEXT://127.0.0.1:0"}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            return {"host.name": "127.0.0.1", "port": probe.getsockname()[1]}
+        with hold_port() as held:
+            return {"host.name": HOST, "port": held.getsockname()[1]}
 
     def check(self, broker: int) -> None:
         """Raise BrokerEnded where a broker that was started is not there any more."""
@@ -152,14 +144,6 @@ class KafkaBrokers:
         java.send(signal.SIGTERM)
         java.wait(_END_S)
         self.kill(broker)
-
-    def pause(self, broker: int) -> None:
-        """Stop a process in its tracks."""
-        self._running[broker].java.send(signal.SIGSTOP)
-
-    def wake(self, broker: int) -> None:
-        """Let a process that was stopped in its tracks go on."""
-        self._running[broker].java.send(signal.SIGCONT)
 
     def close(self) -> None:
         """End all brokers."""
