@@ -148,7 +148,10 @@ def test_faults_are_not_planted_in_programs() -> None:
 
 @pytest.mark.slow
 def test_program_has_the_verdicts_of_the_adapter_that_it_serves(tmp_path: Path) -> None:
-    """The bundled controller behind a pipe is judged as it is in this process."""
+    """The bundled controller behind a pipe is judged as it is in this process.
+
+    Which of the rarer clauses a real ZooKeeper's moments bring up may differ.
+    """
     found = {}
     for name, connectable in (("program", f"exec:{SERVED}"), ("direct", "")):
         settings = Settings(1, examples=20, steps_min=0, with_stories=False)
@@ -157,8 +160,10 @@ def test_program_has_the_verdicts_of_the_adapter_that_it_serves(tmp_path: Path) 
         (tmp_path / name).mkdir()
         result = run(settings, tmp_path / name)
         assert (result.died, result.failure) == ("", None)
-        found[name] = [(c.id, c.verdict) for c in result.clauses if c.exercised]
-    assert found["program"] == found["direct"] != []
+        found[name] = {c.id: c.verdict for c in result.clauses if c.exercised}
+    common = found["program"].keys() & found["direct"].keys()
+    assert len(common) > 20
+    assert all(found["program"][clause] == found["direct"][clause] for clause in common)
 
 
 @pytest.mark.parametrize("name", ["questions", "answers", "reassignment"])

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from reassure_conformance.gate.rests import Rests
     from reassure_pipeline.audit.archive_tasks import NotJudged
     from reassure_pipeline.audit.run_audit import Fleet
+    from reassure_pipeline.tables.fleet_tables import FleetTables
 
 SHOWN: Final = 20
 """How many findings of a kind are shown to people."""
@@ -56,12 +57,8 @@ def audit_document(
     rests = _find_rests(paths, options)
     if rests is not None and recognise:
         profile, readings, recognise = rests.profile, {**rests.readings, **readings}, False
-    written = None
-    if tables is not None:
-        from reassure_pipeline.tables.fleet_tables import FleetTables
-
-        how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
-        written = FleetTables(tables, get_version(), how, datetime.now(UTC))
+    written = None if tables is None else open_tables(tables, options)
+    if written is not None:
         options["tables"] = written
     fleet = audit_paths(places, profile, readings, spark, recognise=recognise, **options)
     if fleet.report is None:
@@ -75,8 +72,17 @@ def audit_document(
         document = judge_again(document, rests, places[0], strict=strict, **given)
     document = _leave_out(document, fleet.not_judged)
     if written is not None and written.problem is not None:
-        document = _need(document, f"{tables}: not all is written, audit again: {written.problem}")
+        what = f"{tables}: not all is written, audit again: {written.problem}"
+        document = add_needs(document, what)
     return document
+
+
+def open_tables(folder: Path, options: Mapping[str, Any]) -> "FleetTables":
+    """Return the tables in a folder, for an audit that begins now, with such options."""
+    from reassure_pipeline.tables.fleet_tables import FleetTables
+
+    how = {name: options.get(name) for name in ("at_rest", "min_insync_replicas", "grace_ms")}
+    return FleetTables(folder, get_version(), how, datetime.now(UTC))
 
 
 def _describe_fleet(fleet: "Fleet", *, strict: bool) -> Document:
@@ -121,10 +127,10 @@ def _leave_out(document: Document, left_out: "Sequence[NotJudged]") -> Document:
     body = {**document.body, "not_judged": told}
     counts = {**document.counts, "not_judged": len(left_out)}
     apart = (f"{each['path']}: not judged: {each['reason']}" for each in told)
-    return _need(replace(document, counts=counts, body=body), *apart)
+    return add_needs(replace(document, counts=counts, body=body), *apart)
 
 
-def _need(document: Document, *needs: str) -> Document:
+def add_needs(document: Document, *needs: str) -> Document:
     """Return the document with what else a whole verdict lacks: it is at best unknown then."""
     body = {**document.body, "needs": [*needs, *document.body["needs"]]}
     verdict = document.verdict if document.verdict == VIOLATED or not needs else UNKNOWN

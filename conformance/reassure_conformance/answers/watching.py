@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from reassure_conformance.answers.auditing import find_place
+from reassure_conformance.answers.auditing import add_needs, find_place, open_tables
 from reassure_conformance.report.document import HOLDS, UNKNOWN, Document
 from reassure_judge.protocols import NoRules, make_rules
 from reassure_judge.recognise import Recognised
@@ -20,9 +21,10 @@ from reassure_judge.rules import Rules
 from reassure_pipeline.audit.observed import sort_paths
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.audit.recogniser import Recogniser
-from reassure_pipeline.audit.run_audit import refuse_foreign
+from reassure_pipeline.audit.run_audit import audit_paths, refuse_foreign
 from reassure_pipeline.checkpoints.kept_files import own_directory
 from reassure_pipeline.watch.alerts import NOT_FOLLOWED, UNSETTLED, VIOLATION, Alert
+from reassure_pipeline.watch.appending import Appending
 from reassure_pipeline.watch.loop import (
     LONGEST_PAUSE_S,
     ArchiveWatch,
@@ -50,6 +52,7 @@ class WatchRequest:
     do not."""
     options: Options = field(default_factory=Options)
     checkpoint: Path | None = None
+    tables: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +96,19 @@ def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
         journal = Journal(path, outlet.tell, engine.told)
         journal.problem = journal.problem or problem
         stack.callback(journal.close)
-        engine.run(journal, outlet)
+        tables = None
+        if asked.tables is not None:
+            options = asked.options._asdict() | {"recognise": not asked.named}
+            del options["strict"]
+            given = asked.tables, places, asked.profile, dict(asked.readings), options
+            tables = Appending(partial(_append, *given), outlet.say)
+        engine.run(journal, outlet, tables)
     body = _make_body(asked, profile, engine, found)
     counts = body.pop("counts")
     verdict, seconds = body.pop("verdict"), time.monotonic() - start
     readings = chosen.as_dict()
-    return Document("watch", verdict, seconds, counts, None, profile, readings, body=body)
+    document = Document("watch", verdict, seconds, counts, None, profile, readings, body=body)
+    return document if tables is None else add_needs(document, *tables.problems)
 
 
 def _refuse_observations(places: Sequence[Path]) -> None:
@@ -181,7 +191,7 @@ class _Engine:
         if self._checkpoint is not None:
             self._checkpoint.save(self._identity, self.archives, journal)
 
-    def run(self, journal: Journal, outlet: Outlet) -> None:
+    def run(self, journal: Journal, outlet: Outlet, tables: Appending | None) -> None:
         """Judge until it is to end."""
         LogWatch(
             self.archives,
@@ -189,7 +199,21 @@ class _Engine:
             ending=self._asked.ending,
             save=lambda: self._save(journal.size),
             show=outlet.show,
+            tables=tables,
         ).run(is_new=self._is_new)
+
+
+def _append(
+    folder: Path,
+    places: Sequence[Path],
+    profile: str,
+    readings: Mapping[str, str],
+    options: Mapping[str, Any],
+) -> Exception | None:
+    """Append to tables what an audit of the same logs makes of them; answer what failed."""
+    tables = open_tables(folder, options)
+    audit_paths(places, profile, readings, tables=tables, jobs=1, **options)
+    return tables.problem
 
 
 def _make_body(

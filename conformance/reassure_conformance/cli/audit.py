@@ -78,7 +78,7 @@ class Spending(click.ParamType["AuditBudget"]):
         return AuditBudget(transactions=number * _THOUSANDS[unit])
 
 
-_ONCE: Final = ("spark", "tables", "jobs", "members", "since", "budget", "resume", "at_rest")
+_ONCE: Final = ("spark", "jobs", "members", "since", "budget", "resume", "at_rest")
 _FOLLOWING: Final = ("checkpoint", "for_s", "until_caught_up")
 """Options of an audit of what is there, and of one that goes on."""
 
@@ -144,7 +144,7 @@ def _check_there(
 @folder_option(
     "--tables",
     "Append what each archive came to, and all findings, to Delta tables in DIR, each once, and "
-    "judge only what is new there.",
+    "judge only what is new there; with --follow after alerts, each hour, and at the end.",
 )
 @click.option(
     "--jobs",

@@ -44,6 +44,7 @@ def follow(
         named=is_given("profile"),
         options=Options(**{name: options[name] for name in names}),
         checkpoint=options["checkpoint"],
+        tables=options["tables"],
     )
     try:
         with _stopping(asked.ending.stop), _open_outlet(form) as outlet:

@@ -23,6 +23,7 @@ from reassure_pipeline.audit.archive_report import ArchiveReport, report_archive
 from reassure_pipeline.audit.passes import Options
 from reassure_pipeline.fleet.totals import Present
 from reassure_pipeline.watch.alerts import Alert, tell_damage, tell_hole
+from reassure_pipeline.watch.appending import Appending
 from reassure_pipeline.watch.follower import LogFollower, TakenBack
 from reassure_pipeline.watch.same_history import SameHistories
 from reassure_pipeline.watch.watch_checkpoint import Journal
@@ -236,12 +237,16 @@ class LogWatch:
         ending: Ending,
         save: Callable[[], None] | None = None,
         show: Callable[[Status], None] | None = None,
+        tables: Appending | None = None,
     ) -> None:
         self.archives = archives
         self._journal = journal
         self._ending = ending
         self._save = save
         self._show = show
+        self._tables = tables
+        self._told = 0
+        """How many alerts were told."""
         self._same = SameHistories([archive.follower.path for archive in archives])
         self._rate = Rate()
         self._begun = time.monotonic()
@@ -290,6 +295,7 @@ class LogWatch:
                 moved = True
                 if told:
                     self._journal.tell(told)
+                    self._told += len(told)
                 self._keep()
                 if self._ending.is_over():
                     return True
@@ -308,6 +314,8 @@ class LogWatch:
             took = time.monotonic() - clock
             self._saved = judged
             self._save_at = clock + max(_SAVE_S, _SAVE_SHARE * took)
+        if self._tables is not None:
+            (self._tables.finish if now else self._tables.look)(judged, self._told)
 
     def _put_aside(self) -> None:
         """Save how things stand, where that is wanted and nothing has failed."""
