@@ -10,7 +10,7 @@ It has a doubt of its own: what was in a znode until lately may be what its read
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from dataclasses import replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -196,17 +196,18 @@ class CrossPartitionTracker(ABC):
             (clause_id,), Location(self.seen.zxid, self.seen.chroot, *key, self.seen.path)
         )
 
-    def settle(self, key: PartitionKey, views: Sequence[tuple[str, ...] | Rejected]) -> bool:
+    def settle(self, key: PartitionKey, views: Iterable[tuple[str, ...] | Rejected]) -> bool:
         """Take the verdicts on one write in the views that its author may have had.
 
-        The first is how things are. What is broken in every view is a violation. Answers whether
-        it was allowed as things are.
+        The first is how things are; the others are asked for where that does not allow it. What is
+        broken in every view is a violation. Answers whether it was allowed as things are.
         """
-        first = views[0]
+        others = iter(views)
+        first = next(others)
         if not isinstance(first, Rejected):
             self.count(first)
             return True
-        if any(not isinstance(view, Rejected) for view in views[1:]):
+        if any(not isinstance(view, Rejected) for view in others):
             self.leave_open(key, first.clause)
         else:
             self.violate(key, first)

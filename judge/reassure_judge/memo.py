@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, ClassVar, Final, NamedTuple
 
 from reassure_judge.authors import Author
 from reassure_judge.doubt import CERTAIN, Doubt
@@ -121,6 +121,8 @@ class _Shape:
 class _Counting:
     """Counts the numbers in records from where a partition is."""
 
+    __slots__ = ("_epoch", "_shapes", "brokers", "sequence", "sequences", "term")
+
     def __init__(
         self,
         shapes: Mapping[type, _Shape],
@@ -137,17 +139,6 @@ class _Counting:
         self.sequence = sequence
         self.sequences: set[int] = set()
         """All that was met, as counted."""
-        self._moves: dict[str, Callable[[Any], Any]] = {
-            BROKER: self._move_broker,
-            BROKERS: self._move_brokers,
-            WRITER: lambda broker: _move_writer(broker, self.brokers),
-            LISTS: lambda lists: tuple(map(self._move_brokers, lists)),
-            EPOCH: lambda number: number - self._epoch,
-            TERM: lambda number: number - self.term,
-            SEQUENCE: self._move_sequence,
-            RECORD: self.move,
-            RECORDS: lambda records: tuple(map(self.move, records)),
-        }
 
     def _move_broker(self, broker: int) -> int:
         # What is negative is nobody, and the model tells it from the others.
@@ -156,23 +147,52 @@ class _Counting:
     def _move_brokers(self, brokers: tuple[int, ...] | None) -> tuple[int, ...] | None:
         return None if brokers is None else tuple(map(self._move_broker, brokers))
 
+    def _move_writer(self, broker: int) -> int:
+        return _move_writer(broker, self.brokers)
+
+    def _move_lists(self, lists: Iterable[tuple[int, ...]]) -> tuple[Any, ...]:
+        return tuple(map(self._move_brokers, lists))
+
+    def _move_epoch(self, number: int) -> int:
+        return number - self._epoch
+
+    def _move_term(self, number: int) -> int:
+        return number - self.term
+
     def _move_sequence(self, number: int) -> int:
         if self.sequence is None:
             self.sequence = number
         self.sequences.add(number - self.sequence)
         return number - self.sequence
 
+    def _move_records(self, records: Iterable[Any]) -> tuple[Any, ...]:
+        return tuple(map(self.move, records))
+
     def move(self, record: Any) -> Any:
         """Return a record with its numbers counted."""
         shape = self._shapes.get(type(record))
         if shape is None:
             return record
-        moves, parts = self._moves, zip(shape.kinds, shape.read(record), strict=True)
-        return type(record)(*[moves[kind](value) if kind else value for kind, value in parts])
+        parts = zip(shape.kinds, shape.read(record), strict=True)
+        moves = self._moves
+        return type(record)(*[moves[kind](self, value) if kind else value for kind, value in parts])
 
     def move_states(self, states: Iterable[Any]) -> tuple[Any, ...]:
         """Return possible states with their numbers counted."""
         return tuple(s._replace(partition=self.move(s.partition)) for s in states)
+
+    _moves: ClassVar[Mapping[str, Callable[["_Counting", Any], Any]]] = {
+        BROKER: _move_broker,
+        BROKERS: _move_brokers,
+        WRITER: _move_writer,
+        LISTS: _move_lists,
+        EPOCH: _move_epoch,
+        TERM: _move_term,
+        SEQUENCE: _move_sequence,
+        RECORD: move,
+        RECORDS: _move_records,
+    }
+    """By kind of name: how it is counted."""
 
 
 def _move_writer(broker: int, brokers: Mapping[int, int]) -> int:

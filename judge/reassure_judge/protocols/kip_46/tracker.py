@@ -115,12 +115,12 @@ class HealingTracker(CrossPartitionTracker):
         around, doubtful = self.seen.around, self.seen.doubt.brokers
         lives = (around.live | doubtful, around.live - doubtful) if doubtful else ()
         arounds = (around, *(replace(around, live=live) for live in lives))
-        outcomes = [
+        outcomes = (
             HEALING.accept(state, effect, each, self.readings)
             for state in states
             for each in arounds
-        ]
-        return self.settle(key, [o if isinstance(o, Rejected) else o.clauses for o in outcomes])
+        )
+        return self.settle(key, (o if isinstance(o, Rejected) else o.clauses for o in outcomes))
 
     def _follow(self, effect: Effect) -> None:
         """Take over what was written."""
