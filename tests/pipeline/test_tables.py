@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pipeline_steps import Server, plant, read_tables
 
 from reassure_conformance.answers.auditing import audit_document
@@ -61,6 +61,14 @@ def test_rows_are_what_the_report_says(server: Server, tmp_path: Path) -> None:
             assert row[key] == told[key], key
         assert (row["holes"], row["version"]) == (len(archive.holes), "1")
         assert row["day"] == row["last_time"].date()
+        account = told["accounted"]
+        assert (row["passed_over"], row["missing"]) == (
+            sum(account["passed_over"].values()),
+            account["missing"],
+        )
+        clusters = [each for each in rows["clusters"] if each["judged"] == row["judged"]]
+        for key in ("chroot", "verdict", "profile", "partitions", "violations"):
+            assert [each[key] for each in clusters] == [e[key] for e in told["by_cluster"]] != []
         mine = [each for each in rows["findings"] if each["archive"] == row["archive"]]
         for settled, expected in ((True, archive.settled), (False, archive.open)):
             found = Counter(each["clause"] for each in mine if each["settled"] is settled)
@@ -121,6 +129,21 @@ def test_what_is_there_is_not_appended_again(server: Server, tmp_path: Path) -> 
     assert sorted(row["transactions"] for row in after["archives"]) == [300, len(history)]
     assert all(row in after["findings"] for row in before["findings"])
     assert len(after["findings"]) > len(before["findings"])
+
+
+def test_tables_of_an_earlier_version_get_the_columns_that_they_lack(
+    server: Server, tmp_path: Path
+) -> None:
+    """What stands there stays, and is null where it says nothing."""
+    earlier = TABLES["archives"].make_schema().empty_table().select(["day", "archive", "judged"])
+    there = earlier.from_pylist([{"archive": "old", "judged": "once"}], schema=earlier.schema)
+    write_deltalake(str(tmp_path / "tables" / "archives"), there, partition_by=["day"])
+    audit(tmp_path / "tables", server("one", plant()))
+    old, new = sorted(
+        read_tables(tmp_path / "tables")["archives"], key=lambda row: row["archive"] != "old"
+    )
+    assert (old["judged"], old["missing"]) == ("once", None)
+    assert new["missing"] == 0
 
 
 def test_only_what_is_new_is_judged(

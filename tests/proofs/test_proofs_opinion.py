@@ -55,8 +55,8 @@ def test_second_solver_agrees_on_what_is_small() -> None:
 @solver
 @pytest.mark.slow
 def test_second_solver_agrees_on_whole_theorems() -> None:
-    """On every obligation of every third theorem both solvers agree, coverage included."""
-    names = [theorem.name for theorem in get_theorems()][::3]
+    """On every obligation of every fifth theorem both solvers agree, coverage included."""
+    names = [theorem.name for theorem in get_theorems()][::5]
     opinions = ask_all(make_scripts(names, replication_factor=2, timeout_s=300.0), 120.0)
     assert len(opinions) > 5 * len(names)
     assert [item for item in opinions if item.verdict != "agrees"] == []

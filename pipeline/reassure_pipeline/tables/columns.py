@@ -107,13 +107,27 @@ first_zxid | bigint | first transaction in the files
 last_zxid | bigint | last one
 first_time | timestamp | when the first one was that was judged
 last_time | timestamp | when the last one was
-transactions | bigint | how many were judged
+transactions | bigint | how many there are behind what it begins from
+passed_over | bigint | how many of those that were read no rule was asked about
+missing | bigint | how many are known to be missing in gaps
 partitions | bigint | how many were met
 violations | bigint | settled findings that bind
 not_followed | bigint | settled findings of advice
 unsettled | bigint | findings that may be due to what is missing
 holes | int | gaps in the transactions
 damaged | int | places that cannot be read
+""",
+        ),
+        "clusters": _make_table(
+            "cluster in an archive that was judged",
+            f"""{_ARCHIVE.rstrip()}
+chroot | string | of the cluster, empty for none
+verdict | string | holds, violated, unknown or vacuous (nothing was put to the test)
+profile | string | by which it was judged
+release | string | of Kafka, as far as the logs show it; null where they do not
+partitions | bigint | how many were met
+violations | bigint | settled findings that bind
+not_followed | bigint | settled findings of advice
 """,
         ),
         "reassignments": _make_table(

@@ -27,7 +27,10 @@ from reassure_pipeline.tables.columns import TABLES
 from reassure_spec.clauses import load_clauses
 
 NOT_JUDGED: Final = "not judged"
-_WRITTEN: Final = ("findings", "incidents", "reassignments", "coverage", "facts", "archives")
+_WRITTEN: Final = (
+    *("clusters", "findings", "incidents", "reassignments", "coverage", "facts"),
+    "archives",
+)
 _ROWS: Final = 100_000
 _ARCHIVES: Final = 500
 """How many wait at most to be written together: a commit takes some hundredths of a second."""
@@ -66,6 +69,7 @@ class FleetTables:
             "judged": judged,
         }
         told = report.as_dict(strict=False)
+        accounted, clusters = told["accounted"], told["by_cluster"]
         row = {column.name: told.get(column.name) for column in TABLES["archives"].columns}
         row |= {
             **head,
@@ -73,6 +77,8 @@ class FleetTables:
             "recognised": None if report.recognised is None else report.recognised.why,
             "readings": json.dumps(dict(report.readings)),
             **self._about,
+            "passed_over": sum(accounted["passed_over"].values()),
+            "missing": accounted["missing"],
             "first_time": first,
             "last_time": last,
             "holes": len(report.holes),
@@ -92,6 +98,7 @@ class FleetTables:
         known = [found for found, settled in outcome.found if settled]
         incidents = report.list_incidents(strict=False, found=known)
         facts = () if report.facts is None else _list_facts(report.facts)
+        self._add("clusters", head, [{**each, "release": each["version"]} for each in clusters])
         self._add("findings", head, findings)
         self._add("incidents", head, list(map(_describe, incidents)))
         self._add("reassignments", head, outcome.moves, getattr)
@@ -193,7 +200,9 @@ def _append(place: Path, rows: Any, judged: list[str]) -> None:
     data = rows.filter(is_in(rows["judged"], array(fresh, rows["judged"].type)))
     if len(data):
         said = CommitProperties(app_transactions=[Transaction(each, 0) for each in fresh])
-        write_deltalake(there, data, mode="append", commit_properties=said)
+        # Those of an earlier version may have fewer columns.
+        given = {"mode": "append", "schema_mode": "merge", "commit_properties": said}
+        write_deltalake(there, data, **given)
 
 
 def _describe(incident: Incident) -> dict[str, Any]:
