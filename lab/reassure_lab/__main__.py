@@ -36,11 +36,6 @@ def make_parser(program: str) -> argparse.ArgumentParser:
     """Return what reads the command line."""
     parser, roles = daemons.make_parser(program)
     roles["controller"].add_argument(
-        "--wire",
-        action="store_true",
-        help=argparse.SUPPRESS,  # what it asked for is always so
-    )
-    roles["controller"].add_argument(
         "--depose", action="store_true", help="take the office from a controller of Kafka's own"
     )
     add_node_options(roles["broker"])

@@ -81,7 +81,7 @@ class Field:
 
     def start_controller(self, number: int) -> None:
         """Run a controller of ours."""
-        asked = ("--zookeeper", self.zookeeper.hosts, "--id", str(number), "--wire", "--depose")
+        asked = ("--zookeeper", self.zookeeper.hosts, "--id", str(number), "--depose")
         self.run(
             number,
             *(sys.executable, "-m", "reassure_lab", "controller"),

@@ -201,8 +201,7 @@ def _append(place: Path, rows: Any, judged: list[str]) -> None:
     if len(data):
         said = CommitProperties(app_transactions=[Transaction(each, 0) for each in fresh])
         # Those of an earlier version may have fewer columns.
-        given = {"mode": "append", "schema_mode": "merge", "commit_properties": said}
-        write_deltalake(there, data, **given)
+        write_deltalake(there, data, mode="append", schema_mode="merge", commit_properties=said)
 
 
 def _describe(incident: Incident) -> dict[str, Any]:
