@@ -8,7 +8,7 @@ from planting import planted
 
 from reassure_proofs.any_size.exploration import AnySizeExploration
 from reassure_proofs.any_size.opaque_brokers import Brokers
-from reassure_proofs.engine.formula import subset
+from reassure_proofs.engine.formula import distinct, implies, subset
 from reassure_proofs.engine.prover import ProofFaultError, explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.results import ProofGoal, ShapeResult
@@ -50,7 +50,7 @@ def test_theorem_says_whether_it_is_about_any_number() -> None:
     for theorem in get_theorems():
         if theorem.name.startswith(("drop-", "election-")) and theorem.expected == "proved":
             assert theorem.name in names
-        assert theorem.is_any_size or "any number of brokers" not in theorem.bound(4)
+        assert theorem.is_any_size or "any number of brokers;" not in theorem.bound(4)
 
 
 MUTANTS = [
@@ -89,6 +89,24 @@ def test_bound_hides_what_any_number_shows() -> None:
     assert all(each.certificate and not each.counterexamples for each in found)
 
 
+def is_repeated(values: Any, found: Any) -> Any:
+    """Say that somebody is found exactly where a list names somebody twice."""
+    return (len(found) == 0) == distinct(values["listed"])
+
+
+def is_empty(_: Any, found: Any) -> Any:
+    """Say that nobody is found."""
+    return len(found) == 0
+
+
+def tell_by_match(values: Any) -> Any:
+    """Tell a list by its class."""
+    match values["listed"]:
+        case tuple():
+            return 1
+    return 2
+
+
 REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
     ("the literal 2", lambda v: tuple(r for r in v["listed"] if r != 2)),
     ("lt of a broker", lambda v: tuple(r for r in v["listed"] if r < v["leader"])),
@@ -101,7 +119,9 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
     ("another member", lambda v: tuple(r for r in v["listed"] if any(r == s for s in v["listed"]))),
     ("a set, which has no order", lambda v: tuple(v["live"])),
     ("something else", lambda v: tuple((r, 1) for r in v["listed"])),
-    ("lists of any number of brokers are compared", lambda v: v["listed"] == v["listed"][:1]),
+    ("compared with a tuple", lambda v: v["listed"] == (v["leader"],)),
+    ("ge of one", lambda v: tuple(r for r in v["listed"] if r >= 1)),
+    ("a match statement", tell_by_match),
 ]
 
 
@@ -111,6 +131,22 @@ def test_what_looks_at_a_broker_is_refused_by_name(words: str, function: Any) ->
     result = explore(function, lambda _, __: True)
     assert words in result.reason
     assert result.certificate is None
+
+
+FOLLOWED: list[tuple[Callable[[Any], Any], Callable[[Any, Any], Any], bool]] = [
+    (lambda v: [r for i, r in enumerate(v["listed"]) if r in v["listed"][:i]], is_repeated, True),
+    (lambda v: [r for i, r in enumerate(v["listed"]) if r in v["listed"][:i]], is_empty, False),
+    (lambda v: [r for r in v["listed"] if r < 0], is_empty, False),
+    (lambda v: v["listed"] == v["listed"][:1], lambda v, same: not same, False),
+    (lambda v: v["listed"] == v["listed"][:1], lambda v, s: implies(len(v["listed"]) < 2, s), True),
+]
+
+
+@pytest.mark.parametrize(("function", "claim", "holds"), FOLLOWED)
+def test_repeated_negative_and_same_are_followed(function: Any, claim: Any, holds: bool) -> None:
+    """Who stands twice, who is no broker and whether two lists are the same is known."""
+    result = explore(function, claim)
+    assert (result.reason, bool(result.counterexamples)) == ("", not holds)
 
 
 def loop_with_memory(values: Any) -> Any:

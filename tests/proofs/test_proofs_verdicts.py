@@ -151,10 +151,10 @@ def test_claims_are_not_vacuous(
         if all(shape[key].word == word for key, word in words.items())
     ]
     found = prove(
-        lambda values: bool(happens(values, subject.function(values))),
+        subject.function,
         shapes,
         hypotheses,
-        lambda _, happened: not happened,
+        lambda values, after: not happens(values, after),
         hashable=subject.hashable,
     )
     assert found.verdict == "refuted"

@@ -16,6 +16,7 @@ from reassure_proofs.any_size.opaque_brokers import (
     AnyMember,
     Broker,
     Brokers,
+    MemberPlace,
     join,
     join_masks,
     make_set,
@@ -86,6 +87,10 @@ def _zip(brokers: Any, *columns: Any, strict: bool = False) -> Part:
     if not (known and strict):
         raise GaveUp("brokers are paired with other numbers than one for each of them")
     return Part(brokers, lambda member: (member, *(OwnNumber(each, member) for each in columns)))
+
+
+def _enumerate(brokers: Brokers) -> Part:
+    return Part(brokers, lambda member: (MemberPlace(brokers), member))
 
 
 def _as_list(value: Any = ()) -> Any:
@@ -163,6 +168,7 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     builtins.min: partial(find_extreme, least=True),
     builtins.max: partial(find_extreme, least=False),
     builtins.zip: _zip,
+    builtins.enumerate: _enumerate,
     builtins.tuple: _as_list,
     builtins.list: _as_list,
     builtins.set: _as_set,
@@ -177,6 +183,7 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     formula.absent: lambda broker, values: negate(_member(broker, values)),
     formula.subset: _subset,
     formula.alike: _alike,
+    formula.same: lambda first, second: first.is_same_list(second),
     formula.distinct: lambda values: values.is_distinct(),
     formula.remaining: _remaining,
     formula.comes_first: _comes_first,
@@ -197,12 +204,16 @@ def give_meaning(function: Any) -> Meaning | None:
         return None
 
     def call(*given: Any, **named: Any) -> Any:
+        if function is isinstance:
+            # A type stands for itself there.
+            given = (given[0], getattr(given[1], "stands_for", given[1]))
         kinds = {type(each) for each in given}
         if function in _REFUSED and kinds & {Brokers, Part, Broker, AnyMember}:
             raise GaveUp(f"{function.__name__} of brokers, which are opaque, or of a list of them")
         own = kinds & {Brokers, Part, Numbers, NumberColumn} and function in MEANINGS
         return (MEANINGS[function] if own else function)(*given, **named)
 
+    call.stands_for = function  # type: ignore[attr-defined]
     return call
 
 

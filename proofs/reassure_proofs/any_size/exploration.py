@@ -24,6 +24,7 @@ from reassure_proofs.any_size.opaque_brokers import (
     Broker,
     Brokers,
     Segment,
+    find_negative,
     find_nobody,
     join_masks,
     make_broker,
@@ -200,6 +201,10 @@ class AnySizeExploration(ShapeExploration):
             match.possible &= type(error) is type(end.path.error)
         else:
             match.add(end.path.result[0], result)
+        if "negative" in regions.known:
+            everybody = {broker for _, members in match.pairs for broker in members}
+            negative = frozenset(broker for broker in everybody if broker < 0)
+            match.pairs.append((find_negative(regions), negative))
         terms = match.terms + list(match.find_sizes(regions))
         if not match.possible:
             return False
@@ -298,8 +303,10 @@ class _Match:
                 if regions.clear(cell[0])
             ]
         somewhere = join_masks(mask for mask, _ in self.pairs)
-        for mask, members in cells:
-            if regions.clear(mask & somewhere):
+        # Those that are empty are so together, which divides the diagram less.
+        nobody = join_masks(mask for mask, members in cells if not members) & somewhere
+        for mask, members in [(nobody, frozenset[int]()), *cells]:
+            if regions.clear(mask & somewhere) and (members or mask == nobody):
                 yield regions.size(mask).term == len(members)
         self.possible &= sum(len(members) for _, members in cells) == len(everybody)
         for column, numbers in self.columns:
@@ -329,9 +336,10 @@ def make_plain(
     regions: Regions, model: Term, values: Values, chance: Random | None
 ) -> dict[str, Any]:
     """Return plain arguments with the sizes of a model; in the order that it has, or any other."""
-    numbers, nobody = count(1), find_nobody(regions).mask
+    numbers, others, nobody = count(1), count(NO_LEADER - 1, -1), find_nobody(regions).mask
+    negative = find_negative(regions) if "negative" in regions.known else 0
     members = [
-        (NO_LEADER if row & nobody else next(numbers), row)
+        (NO_LEADER if row & nobody else next(others if row & negative else numbers), row)
         for row, size in _occupied(regions)
         for _ in range(model.eval(size, model_completion=True).as_long())
     ]

@@ -4,13 +4,13 @@ import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Any, ClassVar, NoReturn
+from typing import Any, NoReturn
 
 import z3
 
 from reassure_proofs.any_size.regions import EVERYWHERE, Regions
-from reassure_proofs.engine.formula import Truth, implies
-from reassure_proofs.engine.symbols import SInt, plain
+from reassure_proofs.engine.formula import Truth, implies, negate
+from reassure_proofs.engine.symbols import SBool, SInt, plain
 from reassure_proofs.engine.symex import GaveUp
 from reassure_spec.znodes import NO_LEADER
 
@@ -41,6 +41,14 @@ class Opaque:
     def __ne__(self, other: object) -> Any:
         return True ^ (self == other)
 
+    def __lt__(self, other: object) -> Any:
+        if type(other) is int and other == 0:
+            return self.is_in(find_negative(self.regions))
+        raise GaveUp("lt of a broker, which is opaque, with anything but 0, or ge of one")
+
+    def __ge__(self, other: object) -> Any:
+        return True ^ (self < other)
+
 
 def _name(value: object) -> str:
     if isinstance(value, AnyMember):
@@ -64,7 +72,7 @@ def refuse_all(kind: type, what: str, names: str) -> None:
 refuse_all(
     Opaque,
     "a broker, which is opaque: it has neither order, arithmetic, hash nor place",
-    "lt le gt ge add radd sub rsub mul rmul mod rmod floordiv rfloordiv truediv rtruediv neg pos "
+    "le gt add radd sub rsub mul rmul mod rmod floordiv rfloordiv truediv rtruediv neg pos "
     "abs invert index int float bool hash and rand or ror xor rxor lshift rshift pow divmod",
 )
 
@@ -98,6 +106,15 @@ def find_nobody(regions: Regions) -> Broker:
     found: Broker | None = regions.known.get(NO_LEADER)
     if found is None:
         found = regions.known[NO_LEADER] = make_broker(regions, "NO_LEADER")
+    return found
+
+
+def find_negative(regions: Regions) -> int:
+    """Return those whose numbers are negative, which are no brokers; nobody is among them."""
+    found: int | None = regions.known.get("negative")
+    if found is None:
+        found = regions.known["negative"] = regions.make_atom("negative numbers")
+        regions.empty |= find_nobody(regions).mask & ~found
     return found
 
 
@@ -172,6 +189,23 @@ def join_masks(masks: Iterable[int]) -> int:
     return reduce(operator.or_, masks, 0)
 
 
+class MemberPlace:
+    """Where a generic member of a list stands."""
+
+    def __init__(self, brokers: "Brokers") -> None:
+        self.brokers = brokers
+
+
+class BeforeMember:
+    """What stands before a generic member: that one too where it is there for a second time."""
+
+    def __init__(self, brokers: "Brokers") -> None:
+        self.brokers = brokers
+
+    def __contains__(self, member: Any) -> bool:
+        return bool(member.is_in(self.brokers.find_repeated()))
+
+
 # Lists and sets ---------------------------------------------------------------------------------
 
 
@@ -192,7 +226,6 @@ class Brokers:
     """A set or a list of any number of brokers."""
 
     __slots__ = ("is_set", "regions", "segments")
-    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
     def __init__(self, regions: Regions, segments: tuple[Segment, ...], *, is_set: bool) -> None:
         self.regions = regions
@@ -224,6 +257,15 @@ class Brokers:
     def is_distinct(self) -> Truth:
         """Return whether nobody is in it twice."""
         return self.count() == self.regions.size(self.mask)
+
+    def find_repeated(self) -> int:
+        """Return those who are in it more than once."""
+        regions = self.regions
+        key = ("repeated", *((each.origin, each.mask) for each in self.segments))
+        if key not in regions.known:
+            found = regions.known[key] = regions.make_atom("repeated", self.mask)
+            regions.assume(regions.has_none(found) ^ negate(self.is_distinct()))
+        return int(regions.known[key])
 
     def narrow(self, holds: Callable[[AnyMember], Any]) -> "Brokers":
         """Return those of which something holds, in their order."""
@@ -273,6 +315,8 @@ class Brokers:
         if isinstance(place, slice):
             if (place.start, place.stop, place.step) == (None, None, -1):
                 return self._reverse()
+            if isinstance(place.stop, MemberPlace) and place.stop.brokers is self:
+                return BeforeMember(self)
             if place.start is None and place.step is None:
                 return self._start(place.stop)
         elif isinstance(place, int) and place in (0, -1):
@@ -314,10 +358,35 @@ class Brokers:
     def __bool__(self) -> bool:
         return bool(self.count() > 0)
 
+    def __hash__(self) -> int:
+        # All alike, so that a set of lists has to compare them.
+        return hash(frozenset() if self.is_set else ())
+
     def __eq__(self, other: object) -> bool:
         if other is self or other is None:
             return other is self
-        raise GaveUp("lists of any number of brokers are compared")
+        if not isinstance(other, Brokers) or self.is_set != other.is_set:
+            raise GaveUp(f"any number of brokers are compared with {_name(other)}")
+        if self.is_set:
+            return bool(self.regions.has_none(self.mask ^ other.mask))
+        return bool(self.is_same_list(other))
+
+    def is_same_list(self, other: "Brokers") -> Truth:
+        """Return whether two lists are the same; of their order, nothing is known.
+
+        So it may be so where they have the same members and length, and need not unless one is all.
+        """
+        regions = self.regions
+        if self is other:
+            return True
+        first, second = ([(e.origin, e.mask) for e in each.segments] for each in (self, other))
+        key = ("same", frozenset((tuple(first), tuple(second))))
+        if key not in regions.known:
+            regions.count += 1
+            found = regions.known[key] = SBool.named(regions.engine, f"same!{regions.count}")
+            alike = regions.has_none(self.mask ^ other.mask) & (self.count() == other.count())
+            regions.assume(implies(found, alike), implies(alike & (self.count() <= 1), found))
+        return regions.known[key]
 
     def __or__(self, other: object) -> "Brokers":
         if not (isinstance(other, Brokers) and self.is_set and other.is_set):

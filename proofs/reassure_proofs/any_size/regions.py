@@ -87,8 +87,9 @@ class Regions:
         mask = self.clear(mask)
         parts: list[tuple[int, Term]] = []
         for region, size in self.parts:
-            inside, outside = region & mask, self.clear(region & ~mask)
-            if inside and outside:
+            inside = region & mask
+            outside = self.clear(region & ~mask) if inside else 0
+            if outside:
                 new = self.make_number("size").term
                 self.emit(z3.And(new >= 0, new <= size))
                 parts += [(inside, new), (outside, size - new)]

@@ -13,13 +13,16 @@ from types import CellType, FunctionType
 from typing import Any, Final
 
 from reassure_proofs.any_size.contracts import Part, build, build_set, give_meaning
-from reassure_proofs.any_size.opaque_brokers import Brokers, Segment, select, tell_apart
+from reassure_proofs.any_size.opaque_brokers import Brokers, Opaque, Segment, select, tell_apart
 from reassure_proofs.engine.codes import find_names
 from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, rewrite
 from reassure_proofs.engine.symex import GaveUp
 
 _OURS: Final = "reassure_"
 _KINDS: Final = {ast.GeneratorExp: "part", ast.ListComp: "list", ast.SetComp: "set"}
+_TELLS_CLASS: Final = (ast.MatchClass, ast.MatchAs, ast.MatchOr, ast.expr, ast.expr_context)
+_TEXT: Final = "text"
+"""What stands for all text that code makes."""
 
 
 def _call(name: str, *arguments: ast.expr) -> ast.Call:
@@ -108,7 +111,25 @@ class _HandOver(ast.NodeTransformer):
         return [_placed(body, node), _placed(assigned, node)]
 
     def visit_Match(self, node: ast.Match) -> Any:
+        """Let records be told apart by their class; every other pattern would look at brokers."""
+        parts = [part for case in node.cases for part in ast.walk(case.pattern)]
+        if all(isinstance(part, _TELLS_CLASS) for part in parts):
+            self.generic_visit(node)
+            node.subject = _placed(_call("record", node.subject), node.subject)
+            return node
         return _placed(ast.Expr(_call("refuse", ast.Constant("a match statement"))), node)
+
+    def visit_Compare(self, node: ast.Compare) -> Any:
+        self.generic_visit(node)
+        if len(node.ops) > 1 or not isinstance(node.ops[0], ast.In | ast.NotIn):
+            return node
+        found = _placed(_call("contains", node.left, node.comparators[0]), node)
+        absent = isinstance(node.ops[0], ast.NotIn)
+        return _placed(ast.UnaryOp(ast.Not(), found), node) if absent else found
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
+        """Make no text: what it says of brokers would take apart what need not be."""
+        return _placed(ast.Constant(_TEXT), node)
 
 
 def _walk(node: ast.AST) -> Iterator[ast.AST]:
@@ -168,6 +189,16 @@ class HandedOver:
     def refuse(self, what: str) -> None:
         """Refuse by name."""
         raise GaveUp(f"{what} is not followed")
+
+    def contains(self, value: Any, values: Any) -> bool:
+        """Return whether something is in a collection, of which an empty one does not ask."""
+        return False if isinstance(values, frozenset) and not values else value in values
+
+    def record(self, value: Any) -> Any:
+        """Return what is told apart by its class, which has to be no broker."""
+        if isinstance(value, Brokers | Opaque):
+            self.refuse("a match statement")
+        return value
 
     def go_through(
         self, kind: str, values: Any, holds: Any, make: Any, usual: Callable[[Any], Any]
@@ -258,11 +289,17 @@ class TwinMaker:
         meaning = give_meaning(value)
         if meaning is not None:
             return meaning
+        if type(value) is tuple:
+            return tuple(map(self._convert, value))
+        if type(value) is dict:
+            return {key: self._convert(each) for key, each in value.items()}
         if isinstance(value, functools.partial):
             given = [self._convert(each) for each in value.args]
             named = {name: self._convert(each) for name, each in value.keywords.items()}
             return functools.partial(self._convert(value.func, root=root), *given, **named)
         ours = isinstance(value, FunctionType) and (root or value.__module__.startswith(_OURS))
+        if ours and value.__annotations__.get("return") in (str, "str"):
+            return lambda *_, **__: _TEXT
         return self._make_twin(value) if ours else value
 
     def _make_twin(self, function: FunctionType) -> Any:

@@ -20,6 +20,11 @@ from reassure_proofs.protocols.kip_236.partition_steps import make_partition
 from reassure_spec.znodes import NO_LEADER
 
 
+def _assigned(partition: Partition) -> Any:
+    # Asked for its truth value, a list of any length would divide the paths.
+    return () if partition.assigned is None else partition.assigned
+
+
 def leader_in_isr(partition: Partition, _: Values) -> Truth:
     """Say whether the leader, if any, is in sync."""
     state = partition.state
@@ -40,12 +45,12 @@ def isr_distinct(partition: Partition, _: Values) -> Truth:
 
 def isr_assigned(partition: Partition, _: Values) -> Truth:
     """Say whether every in-sync replica is assigned."""
-    return partition.state is None or subset(partition.state.isr, partition.assigned or ())
+    return partition.state is None or subset(partition.state.isr, _assigned(partition))
 
 
 def assigned_well_formed(partition: Partition, _: Values) -> Truth:
     """Say whether there is an assignment, which names brokers, none of them twice."""
-    return _is_list(partition.assigned or ())
+    return _is_list(_assigned(partition))
 
 
 def _is_list(replicas: Any) -> Truth:
@@ -68,7 +73,7 @@ def _few_beside_target(partition: Partition, _: Values) -> Truth:
     flight = partition.reassignment
     if flight is None:
         return True
-    beside = count(absent(r, flight.target) for r in partition.assigned or ())
+    beside = count(absent(r, flight.target) for r in _assigned(partition))
     return partition.drop_due | (beside <= flight.top)
 
 
@@ -99,7 +104,7 @@ def leader_assigned(partition: Partition, _: Values) -> Truth:
     state = partition.state
     if state is None:
         return True
-    return (state.leader == NO_LEADER) | member(state.leader, partition.assigned or ())
+    return (state.leader == NO_LEADER) | member(state.leader, _assigned(partition))
 
 
 def bounds_assigned(partition: Partition, _: Values) -> Truth:
@@ -107,7 +112,7 @@ def bounds_assigned(partition: Partition, _: Values) -> Truth:
     flight = partition.reassignment
     if flight is None:
         return True
-    return partition.drop_due | (len(partition.assigned or ()) <= flight.top + len(flight.target))
+    return partition.drop_due | (len(_assigned(partition)) <= flight.top + len(flight.target))
 
 
 INVARIANT: Final = Hypothesis(

@@ -19,7 +19,18 @@ from reassure_model.writes import (
     WriteAssigned,
     WriteState,
 )
-from reassure_proofs.engine.statement import ID, SET, TRUTH, Parameter, Shape, Values, ids, word
+from reassure_proofs.engine.statement import (
+    BROKER,
+    ID,
+    LIST,
+    SET,
+    TRUTH,
+    Parameter,
+    Shape,
+    Values,
+    ids,
+    word,
+)
 from reassure_spec.readings import Readings, get_profile
 
 PROFILE: Final = "kip-236-amended"
@@ -28,6 +39,11 @@ LENGTHS_MAX: Final = 6
 """How long all lists together may be where a write has many paths."""
 LENGTHS_MAX_THOROUGH: Final = 8
 """The same in a thorough proof; all there are of length 2."""
+ANY_SIZE: Final = (
+    "any number of brokers in a first state, a failover, the first record for a single request, "
+    "the removal of a record and, with nothing in flight, a leader's write; in the others "
+)
+"""What `_any_size_shapes` yields, as a bound begins."""
 
 # States and writes out of named values ----------------------------------------------------------
 
@@ -178,16 +194,14 @@ def _shape_record(length: int) -> dict[str, Any]:
 
 
 def shape_steps(replication_factor: int) -> Iterator[Shape]:
-    """Yield every kind of step with lists of every length."""
+    """Yield every kind of step, of any number of brokers or with lists of every length."""
+    yield from _any_size_shapes()
     lengths = range(1, replication_factor + 1)
     for assigned, isr in product(lengths, lengths):
         if isr > assigned:
             continue
-        for new in (0, isr):
-            yield {"write": word("create-state"), **shape_partition(assigned), **shape_state(new)}
         for requested in lengths:
             before = shape_partition(assigned, isr, 0, requested)
-            yield {"write": word("create-reassignment"), **before, **_shape_record(requested)}
             yield {"write": word("delete-request"), **before, "removed": Parameter()}
         for target in lengths:
             yield from _flight_shapes(assigned, isr, target, replication_factor)
@@ -201,17 +215,28 @@ def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
     before = shape_partition(assigned, isr)
     for new in range(isr + 1):
         yield {"write": word("write-state"), **before, **shape_state(new)}
-    yield {"write": word("change-isr"), **before, **shape_state(isr), "writer": ID}
+
+
+def _any_size_shapes() -> Iterator[Shape]:
+    """Yield the kinds of step that are followed for any number of brokers."""
+    written = {**shape_state(0), "new_leader": BROKER, "new_isr": LIST}
+    new = dict(shape_partition(0), assigned=LIST)
+    held = {**shape_partition(0, 1), "assigned": LIST, "isr": LIST, "leader": BROKER}
+    flight = {**shape_partition(0, 1, 1), **held, "target": LIST}
+    yield {"write": word("change-isr"), **held, **written, "writer": BROKER}
+    yield {"write": word("create-state"), **new, **written}
+    yield {"write": word("failover"), **flight}
+    yield {"write": word("delete-reassignment"), **flight}
+    asked = {"requested": LIST, "sequence": Parameter(), "new_target": LIST, "new_top": Parameter()}
+    yield {"write": word("create-reassignment"), **held, **asked}
 
 
 def _odd_shapes() -> Iterator[Shape]:
     """Yield single shapes beyond the others in which a rule shows that looks at a part only.
 
-    Two replicas that join at once, a drop of two, a drop and an expansion in one write, and two
-    requests of which the second is not to come first.
+    A drop of two, a drop and an expansion in one write, and two requests of which the second is not
+    to come first.
     """
-    two_join = {**shape_partition(3, 1), **shape_state(3), "writer": ID}
-    yield {"write": word("change-isr"), **two_join}
     yield {"write": word("write-assigned"), **shape_partition(2, 1, 1), "new_assigned": ids(3)}
     yield {"write": word("write-assigned"), **shape_partition(3, 1, 1), "new_assigned": ids(2)}
     for target in (0, 1):
@@ -225,8 +250,6 @@ def _odd_shapes() -> Iterator[Shape]:
 def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
     before = shape_partition(assigned, isr, target)
     bound = LENGTHS_MAX if longest <= 2 else LENGTHS_MAX_THOROUGH
-    yield {"write": word("failover"), **before}
-    yield {"write": word("delete-reassignment"), **before}
     yield {"write": word("write-state"), **before, **shape_state(0)}
     for length in range(1, longest + 1):
         bearable = assigned + isr + target + length <= bound

@@ -70,8 +70,8 @@ from reassure_spec.znodes import NO_LEADER
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
 _ONE_STEP: Final = (
-    f"{_BOUNDED}, and single shapes of up to 3; in a controller's write of the state or of the "
-    f"assignment {steps.LENGTHS_MAX} in all lists together (thorough: "
+    f"{steps.ANY_SIZE}{_BOUNDED}, and single shapes of up to 3; in a controller's write of the "
+    f"state or the assignment {steps.LENGTHS_MAX} in all lists together (thorough: "
     f"{steps.LENGTHS_MAX_THOROUGH}); no ordinary act is asked for"
 )
 _WRITTEN_MAX: Final = 5
@@ -94,7 +94,8 @@ STEP_AS_WRITTEN: Final = _as_written(
     steps.take,
     "the rules as written on one step",
     lambda n: (shape for shape in steps.shape_steps(n) if _length(shape) <= _WRITTEN_MAX),
-    bounded=f"{_BOUNDED}, {_WRITTEN_MAX} in all lists together; no ordinary act is asked for",
+    bounded=f"{steps.ANY_SIZE}{_BOUNDED}, {_WRITTEN_MAX} in all lists together; no ordinary act is "
+    "asked for",
     shown=_A_WRITE,
 )
 """The same without the amendments, with shorter lists."""
@@ -259,8 +260,7 @@ def _protocol_starts_in_invariant(values: Values, partition: Any) -> Truth:
 
 for _part, (_clause, _words) in _KEPT.items():
     _name = _part.__name__.removeprefix("holds_").replace("_", "-")
-    _needs = shaped if _name == "isr-not-empty" else given
-    _kept = _needs(INVARIANT)(_keeps(_part))
+    _kept = given(INVARIANT)(_keeps(_part))
     # Of single replicas it would say nothing that lists name one once only.
     _factor = 2 if _name == "isr-distinct" else None
     about(STEP, f"step-keeps-{_name}", _clause, needs=_factor)(says(f"A step {_words}.")(_kept))
