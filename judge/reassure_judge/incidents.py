@@ -1,12 +1,15 @@
 """What is wrong, wound by wound: violations of which one is the consequence of another are one.
 
 A partition is *wounded* from a violation until a write is accepted that leaves nothing wrong with
-it. What it breaks meanwhile is a consequence (`Violation.cause`, noted by the tracker). What one
-transaction breaks in the same way in several partitions of a topic is one incident as well.
+it. What it breaks meanwhile is a consequence (`Violation.cause`, noted by the tracker), and so is
+what rules that look at several partitions at once find there between the first and the last of
+these. What one transaction breaks in the same way in several partitions of a topic is one incident
+as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from reassure_judge.verdicts import Tally, Violation
@@ -125,7 +128,7 @@ def gather_incidents(
         place = each.chroot, each.topic, each.partition
         wounds.setdefault((*place, each.cause or each.zxid, each.file, each.line), []).append(each)
     alike: dict[tuple[object, ...], list[list[Violation]]] = {}
-    for group in wounds.values():
+    for group in _join(wounds.values()):
         cause = group[0]
         key = (cause.chroot, cause.topic, cause.zxid, cause.clause, cause.file, cause.line)
         alike.setdefault(key, []).append(group)
@@ -136,3 +139,17 @@ def gather_incidents(
         cause = min(group[0] for group in groups)
         incidents.append(Incident(cause, numbers, tuple(followed), profile, release))
     return sorted(incidents, key=lambda each: each.cause)
+
+
+def _join(wounds: Iterable[list[Violation]]) -> Iterator[list[Violation]]:
+    """Yield wounds, given in order, with those that began within another one as parts of that."""
+    found: dict[tuple[object, ...], list[list[Violation]]] = {}
+    for group in wounds:
+        first = group[0]
+        there = found.setdefault((*first.place[1:4], first.file, first.line), [])
+        around = next((w for w in there if w[0].zxid < first.zxid <= w[-1].zxid), None)
+        if around is None:
+            there.append(group)
+        else:
+            around[:] = sorted((*around, *group))
+    return chain.from_iterable(found.values())

@@ -85,18 +85,19 @@ class FleetTables:
             "damaged": len(report.archive.damages),
         }
         clauses = load_clauses()
+        known = [found for found, settled in outcome.found if settled]
+        incidents = report.list_incidents(strict=False, found=known)
+        causes = {each: one.cause.zxid for one in incidents for each in one.consequences}
         findings = [
             {
                 **asdict(found),
                 "settled": settled,
                 "time": _find_time(found.time_ms),
                 "level": clauses[found.clause].level,
-                "cause": found.cause or None,
+                "cause": causes.get(found, found.cause) or None,
             }
             for found, settled in outcome.found
         ]
-        known = [found for found, settled in outcome.found if settled]
-        incidents = report.list_incidents(strict=False, found=known)
         facts = () if report.facts is None else _list_facts(report.facts)
         self._add("clusters", head, [{**each, "release": each["version"]} for each in clusters])
         self._add("findings", head, findings)
