@@ -53,6 +53,20 @@ def test_consequences_stand_under_their_cause(tmp_path: Path) -> None:
     assert count == len(judge.violations) == 5
 
 
+def test_what_is_found_amid_a_wound_is_a_part_of_it() -> None:
+    """Rules that look at all partitions know of no wound: the place and the time tell."""
+    first = Violation(5, "", "t", 0, "state.write-conditional", "/p", 1, "", "", "", "")
+    last = replace(first, zxid=9, clause="complete.child-last", cause=5)
+    amid = replace(first, zxid=7, clause="legacy.entry.removed-when-done")
+    behind, beside = replace(amid, zxid=10), replace(amid, partition=1)
+    found = gather_incidents([first, last, amid, behind, beside], "kip-236-legacy")
+    assert [(each.cause, each.consequences) for each in found] == [
+        (first, (amid, last)),
+        (beside, ()),
+        (behind, ()),
+    ]
+
+
 def test_wound_is_open_until_nothing_is_wrong() -> None:
     """What is broken behind a legal write that mends the partition is another incident."""
     tally = Tally()
