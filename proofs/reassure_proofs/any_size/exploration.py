@@ -78,6 +78,8 @@ class AnySizeExploration(ShapeExploration):
     base: Regions = field(init=False)
     """The diagram of the arguments."""
     ends: list[_End] = field(default_factory=list)
+    _solvers: dict[int, Any] = field(default_factory=dict)
+    """By end: what knows all that is true of its path."""
     _twin: Any = field(init=False)
     _claims: dict[str, Any] = field(init=False)
 
@@ -136,9 +138,14 @@ class AnySizeExploration(ShapeExploration):
     def run(self) -> None:
         """Take every path, then hold plain runs against them."""
         ShapeExploration.run(self)
-        for arguments in [*self.witnesses, *self._inputs(_RANDOM)]:
+        fitting = None
+        for place, arguments in enumerate([*self.witnesses, *self._inputs(_RANDOM)]):
             answer = self.call(arguments)
-            if not any(self.fits(end, arguments, *answer) for end in self.ends):
+            # First its own path, or that of the input before: most inputs at random are refused.
+            likely = self.ends[place] if place < len(self.ends) else fitting
+            ends = sorted(self.ends, key=lambda end: end is not likely)
+            fitting = next((end for end in ends if self.fits(end, arguments, *answer)), None)
+            if fitting is None:
                 raise EngineFault(
                     f"{describe_values(arguments)} gives {tell_outcome(*answer)}, which fits no "
                     "path that was explored for any number of brokers"
@@ -201,6 +208,8 @@ class AnySizeExploration(ShapeExploration):
             match.possible &= type(error) is type(end.path.error)
         else:
             match.add(end.path.result[0], result)
+        if not match.possible:
+            return False
         if "negative" in regions.known:
             everybody = {broker for _, members in match.pairs for broker in members}
             negative = frozenset(broker for broker in everybody if broker < 0)
@@ -208,9 +217,15 @@ class AnySizeExploration(ShapeExploration):
         terms = match.terms + list(match.find_sizes(regions))
         if not match.possible:
             return False
-        solver = z3.Solver()
-        solver.add(*self.assumed, *self.engine.laws, end.path.condition, *given, *terms)
-        return bool(solver.check() == z3.sat)
+        solver = self._solvers.get(id(end))
+        if solver is None:
+            solver = self._solvers[id(end)] = z3.Solver()
+            solver.add(*self.assumed, *self.engine.laws, end.path.condition)
+        solver.push()
+        solver.add(*given, *terms)
+        found = solver.check()
+        solver.pop()
+        return bool(found == z3.sat)
 
     def _inputs(self, many: int) -> Iterator[dict[str, Any]]:
         """Yield plain inputs that satisfy the hypotheses, alike in every run."""

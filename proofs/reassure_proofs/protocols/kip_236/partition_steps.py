@@ -40,8 +40,9 @@ LENGTHS_MAX: Final = 6
 LENGTHS_MAX_THOROUGH: Final = 8
 """The same in a thorough proof; all there are of length 2."""
 ANY_SIZE: Final = (
-    "any number of brokers in a first state, a failover, the first record for a single request, "
-    "the removal of a record and, with nothing in flight, a leader's write; in the others "
+    "any number of brokers in a first state, a failover, a leader's write, a first, changed or "
+    "removed record and the removal of one of up to two requests; in a controller's write of the "
+    "state or of the assignment "
 )
 """What `_any_size_shapes` yields, as a bound begins."""
 
@@ -189,25 +190,19 @@ def shape_state(isr: int) -> dict[str, Any]:
     return {"new_leader": ID, **epochs, "new_isr": ids(isr)}
 
 
-def _shape_record(length: int) -> dict[str, Any]:
-    return {"new_target": ids(length), "new_top": ID}
-
-
 def shape_steps(replication_factor: int) -> Iterator[Shape]:
     """Yield every kind of step, of any number of brokers or with lists of every length."""
     yield from _any_size_shapes()
     lengths = range(1, replication_factor + 1)
     for assigned, isr in product(lengths, lengths):
-        if isr > assigned:
-            continue
-        for requested in lengths:
-            before = shape_partition(assigned, isr, 0, requested)
-            yield {"write": word("delete-request"), **before, "removed": Parameter()}
-        for target in lengths:
-            yield from _flight_shapes(assigned, isr, target, replication_factor)
-        yield from _still_shapes(assigned, isr)
+        if isr <= assigned:
+            for target in lengths:
+                yield from _flight_shapes(assigned, isr, target, replication_factor)
+            yield from _still_shapes(assigned, isr)
     if replication_factor > 1:
-        yield from _odd_shapes()
+        # A drop of two, and a drop and an expansion in one write.
+        yield {"write": word("write-assigned"), **shape_partition(2, 1, 1), "new_assigned": ids(3)}
+        yield {"write": word("write-assigned"), **shape_partition(3, 1, 1), "new_assigned": ids(2)}
 
 
 def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
@@ -220,31 +215,20 @@ def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
 def _any_size_shapes() -> Iterator[Shape]:
     """Yield the kinds of step that are followed for any number of brokers."""
     written = {**shape_state(0), "new_leader": BROKER, "new_isr": LIST}
+    record = {"new_target": LIST, "new_top": Parameter()}
     new = dict(shape_partition(0), assigned=LIST)
     held = {**shape_partition(0, 1), "assigned": LIST, "isr": LIST, "leader": BROKER}
     flight = {**shape_partition(0, 1, 1), **held, "target": LIST}
-    yield {"write": word("change-isr"), **held, **written, "writer": BROKER}
+    asked = {"requested": LIST, "sequence": Parameter()}
+    asked_twice = {**asked, "requested_next": LIST, "sequence_next": Parameter()}
     yield {"write": word("create-state"), **new, **written}
     yield {"write": word("failover"), **flight}
     yield {"write": word("delete-reassignment"), **flight}
-    asked = {"requested": LIST, "sequence": Parameter(), "new_target": LIST, "new_top": Parameter()}
-    yield {"write": word("create-reassignment"), **held, **asked}
-
-
-def _odd_shapes() -> Iterator[Shape]:
-    """Yield single shapes beyond the others in which a rule shows that looks at a part only.
-
-    A drop of two, a drop and an expansion in one write, and two requests of which the second is not
-    to come first.
-    """
-    yield {"write": word("write-assigned"), **shape_partition(2, 1, 1), "new_assigned": ids(3)}
-    yield {"write": word("write-assigned"), **shape_partition(3, 1, 1), "new_assigned": ids(2)}
-    for target in (0, 1):
-        before = {**shape_partition(1, 1, target, 1), "requested_next": ids(1)}
-        before |= {"sequence_next": Parameter()}
-        kind = "update-reassignment" if target else "create-reassignment"
-        yield {"write": word(kind), **before, **_shape_record(1)}
-        yield {"write": word("delete-request"), **before, "removed": Parameter()}
+    for before, kind in ((held, "create-reassignment"), (flight, "update-reassignment")):
+        yield {"write": word("change-isr"), **before, **written, "writer": BROKER}
+        for requests in (asked, asked_twice):
+            yield {"write": word(kind), **before, **requests, **record}
+            yield {"write": word("delete-request"), **before, **requests, "removed": Parameter()}
 
 
 def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
@@ -257,12 +241,6 @@ def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterat
             yield {"write": word("write-assigned"), **before, "new_assigned": ids(length)}
         if bearable and length <= isr:
             yield {"write": word("write-state"), **before, **shape_state(length)}
-        if length <= isr + 1:
-            writer = {"writer": ID}
-            yield {"write": word("change-isr"), **before, **shape_state(length), **writer}
-        pending = shape_partition(assigned, isr, target, length)
-        yield {"write": word("update-reassignment"), **pending, **_shape_record(length)}
-        yield {"write": word("delete-request"), **pending, "removed": Parameter()}
 
 
 def shape_owed(replication_factor: int) -> Iterator[Shape]:
