@@ -8,7 +8,7 @@ from planting import planted
 
 from reassure_proofs.any_size.exploration import AnySizeExploration
 from reassure_proofs.any_size.opaque_brokers import Brokers
-from reassure_proofs.engine.formula import distinct, implies, subset
+from reassure_proofs.engine.formula import distinct, implies, same, subset
 from reassure_proofs.engine.prover import ProofFaultError, explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.results import ProofGoal, ShapeResult
@@ -139,6 +139,7 @@ FOLLOWED: list[tuple[Callable[[Any], Any], Callable[[Any, Any], Any], bool]] = [
     (lambda v: [r for r in v["listed"] if r < 0], is_empty, False),
     (lambda v: v["listed"] == v["listed"][:1], lambda v, same: not same, False),
     (lambda v: v["listed"] == v["listed"][:1], lambda v, s: implies(len(v["listed"]) < 2, s), True),
+    (lambda v: (), lambda v, none: same(none, v["listed"]) == (len(v["listed"]) == 0), True),
 ]
 
 

@@ -151,6 +151,15 @@ def _alike(first: Any, second: Any) -> Truth:
     return _regions(first, second).has_none(_mask_of(first) ^ _mask_of(second))
 
 
+def _same(first: Any, second: Any) -> Truth:
+    if isinstance(first, Brokers) and isinstance(second, Brokers):
+        return first.is_same_list(second)
+    listed, other = (first, second) if isinstance(first, Brokers) else (second, first)
+    if len(other) > 0:
+        raise GaveUp("a list of any number of brokers is compared with one that names some")
+    return listed.count() == 0
+
+
 def _remaining(values: Any, removed: Any) -> Any:
     return _regions(values, removed).size(_mask_of(values) & ~_mask_of(removed))
 
@@ -183,7 +192,7 @@ MEANINGS: Final[Mapping[Any, Meaning]] = {
     formula.absent: lambda broker, values: negate(_member(broker, values)),
     formula.subset: _subset,
     formula.alike: _alike,
-    formula.same: lambda first, second: first.is_same_list(second),
+    formula.same: _same,
     formula.distinct: lambda values: values.is_distinct(),
     formula.remaining: _remaining,
     formula.comes_first: _comes_first,
