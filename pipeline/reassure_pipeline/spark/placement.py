@@ -3,6 +3,7 @@
 import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -29,20 +30,35 @@ class OnSpark:
         self._session = session
 
     def run(self, work: Work[T, R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Do the tasks, some at a time."""
+        """Do the tasks, some at a time; the next ones are begun before these are looked at."""
         # Elsewhere what was sent is imported from where a worker was started.
         size, here = self.workers * _AT_ONCE, None if self.is_elsewhere else Path.cwd()
-        for start in range(0, len(tasks), size):
-            if self.progress is not None:
-                self.progress("judging on Spark, tasks", start, len(tasks))
+        if not tasks:
+            return
+
+        def collect(start: int) -> Any:
             some = tasks[start : start + size]
             rows = self._session.range(0, len(some), 1, len(some))
-            told = rows.mapInArrow(
+            return rows.mapInArrow(
                 _make_stage(work, some, here), "number bigint, result binary"
             ).toArrow()
-            columns = (column.to_pylist() for column in told.columns)
-            for number, result in zip(*columns, strict=True):
-                yield start + number, pickle.loads(result)
+
+        with ThreadPoolExecutor(1) as thread:
+            try:
+                coming = thread.submit(collect, 0)
+                for start in range(0, len(tasks), size):
+                    if self.progress is not None:
+                        self.progress("judging on Spark, tasks", start, len(tasks))
+                    told = coming.result()
+                    if start + size < len(tasks):
+                        coming = thread.submit(collect, start + size)
+                    columns = (column.to_pylist() for column in told.columns)
+                    for number, result in zip(*columns, strict=True):
+                        yield start + number, pickle.loads(result)
+            except BaseException:
+                # Whoever collects ends only with what is collected.
+                self._session.sparkContext.cancelAllJobs()
+                raise
 
 
 def _make_stage(

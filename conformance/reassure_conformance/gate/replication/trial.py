@@ -341,6 +341,13 @@ class Trial:
         for _ in range(max(1, ms // self._chunk_ms)):
             self.stepped.tick(self._chunk_ms)
 
+    def set_back(self, broker: int, ms: int) -> bool:
+        """Set a clock back."""
+        if broker not in self.stepped.machines:
+            return False
+        self.stepped.machines[broker].clock.advance(-ms)
+        return True
+
     def work(self) -> None:
         """Let the controller deal with all that has been written."""
         self._cluster.work()
