@@ -3,6 +3,7 @@
 import pytest
 from claim_proofs import find_outcomes, prove
 
+from reassure_proofs.engine.statement import is_any_size
 from reassure_proofs.engine.tasks import ProofTask, run_task
 from reassure_proofs.protocols.kip_236.invariant import DROP_FOLLOWED, INVARIANT, holds_invariant
 from reassure_proofs.protocols.kip_236.partition_steps import crash_and_resume, make_partition
@@ -40,5 +41,9 @@ def test_invariant_is_needed_where_it_is_a_hypothesis() -> None:
         if rests and theorem.subject.name in ("step", "owed", "caught-up"):
             others = [item for item in theorem.assumptions if item is not INVARIANT]
             function, shapes = theorem.subject.function, theorem.shapes(1)
-            result = prove(function, shapes, others, theorem.claim, hashable=True)
-            assert result.verdict == "refuted", theorem.name
+            # Where one shape is enough the others need not be looked at, least those of any size.
+            tried = (
+                prove(function, [shape], others, theorem.claim, hashable=True).verdict
+                for shape in sorted(shapes, key=is_any_size)
+            )
+            assert "refuted" in tried, theorem.name
