@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,26 @@ def check_incidents(rows: dict[str, list[dict[str, Any]]], report: AuditReport) 
     assert {each["first_zxid"]: each["first_ms"] for each in incidents} == {
         zxid: round(1000 * time) for zxid, time in times.items()
     }
+
+
+def test_what_other_rules_find_amid_a_wound_names_its_cause(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a finding says of no cause itself; the incident that it is a part of does."""
+    take, amid = FleetTables.take, "legacy.entry.removed-when-done"
+    causes = []
+
+    def find_more(tables: FleetTables, outcome: Any, report: Any) -> None:
+        last = max((one for one, settled in outcome.found if settled and one.cause))
+        causes.append(last.cause)
+        more = replace(last, clause=amid, cause=0)
+        take(tables, outcome._replace(found=(*outcome.found, (more, True))), report)
+
+    monkeypatch.setattr(FleetTables, "take", find_more)
+    audit(tmp_path / "tables", server("one", plant()))
+    rows = read_tables(tmp_path / "tables")
+    assert [row["cause"] for row in rows["findings"] if row["clause"] == amid] == causes != []
+    assert amid not in {row["clause"] for row in rows["incidents"]}
 
 
 def test_what_is_there_is_not_appended_again(server: Server, tmp_path: Path) -> None:
