@@ -4,7 +4,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -56,8 +56,9 @@ class OnSpark:
                     for number, result in zip(*columns, strict=True):
                         yield start + number, pickle.loads(result)
             except BaseException:
-                # Whoever collects ends only with what is collected.
-                self._session.sparkContext.cancelAllJobs()
+                # Whoever collects ends only with what is collected, or with Spark.
+                with suppress(Exception):
+                    self._session.sparkContext.cancelAllJobs()
                 raise
 
 
