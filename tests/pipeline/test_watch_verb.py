@@ -118,6 +118,7 @@ def test_people_read_what_is_wrong_and_what_it_came_to(broken: Path) -> None:
         (["{tmp}", "--profile", "kip-999"], 64, "there is no profile 'kip-999'"),
         (["{tmp}", "--checkpoint", "{tmp}/text"], 64, "is a file"),
         (["{tmp}/one", "--spark"], 64, "cannot be used with --follow"),
+        (["{tmp}/one", "--for", "9", "--tables", "{tmp}/a[1]"], 64, "[ ] in its path"),
         ([], 64, "Missing argument"),
     ],
 )

@@ -98,6 +98,9 @@ def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
         stack.callback(journal.close)
         tables = None
         if asked.tables is not None:
+            open_tables(
+                asked.tables, {}
+            )  # says what is wrong with the path before anything is judged
             options = asked.options._asdict() | {"recognise": not asked.named}
             del options["strict"]
             given = asked.tables, places, asked.profile, dict(asked.readings), options
