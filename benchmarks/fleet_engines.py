@@ -2,13 +2,13 @@
 
 Makes archives of seven kinds (`fleet_bases`) and four sizes, of which three in a hundred are
 damaged and four in a hundred have a planted fault, and audits all of them, each way with tables of
-its own and recognising what each is of; then the first way again, where nothing is new, and where
+its own and recognising what each is of; then two processes again, where nothing is new, and where
 each archive grew by one part in a hundred. Only some dozen histories are drawn: the archives are
 copies of these under other names, of which every one is read and judged. Each figure is of a whole
 command, a median of the rounds, which are run by turns, but for one process, which takes longest
-and runs in the first round alone. It is checked that exactly what was planted
-is found, that nothing is left out but what cannot be read, and that each way leaves the same rows.
-From the figures follows what ten thousand such clusters take on a hundred cores.
+and runs in the first round alone. It is checked that exactly what was planted is found, that
+nothing is left out but what cannot be read, and that each way leaves the same rows. From the
+figures follows what ten thousand such clusters take on a hundred cores.
 
     python benchmarks/fleet_engines.py [--archives 60] [--transactions 5k] [--rounds 3]
         [--minutes 120]

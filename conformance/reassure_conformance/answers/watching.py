@@ -98,10 +98,8 @@ def watch_document(asked: WatchRequest, outlet: Outlet) -> Document:
         stack.callback(journal.close)
         tables = None
         if asked.tables is not None:
-            open_tables(
-                asked.tables, {}
-            )  # says what is wrong with the path before anything is judged
             options = asked.options._asdict() | {"recognise": not asked.named}
+            open_tables(asked.tables, options)  # what is wrong with the path is said at once
             del options["strict"]
             given = asked.tables, places, asked.profile, dict(asked.readings), options
             tables = Appending(partial(_append, *given), outlet.say)

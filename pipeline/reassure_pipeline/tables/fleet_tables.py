@@ -25,12 +25,15 @@ from reassure_pipeline.checkpoints.kept_files import digest_code
 from reassure_pipeline.fleet.totals import Sums
 from reassure_pipeline.tables.columns import TABLES
 from reassure_spec.clauses import load_clauses
+from reassure_spec.errors import BadUsage
 
 NOT_JUDGED: Final = "not judged"
 _WRITTEN: Final = (
     *("clusters", "findings", "incidents", "reassignments", "coverage", "facts"),
     "archives",
 )
+_UNNAMED: Final = frozenset(r"[\]^|")
+"""What delta-rs cannot have in a path: it ends with an error that nobody can catch by its name."""
 _ROWS: Final = 100_000
 _ARCHIVES: Final = 500
 """How many wait at most to be written together: a commit takes some hundredths of a second."""
@@ -42,8 +45,13 @@ class FleetTables:
     def __init__(self, folder: Path, version: str, how: Mapping[str, Any], run: datetime) -> None:
         """Begin; `how` are the options on which findings depend, by name, as JSON has them.
 
-        `run` is when the audit began.
+        `run` is when the audit began. Raises BadUsage for a path that the library cannot name.
         """
+        if found := sorted({*str(folder.absolute())} & _UNNAMED):
+            raise BadUsage(
+                f"{folder}: tables cannot be in a folder with {' '.join(found)} in its path; name "
+                "another one"
+            )
         self.folder = folder
         self.problem: Exception | None = None
         """Why nothing more is written; what was written is whole."""

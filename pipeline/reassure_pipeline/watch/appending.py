@@ -9,6 +9,7 @@ soon after an alert, rarely where there is none, and one at the end.
 import signal
 import time
 from collections.abc import Callable
+from math import inf
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any, Final
@@ -38,7 +39,7 @@ class Appending:
         self._say = say
         self._running: tuple[Any, Connection] | None = None
         """The process, and where its answer comes from."""
-        self._begun, self._took = 0.0, 0.0
+        self._begun, self._took = -inf, 0.0
         self._written = 0, 0
         """How many transactions were judged, and alerts told, when the last audit began."""
 
@@ -50,14 +51,14 @@ class Appending:
             self._end()
         alerts = told > self._written[1]
         rest = max(ALERT_S if alerts else _QUIET_S, _COST * self._took)
-        if judged > self._written[0] and time.monotonic() >= self._begun + rest * bool(self._begun):
+        if judged > self._written[0] and time.monotonic() >= self._begun + rest:
             self._begin(judged, told)
 
     def finish(self, judged: int, told: int) -> None:
         """Wait until all that was judged is in the tables, or it is known why it is not."""
         if self._running is not None:
             self._end()
-        if not self._begun or self.problems or (judged, told) != self._written:
+        if self._begun < 0 or self.problems or (judged, told) != self._written:
             self._begin(judged, told)
             self._end()
 
