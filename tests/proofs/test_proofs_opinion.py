@@ -55,8 +55,14 @@ def test_second_solver_agrees_on_what_is_small() -> None:
 @solver
 @pytest.mark.slow
 def test_second_solver_agrees_on_whole_theorems() -> None:
-    """On every obligation of every tenth theorem both solvers agree, coverage included."""
-    names = [theorem.name for theorem in get_theorems()][::10]
+    """On every obligation of every third theorem both solvers agree, coverage included.
+
+    Of those about single steps it is every tenth: each has all the shapes of the others.
+    """
+    theorems = get_theorems()
+    steps = [each for each in theorems if each.subject.name in ("step", "step-as-written")]
+    names = [each.name for each in theorems if each not in steps][::3]
+    names += [each.name for each in steps][::10]
     opinions = ask_all(make_scripts(names, replication_factor=2, timeout_s=300.0), 120.0)
     assert len(opinions) > 5 * len(names)
     assert [item for item in opinions if item.verdict != "agrees"] == []
