@@ -107,10 +107,13 @@ def move_away(trial: Trial, *left: int) -> Any:
 
 
 def sweep(trial: Trial, client: Any, broker: int = 3) -> bool:
-    """Have a broker look for strays; return whether it keeps its replica."""
+    """Have a broker look for strays twice; return whether it keeps its replica."""
     running = trial.stepped.machines[broker].running
     assert running is not None
-    Strays(client, running, threading.RLock()).sweep()
+    strays = Strays(client, running, threading.RLock())
+    strays.sweep()
+    assert trial.stepped.replicas(broker).find(KEY) is not None
+    strays.sweep()
     return trial.stepped.replicas(broker).find(KEY) is not None
 
 

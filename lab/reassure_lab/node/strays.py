@@ -33,7 +33,7 @@ from reassure_spec.znodes import (
 
 log = logging.getLogger(__name__)
 
-LOOK_S: Final = 5.0
+LOOK_S: Final = 3.0
 """How often a broker looks."""
 
 
@@ -47,6 +47,8 @@ class Strays:
         self._due_s = time.monotonic() + LOOK_S
         self._kept: set[PartitionKey] = set()
         """Whose topic is not there, and which have records."""
+        self._before: dict[PartitionKey, Role | None] = {}
+        """The replicas that it would have asked about at the last look."""
 
     def tick(self) -> None:
         """Look, if it is time to and ZooKeeper answers."""
@@ -61,11 +63,15 @@ class Strays:
     def sweep(self) -> None:
         """Delete what has moved away. Raises Indefinite, BadZnode.
 
-        ZooKeeper is asked without the lock. Whoever has got another role meanwhile is left alone.
+        ZooKeeper is asked without the lock, and about those that were like this at the last look:
+        in a move of thousands all are, for a moment. Whoever has got another role meanwhile is left
+        alone.
         """
         with self._lock:
             replicas = self._broker.replicas
-            unsettled = {} if replicas is None else _list_unsettled(replicas)
+            found = {} if replicas is None else _list_unsettled(replicas)
+            before, self._before = self._before, found
+            unsettled = {key: role for key, role in found.items() if before.get(key, key) is role}
             empty = {r.key for r in replicas or () if r.log.end_offset == r.log.start_offset}
         stray = self._find_moved_away(unsettled, empty)
         with self._lock:
