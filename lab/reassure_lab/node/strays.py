@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 LOOK_S: Final = 3.0
 """How often a broker looks."""
+SHARE: Final = 0.05
+"""The part of its time that this takes at most: the longer a look, the later the next one."""
 
 
 class Strays:
@@ -54,11 +56,13 @@ class Strays:
         """Look, if it is time to and ZooKeeper answers."""
         if time.monotonic() < self._due_s or not self._client.connected:
             return
-        self._due_s = time.monotonic() + LOOK_S
+        began_s = time.monotonic()
         try:
             self.sweep()
         except (Indefinite, BadZnode) as unknown:
             log.info("it is not known which logs are stray: %s", unknown)
+        now_s = time.monotonic()
+        self._due_s = now_s + max(LOOK_S, (now_s - began_s) / SHARE)
 
     def sweep(self) -> None:
         """Delete what has moved away. Raises Indefinite, BadZnode.
