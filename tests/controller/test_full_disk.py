@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from reassure_conformance.adapter.stepping import VirtualClock
+from reassure_controller.replication import messages
 from reassure_controller.replication.hosting import Replicas
 from reassure_controller.replication.leading import Leadership
-from reassure_controller.replication.messages import Produce, Produced, Response
+from reassure_controller.replication.messages import Produced, Response
 from reassure_controller.replication.observing import Observer
 from reassure_controller.replication.replica import Replica
 from reassure_controller.replication.rules import ReplicationRules
@@ -19,7 +20,7 @@ from reassure_controller.storage.checkpoints import read_offsets
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import DiskFailed, WriteRefused
 from reassure_controller.storage.records import Record, check_produced, decode, encode
-from reassure_spec.observations import decode_lines
+from reassure_spec.observations import Produce, decode_lines
 from reassure_spec.znodes import PartitionKey
 
 from .conftest import Told
@@ -97,7 +98,9 @@ class Alone:
         number = next(self._numbers)
         value, answers = b"%d:" % number + b"x" * size, list[Response]()
         raw = encode([Record(None, value)], 0, 0, 0)
-        self.replicas.serve(Produce(KEY, (0, number), 1, check_produced(raw)), answers.append)
+        self.replicas.serve(
+            messages.Produce(KEY, (0, number), 1, check_produced(raw)), answers.append
+        )
         [answer] = answers
         assert isinstance(answer, Produced)
         self.kept += [value] if not answer.error else []
@@ -221,7 +224,7 @@ def test_deletion_makes_room(small: SmallDisk, start: Callable[..., Alone]) -> N
     assert broker.disk.log(*KEY).recovery_point > 0
     small.fill()
     broker.replicas.stop(KEY, 1, 0, delete=True)
-    assert not list((small.path / "logs").glob("t-0*"))
+    assert not list((small.path / "logs").glob("t-0*/*"))
     broker.replicas.become(KEY)
     broker.kept.clear()
     assert not broker.produce()
@@ -245,6 +248,23 @@ def test_history_goes_on_after_a_gap(
     numbers = [line.sequence for line in lines]
     assert numbers == sorted(set(numbers))
     assert [b - a for a, b in itertools.pairwise(numbers) if b - a > 1] != []
+
+
+def test_life_that_begins_on_a_full_disk_goes_on(
+    small: SmallDisk, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that has waited to be registered until its disk was full ends by that no more."""
+    (small.path / "said").mkdir()
+    small.fill()
+    observer = Observer(small.path / "said", 1, 1)
+    observer.say(KEY, 1, 0, Produce(0))
+    assert caplog.text.count("the history has a gap from here on: [Errno 28]") == 1
+    small.free()
+    observer.say(KEY, 1, 0, Produce(1))
+    observer.close()
+    file = small.path / "said" / "observations.ndjson"
+    head, line = decode_lines(file.read_bytes().splitlines(), str(file))
+    assert (head.sequence, line.sequence, line.what) == (1, 2, Produce(1))
 
 
 def test_end_on_a_full_disk_is_an_end(small: SmallDisk, start: Callable[..., Alone]) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from reassure_controller.storage.checkpoints import read_offsets
 from reassure_controller.storage.directory import LogDirectory
 from reassure_controller.storage.errors import (
     CorruptCheckpoint,
@@ -147,6 +148,8 @@ def test_deleted_log_leaves_nothing(tmp_path: Path) -> None:
     deleted = directory.log("t", 0)
     directory.delete("t", 0)
     directory.delete("t", 0)
+    assert [[*path.iterdir()] for path in tmp_path.glob("*-delete")] == [[]]
+    directory.end_deletions()
     assert sorted(path.name for path in tmp_path.iterdir() if path.is_dir()) == ["u-0"]
     assert directory.high_watermarks == {("u", 0): 1}
     with pytest.raises(LogOffline, match="the log is closed"):
@@ -156,6 +159,22 @@ def test_deleted_log_leaves_nothing(tmp_path: Path) -> None:
     directory.abandon()
     with LogDirectory(tmp_path, 1, "c") as again:
         assert again.log("t", 0).end_offset == 0
+
+
+def test_many_deletions_write_offsets_of_all_partitions_once(tmp_path: Path) -> None:
+    """Each of them would take longer the more partitions there are."""
+    directory = LogDirectory(tmp_path, 1, "c")
+    for partition in range(5):
+        fill(directory, "t", partition, 1)
+    directory.flush()
+    offsets = tmp_path / "recovery-point-offset-checkpoint"
+    before = offsets.stat().st_ino
+    for partition in range(4):
+        directory.delete("t", partition)
+    assert offsets.stat().st_ino == before
+    directory.end_deletions()
+    assert read_offsets(offsets) == {("t", 4): 1}
+    directory.abandon()
 
 
 def test_deletion_that_was_cut_short_is_ended(tmp_path: Path) -> None:

@@ -107,10 +107,13 @@ def move_away(trial: Trial, *left: int) -> Any:
 
 
 def sweep(trial: Trial, client: Any, broker: int = 3) -> bool:
-    """Have a broker look for strays; return whether it keeps its replica."""
+    """Have a broker look for strays twice; return whether it keeps its replica."""
     running = trial.stepped.machines[broker].running
     assert running is not None
-    Strays(client, running, threading.RLock()).sweep()
+    strays = Strays(client, running, threading.RLock())
+    strays.sweep()
+    assert trial.stepped.replicas(broker).find(KEY) is not None
+    strays.sweep()
     return trial.stepped.replicas(broker).find(KEY) is not None
 
 
@@ -133,6 +136,20 @@ def test_leader_whose_partition_has_moved_away_deletes_its_log(begin: Begin) -> 
     assert sweep(trial, client, 1)
     assert trial.perform(parse_step("wait 1500 ms"))
     assert not sweep(trial, client, 1)
+
+
+@pytest.mark.parametrize("made", [(), ("3 fetches and is answered",)], ids=["empty", "records"])
+def test_log_of_a_topic_that_is_not_there_goes_if_it_is_empty(
+    begin: Begin, made: tuple[str, ...], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A topic may be deleted while a broker is dead that its partition had moved away from."""
+    produced = ("produce 1 with acks 1 to 1", "deliver all")
+    trial = begin(*produced, *made, "3 crashes", "the controller works", "deliver all")
+    client = trial.stepped.machines[3].client
+    client.delete(topic_path(KEY[0]), recursive=True)
+    assert trial.perform(parse_step("3 starts"))
+    assert sweep(trial, client) is bool(made)
+    assert ("there is no such topic; delete the log" in caplog.text) is bool(made)
 
 
 def test_late_order_brings_no_stray_back(begin: Begin) -> None:

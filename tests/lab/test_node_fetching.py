@@ -75,16 +75,21 @@ class Refusal:
 def test_a_partition_that_is_refused_rests_and_holds_up_no_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Others are asked about at once, and it again when its rest is over."""
+    """Others are asked about at once, and it again when its rest is over, which grows."""
     now = 100.0
     monkeypatch.setattr(fetching.time, "monotonic", lambda: now)
     broker: Any = SimpleNamespace(replicas=None)
     fetchers, leader = Fetchers(broker, cast("Any", None)), Refusal()
     asked = [Fetch((topic, 0), (1, 1), 2, 1, 0, 0, 1) for topic in "ab"]
-    rests: dict[PartitionKey, float] = {}
+    rests: fetching.Rests = {}
     for _ in range(2):
         assert fetchers._exchange(cast("Any", leader), asked, {}, rests)
     now += fetching.BACKOFF_S
     assert fetchers._exchange(cast("Any", leader), asked, {}, rests)
     assert leader.asked == [["a", "b"], ["a"], ["a", "b"]]
     assert not fetchers._exchange(cast("Any", leader), asked[1:], {}, rests)
+    for _ in range(20):
+        now += fetching.BACKOFF_S
+        fetchers._exchange(cast("Any", leader), asked[1:], {}, rests)
+    assert len(leader.asked[3:]) < 6
+    assert rests["b", 0][1] == fetching.BACKOFF_MAX_S

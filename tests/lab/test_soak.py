@@ -21,7 +21,14 @@ from reassure_lab.soak import one_soak, workload
 from reassure_lab.soak.checker import LATE_MS, LEARN_MS, REFUSALS, check_history
 from reassure_lab.soak.guarantees import GUARANTEES, Breach, SoakFindings, shorten
 from reassure_lab.soak.judging import merge_logs
-from reassure_lab.soak.leftovers import check_files, check_znodes, expect_znodes
+from reassure_lab.soak.leftovers import (
+    MIB,
+    MemorySamples,
+    Sample,
+    check_files,
+    check_znodes,
+    expect_znodes,
+)
 from reassure_lab.soak.members import LAG_MS, SESSION_S, Shape, plant
 from reassure_lab.soak.operator import Wanted
 from reassure_lab.soak.own_mistakes import find_patches, load_faults
@@ -432,6 +439,23 @@ def test_what_is_left_is_named(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
     (breach,) = check_files({1: tmp_path}, {KEY: (1, 2)})
     assert "t-1 has stayed" in breach.what
+
+
+@pytest.mark.parametrize(
+    ("member", "mib", "is_told"),
+    [
+        pytest.param("broker-1", [80, 90, 96, 97], False, id="flat"),
+        pytest.param("broker-1", [80, 90, 101, 118], True, id="leak"),
+        pytest.param("broker-1", [60, 70, 96], False, id="filled late"),
+        pytest.param("zookeeper-1", [300, 410], True, id="java"),
+    ],
+)
+def test_process_that_grows_is_told(member: str, mib: list[int], *, is_told: bool) -> None:
+    """By how much it has grown after its first minute, where it was seen for another one."""
+    samples = [Sample(50.0 * number, size * MIB) for number, size in enumerate(mib)]
+    memory = MemorySamples({(member, 7): samples})
+    assert [breach.guarantee for breach in memory.check()] == ["memory-flat"] * is_told
+    assert memory.judged == (len(mib) > 3)
 
 
 def test_majority_makes_the_merged_log(tmp_path: Path) -> None:

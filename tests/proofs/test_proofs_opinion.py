@@ -55,14 +55,14 @@ def test_second_solver_agrees_on_what_is_small() -> None:
 @solver
 @pytest.mark.slow
 def test_second_solver_agrees_on_whole_theorems() -> None:
-    """On every obligation of every third theorem both solvers agree, coverage included.
+    """On every obligation of every ninth theorem both solvers agree, coverage included.
 
-    Of those about single steps it is every tenth: each has all the shapes of the others.
+    Of those about single steps it is every thirtieth: each has all the shapes of the others.
     """
     theorems = get_theorems()
     steps = [each for each in theorems if each.subject.name in ("step", "step-as-written")]
-    names = [each.name for each in theorems if each not in steps][::3]
-    names += [each.name for each in steps][::10]
+    names = [each.name for each in theorems if each not in steps][::9]
+    names += [each.name for each in steps][::30]
     opinions = ask_all(make_scripts(names, replication_factor=2, timeout_s=300.0), 120.0)
     assert len(opinions) > 5 * len(names)
     assert [item for item in opinions if item.verdict != "agrees"] == []

@@ -35,14 +35,13 @@ def _names(theorems: Any, expected: str = "proved") -> list[str]:
 @pytest.mark.parametrize(
     ("names", "factor", "outcome"),
     [
-        (_names(protocol.THEOREMS), 1, "holds"),
         (_names(kip_46.THEOREMS), 1, "holds"),
         (_names(kip_46.THEOREMS, "refuted"), 2, "finding"),
         (_names(replication.THEOREMS), 2, "holds"),
         (_names(replication.THEOREMS, "refuted"), 2, "finding"),
         (OFFICES, 1, "holds"),
     ],
-    ids=["protocol", "healing", "as-written", "replication", "reading", "offices"],
+    ids=["healing", "as-written", "replication", "reading", "offices"],
 )
 def test_theorems_come_out_as_expected(names: list[str], factor: int, outcome: str) -> None:
     """Every theorem has the outcome that the register expects, in small lists at least."""

@@ -238,6 +238,10 @@ def check(
     """Run the gate. Raises what `run` raises, and the proofs' own error where they failed."""
     start = time.monotonic()
     below, in_life = directory / BROKERS, directory / IN_LIFE
+    if settings.connectable.startswith("direct:"):
+        # What it refuses is said at once, and not once everything has been proved.
+        here = replace(settings, world=REAL_WORLD)
+        here.open(here.make_world(directory)).close()
     below.mkdir()
     with (
         ThreadPoolExecutor(1) as aside,

@@ -236,12 +236,16 @@ class Replicas:
 
         A replica that somebody deals with has its turn the next time.
         """
+        now_ms = self.clock.now_ms()
         for replica in self:
+            role = replica.role
+            if not isinstance(role, Leading) or now_ms < role.due_ms:
+                continue
             guard = self.guard(replica.key)
             if guard.acquire(blocking=False):
                 try:
-                    if isinstance(replica.role, Leading):
-                        replica.role.tick()
+                    if replica.role is role:
+                        role.tick()
                 finally:
                     guard.release()
         self._upkeep.tick(self.clock.now_ms())

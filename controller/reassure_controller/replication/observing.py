@@ -29,6 +29,8 @@ FILE: Final = "observations.ndjson"
 FILE_BYTES: Final = 64 << 20
 """A file that has grown so long is followed by a new one."""
 FILES_KEPT: Final = 16
+_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+"""A broker may be registered while its disk is full: it has waited for its former life to end."""
 TELLS: Final = (
     "restored",
     "stopped",
@@ -77,7 +79,12 @@ class Observer:
         self._lock = threading.Lock()
         with writing(directory / FILE):
             directory.mkdir(parents=True, exist_ok=True)
-            self._stream = self._open()
+            try:
+                self._stream = self._open()
+            except OSError as error:
+                if error.errno not in _NO_ROOM:
+                    raise
+                self._leave_out(error)
 
     def say(self, key: PartitionKey, controller_epoch: int, leader_epoch: int, what: What) -> None:
         """Write one line about a replica of this broker, unless the disk does not take it."""
@@ -102,16 +109,17 @@ class Observer:
                 ),
             )
         except OSError as error:
-            if not self._is_interrupted:
-                log.warning(
-                    "%s: the history has a gap from here on: %s; free space", self._file, error
-                )
-            self._is_interrupted, self._before = True, None
+            self._leave_out(error)
             self._sequence += 1
         else:
             if self._is_interrupted:
                 log.warning("%s: the history goes on", self._file)
             self._is_interrupted = False
+
+    def _leave_out(self, error: OSError) -> None:
+        if not self._is_interrupted:
+            log.warning("%s: the history has a gap from here on: %s; free space", self._file, error)
+        self._is_interrupted, self._before = True, None
 
     def close(self) -> None:
         """End the file."""

@@ -91,7 +91,8 @@ class Leading(Role):
             now_ms,
             self._rules,
         )
-        self._due_ms = now_ms
+        self.due_ms = now_ms
+        """When it looks again who keeps up."""
         self._concluded: tuple[ReplicaList, int] = (), 0
         """Who keeps up and where the mark is, as written last."""
         self._is_quiet = False
@@ -256,7 +257,7 @@ class Leading(Role):
     @clause("lag.evaluated-in-time")
     def tick(self) -> None:
         """Evaluate if it is time to: a follower that stops fetching causes no event."""
-        if self._host.clock.now_ms() >= self._due_ms:
+        if self._host.clock.now_ms() >= self.due_ms:
             self.evaluate()
 
     def evaluate(self) -> None:
@@ -279,8 +280,8 @@ class Leading(Role):
         mark = self.view.high_watermark
         concluded = self.view.pseudo_isr, mark
         is_news = concluded != self._concluded or not self.view.is_settled
-        if is_news or now_ms >= self._due_ms:
-            self._due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
+        if is_news or now_ms >= self.due_ms:
+            self.due_ms, self._concluded = now_ms + self._rules.evaluate_ms, concluded
             if is_news or mark < end or not self._is_calm(now_ms):
                 self._is_quiet = True
                 replica.say(Evaluate(*concluded, time_ms=now_ms))

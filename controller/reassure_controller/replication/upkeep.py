@@ -84,6 +84,7 @@ class Upkeep:
         self._acts: list[_Act] = [
             _Act(settings.checkpoint_ms, now_ms, "what replicas could not begin", marks.retry),
             _Act(settings.checkpoint_ms, now_ms, "saving high watermarks", marks.checkpoint),
+            _Act(settings.checkpoint_ms, now_ms, "ending deletions", disk.end_deletions),
             _Act(settings.flush_ms, now_ms, "flushing logs", self._flush),
             _Act(
                 settings.recovery_checkpoint_ms,

@@ -112,7 +112,8 @@ class LogDirectory:
         key = (topic, partition)
         with self._guard:
             if key not in self._logs:
-                self._end_deletion(key)
+                if key in self._deleted:
+                    self.end_deletions()
                 self._logs[key] = PartitionLog(
                     self.path / f"{topic}-{partition}",
                     recovery_point=self._recovery_points.get(key, 0),
@@ -127,41 +128,48 @@ class LogDirectory:
             return self._logs[key]
 
     def delete(self, topic: str, partition: int) -> None:
-        """Delete the partition's log, where there is one, and what is known of it.
+        """Delete the partition's log, where there is one; `end_deletions` does what is left.
 
-        Raises DiskFailed; what is left is deleted when the directory is opened.
+        Raises DiskFailed; what is left is deleted later, or when the directory is opened.
         """
         key = (topic, partition)
         with self._guard:
             if key in self._logs:
-                self._deleted[key] = self._logs[key].retire()
+                gone = self._deleted[key] = self._logs[key].retire()
                 del self._logs[key]
-                self._end_deletion(key)
+                with writing(gone):
+                    sync_directory(self.path, self._sync)
+                    _remove_files(gone)
 
-    def _end_deletion(self, key: PartitionKey) -> None:
-        """Remove what is left of a log that was deleted.
+    def end_deletions(self) -> None:
+        """Forget what is known of logs that were deleted, and remove what is left of them.
 
-        Its files go first, which takes no room. Its directory goes last: as long as it is there,
-        offsets that may still be known of the partition are those of the deleted log, and are not
-        to make one that is made anew look damaged.
+        For all at once, as what is known of all partitions is written anew. Their files go first,
+        which takes no room. Their directories go last: as long as they are there, offsets that may
+        still be known of a partition are those of the deleted log, and are not to make one that is
+        made anew look damaged. Raises DiskFailed.
         """
-        gone = self._deleted.get(key)
-        if gone is None:
-            return
-        with writing(gone):
-            sync_directory(self.path, self._sync)
-            for file in gone.iterdir():
-                file.unlink()
-        self._recovery_points.pop(key, None)
-        self._starts.pop(key, None)
-        self.save_recovery_points()
-        marks = {other: mark for other, mark in self._high_watermarks.items() if other != key}
-        if marks != self._high_watermarks:
-            self.save_high_watermarks(marks)
-        with writing(gone):
-            gone.rmdir()
-            sync_directory(self.path, self._sync)
-        del self._deleted[key]
+        with self._guard:
+            if not self._deleted:
+                return
+            with writing(self.path):
+                sync_directory(self.path, self._sync)
+            for key, gone in self._deleted.items():
+                with writing(gone):
+                    _remove_files(gone)
+                self._recovery_points.pop(key, None)
+                self._starts.pop(key, None)
+            self.save_recovery_points()
+            known = self._high_watermarks.items()
+            marks = {key: mark for key, mark in known if key not in self._deleted}
+            if marks != self._high_watermarks:
+                self.save_high_watermarks(marks)
+            for key, gone in tuple(self._deleted.items()):
+                with writing(gone):
+                    gone.rmdir()
+                del self._deleted[key]
+            with writing(self.path):
+                sync_directory(self.path, self._sync)
 
     def save_high_watermarks(self, marks: Mapping[PartitionKey, int]) -> None:
         """Save the high watermarks of all partitions. Raises WriteRefused."""
@@ -221,9 +229,10 @@ class LogDirectory:
         for path in found:
             if match := _DELETED_LOG.fullmatch(path.name):
                 log.info("%s: was being deleted, now it is", path)
-                key = (match[1], int(match[2]))
+                if (key := (match[1], int(match[2]))) in self._deleted:
+                    self.end_deletions()
                 self._deleted[key] = path
-                self._end_deletion(key)
+        self.end_deletions()
         for path in found:
             if match := _LOG.fullmatch(path.name):
                 self.log(match[1], int(match[2]))
@@ -247,6 +256,11 @@ class LogDirectory:
                     f"{file}: expected {name}={value}, found {found.get(name)}; give the broker "
                     "the directory that is its own, or an empty one"
                 )
+
+
+def _remove_files(directory: Path) -> None:
+    for file in directory.iterdir():
+        file.unlink()
 
 
 def _lock(path: Path) -> int:

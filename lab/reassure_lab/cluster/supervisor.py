@@ -184,6 +184,10 @@ class ProcessCluster:
         self._reap()
         return _look(self._find(name)[1])
 
+    def is_ready(self, name: str) -> bool:
+        """Whether a member has come up. Raises NoMember, NoCluster, BadState."""
+        return self._is_ready(self._find(name)[1])
+
     @property
     def zookeeper(self) -> str:
         """Where a client of ZooKeeper connects: every server, divided by commas."""

@@ -41,10 +41,14 @@ WAIT_MS: Final = 500
 PAUSE_S: Final = 0.02
 """How long a fetcher rests when it may not ask, or was refused."""
 BACKOFF_S: Final = 0.2
-"""How long a fetcher rests when its leader was not reached, and a partition that was refused."""
+"""How long a fetcher rests when its leader was not reached, and at first who was refused."""
+BACKOFF_MAX_S: Final = 1.0
+"""How long who is refused again and again rests at most: Kafka's own replica.fetch.backoff.ms."""
 
 RESPONSE_BYTES: Final = 10 * 2**20
 """Kafka's own replica.fetch.response.max.bytes."""
+Rests = dict[PartitionKey, tuple[float, float]]
+_NO_REST: Final = 0.0, BACKOFF_S / 2
 
 
 def list_leaders(replicas: Replicas) -> set[int]:
@@ -88,7 +92,7 @@ class Fetchers:
         connection: Connection | None = None
         named = ""
         served: dict[PartitionKey, int] = {}
-        rests: dict[PartitionKey, float] = {}
+        rests: Rests = {}
         while not self._ended.is_set():
             with self._lock:
                 replicas = self._broker.replicas
@@ -124,16 +128,17 @@ class Fetchers:
         connection: Connection,
         requests: Iterable[Request],
         served: dict[PartitionKey, int],
-        rests: dict[PartitionKey, float],
+        rests: Rests,
     ) -> bool:
         """Ask, and have the replicas take the answers; return whether to go on at once.
 
         Who has got records before all others comes first (`served`: with which request it was), as
         an answer that is full has nothing for the last ones. Who is refused rests for a while
-        (`rests`: until when), as a leader that knows of nothing yet learns of it no sooner.
+        (`rests`: until when, and how long): a leader that knows of nothing yet learns of it no
+        sooner, and answers at once whoever asks for thousands of partitions and one of those.
         """
         now_s = time.monotonic()
-        requests = [one for one in requests if rests.get(one.key, 0.0) <= now_s]
+        requests = [one for one in requests if rests.get(one.key, _NO_REST)[0] <= now_s]
         found = (one for one in requests if isinstance(one, Fetch))
         fetches = {one.key: one for one in sorted(found, key=lambda one: served.get(one.key, 0))}
         questions = {one.key: one for one in requests if isinstance(one, AskEpochEnd)}
@@ -146,7 +151,8 @@ class Fetchers:
             if isinstance(answer, Fetched) and answer.records:
                 served[answer.key] = answer.correlation[1]
             if answer.error:
-                rests[answer.key] = time.monotonic() + BACKOFF_S
+                rest_s = min(2 * rests.get(answer.key, _NO_REST)[1], BACKOFF_MAX_S)
+                rests[answer.key] = time.monotonic() + rest_s, rest_s
             else:
                 rests.pop(answer.key, None)
             if self._broker.replicas is not None:

@@ -96,6 +96,9 @@ class Faults:
             self.history.note(name, "passed over", str(fault))  # it has ended itself just now
             return
         if fault.kind == "full disk":
+            if not self.cluster.is_ready(name):  # to start on a full disk is refused, as it should
+                self.history.note(name, "passed over", str(fault))
+                return
             self._fill(name, full=True)
             self.history.note(name, fault.kind, str(fault))
             self._due.append((fault.ends_s, partial(self._fill, name)))

@@ -16,6 +16,8 @@ _LOG: Final = re.compile(r"(.+)-(\d+)")
 MIB: Final = 1 << 20
 WARM_S: Final = 60.0
 """A process that is younger is still filling its caches, and growing with the load."""
+WATCHED_S: Final = 60.0
+"""How long after that it must have lived: who was cut off or paused at first fills them later."""
 JAVA_MIB: Final = 400
 """Heap of at most 256 MiB (-Xmx256m), and what a Java of this size has beside its heap."""
 GROWTH_MIB: Final = 12
@@ -105,8 +107,8 @@ class MemorySamples:
 
     @property
     def judged(self) -> int:
-        """How many processes lived for longer than they have to fill their caches."""
-        return sum(one[-1].at_s > one[0].at_s + WARM_S for one in self.samples.values())
+        """How many processes lived for long enough to be seen growing."""
+        return sum(map(_is_old, self.samples.values()))
 
     def tell(self) -> dict[str, int]:
         """Return the most that a process of each role has had, in MiB, and about brokers more.
@@ -133,6 +135,8 @@ class MemorySamples:
                 if last.rss_bytes > JAVA_MIB * MIB:
                     yield Breach("memory-flat", f"{member} ({pid}) has {last.rss_bytes // MIB} MiB")
                 continue
+            if not _is_old(samples):
+                continue
             minutes = (last.at_s - first.at_s) / 60
             allowed = GROWTH_MIB + GROWTH_MIB_PER_MINUTE * minutes
             grown = (last.rss_bytes - first.rss_bytes) / MIB
@@ -142,6 +146,10 @@ class MemorySamples:
                     f"{member} ({pid}) has grown by {grown:.1f} MiB in {minutes:.1f} minutes, "
                     f"{allowed:.1f} are allowed",
                 )
+
+
+def _is_old(samples: Sequence[Sample]) -> bool:
+    return samples[-1].at_s > samples[0].at_s + WARM_S + WATCHED_S
 
 
 def _find_warm(samples: Sequence[Sample]) -> Sample:

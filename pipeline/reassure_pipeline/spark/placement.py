@@ -1,7 +1,9 @@
 """Tasks on Spark, each a row, a partition and a task of Spark's own; nothing is shuffled."""
 
+import gc
 import os
 import pickle
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
@@ -30,11 +32,10 @@ class OnSpark:
         self._session = session
 
     def run(self, work: Work[T, R], tasks: Sequence[T]) -> Iterator[tuple[int, R]]:
-        """Do the tasks, some at a time; the next ones are begun before these are looked at."""
+        """Do the tasks, some at a time; the next ones are begun before these have all ended."""
         # Elsewhere what was sent is imported from where a worker was started.
         size, here = self.workers * _AT_ONCE, None if self.is_elsewhere else Path.cwd()
-        if not tasks:
-            return
+        starts = range(0, len(tasks), size)
 
         def collect(start: int) -> Any:
             some = tasks[start : start + size]
@@ -43,18 +44,20 @@ class OnSpark:
                 _make_stage(work, some, here), "number bigint, result binary"
             ).toArrow()
 
-        with ThreadPoolExecutor(1) as thread:
+        # A core that finds nothing of the first job to do takes of the second one.
+        with ThreadPoolExecutor(2) as threads:
             try:
-                coming = thread.submit(collect, 0)
-                for start in range(0, len(tasks), size):
+                coming = deque(threads.submit(collect, start) for start in starts[:2])
+                for number, start in enumerate(starts):
                     if self.progress is not None:
                         self.progress("judging on Spark, tasks", start, len(tasks))
-                    told = coming.result()
-                    if start + size < len(tasks):
-                        coming = thread.submit(collect, start + size)
+                    told = coming.popleft().result()
+                    coming.extend(
+                        threads.submit(collect, later) for later in starts[number + 2 :][:1]
+                    )
                     columns = (column.to_pylist() for column in told.columns)
-                    for number, result in zip(*columns, strict=True):
-                        yield start + number, pickle.loads(result)
+                    for at, result in zip(*columns, strict=True):
+                        yield start + at, pickle.loads(result)
             except BaseException:
                 # Whoever collects ends only with what is collected, or with Spark.
                 with suppress(Exception):
@@ -68,6 +71,9 @@ def _make_stage(
     def do(batches: Iterable["RecordBatch"]) -> Iterator["RecordBatch"]:
         from pyarrow import RecordBatch
 
+        # A worker looks for cycles after each task, in all that it has imported too, unless that
+        # is set apart: it took longer than a small archive's judging.
+        gc.freeze()
         if here is not None:
             os.chdir(here)
         for batch in batches:
