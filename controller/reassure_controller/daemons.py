@@ -166,6 +166,11 @@ def _run(arguments: argparse.Namespace, run: Run, speaker: Speaker, until: threa
         log.critical("%s", error, exc_info=ours)
         stop(client)
         return error.exit_code
+    except Indefinite as indefinite:
+        said = "no ZooKeeper at %s answered in time: %s; see whether it has a majority"
+        log.critical(said, arguments.zookeeper, indefinite)
+        stop(client)
+        return Unavailable.exit_code
     except BadZnode as bad:
         log.critical("%s; nothing can be done without it: mend the znode, then start again", bad)
         stop(client)
