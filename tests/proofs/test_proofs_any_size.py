@@ -4,8 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from planting import planted
+from planting import planted, replaced
 
+from reassure_model.protocols.kip_236.assignment_rules import _choices
 from reassure_proofs.any_size.exploration import AnySizeExploration
 from reassure_proofs.any_size.opaque_brokers import Brokers
 from reassure_proofs.engine.formula import distinct, implies, same, subset
@@ -13,7 +14,7 @@ from reassure_proofs.engine.prover import ProofFaultError, explore_shape
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.results import ProofGoal, ShapeResult
 from reassure_proofs.engine.runner import prove_all
-from reassure_proofs.engine.statement import BROKER, LIST, SET, Parameter, Theorem
+from reassure_proofs.engine.statement import BROKER, LIST, REORDERINGS, SET, Parameter, Theorem
 from reassure_proofs.engine.symex import PathLimits
 
 SHAPE = {"listed": LIST, "live": SET, "leader": BROKER, "top": Parameter()}
@@ -107,6 +108,38 @@ def tell_by_match(values: Any) -> Any:
     return 2
 
 
+def is_order(values: Any) -> bool:
+    """Say whether some order has the members of a set."""
+    found = set()
+    for order in _choices(values["listed"], values["top"]):
+        found.add(frozenset(order))
+    return values["live"] in found
+
+
+def is_order_twice(values: Any) -> bool:
+    """Ask that, and again."""
+    found = set()
+    for order in _choices(values["listed"], values["top"]):
+        found.add(frozenset(order))
+    return values["live"] in found and values["live"] in found
+
+
+def count_orders(values: Any) -> int:
+    """Count orders."""
+    found = 0
+    for _ in _choices(values["listed"], values["top"]):
+        found = found + 1
+    return found
+
+
+def add_each(values: Any) -> Any:
+    """Make a set of what is not the members themselves."""
+    found = set()
+    for replica in values["listed"]:
+        found.add((replica, 1))
+    return found
+
+
 REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
     ("the literal 2", lambda v: tuple(r for r in v["listed"] if r != 2)),
     ("lt of a broker", lambda v: tuple(r for r in v["listed"] if r < v["leader"])),
@@ -122,6 +155,11 @@ REFUSED: list[tuple[str, Callable[[Any], Any]]] = [
     ("compared with a tuple", lambda v: v["listed"] == (v["leader"],)),
     ("ge of one", lambda v: tuple(r for r in v["listed"] if r >= 1)),
     ("a match statement", tell_by_match),
+    ("asked twice", is_order_twice),
+    ("len of a collection", lambda v: len(_choices(v["listed"], 1))),
+    ("eq of a collection", lambda v: [len(order) for order in _choices(v["listed"], 1)]),
+    ("iter of a collection", count_orders),
+    ("adds something of any number", add_each),
 ]
 
 
@@ -139,6 +177,12 @@ FOLLOWED: list[tuple[Callable[[Any], Any], Callable[[Any, Any], Any], bool]] = [
     (lambda v: [r for r in v["listed"] if r < 0], is_empty, False),
     (lambda v: v["listed"] == v["listed"][:1], lambda v, same: not same, False),
     (lambda v: v["listed"] == v["listed"][:1], lambda v, s: implies(len(v["listed"]) < 2, s), True),
+    (
+        is_order,
+        lambda v, r: implies(r, subset(v["listed"], v["live"])),
+        True,
+    ),
+    (is_order, lambda _, found: not found, False),
     (lambda v: (), lambda v, none: same(none, v["listed"]) == (len(v["listed"]) == 0), True),
 ]
 
@@ -161,6 +205,21 @@ def loop_with_memory(values: Any) -> Any:
 def test_loop_that_is_not_followed_is_refused() -> None:
     """A loop that puts members in front is refused, as its step adds to no end."""
     assert "in a way that is not followed" in explore(loop_with_memory, lambda _, __: True).reason
+
+
+SHORTER = """
+def _choices(replicas, places):
+    return [replicas[1:]]
+"""
+
+
+def test_what_stands_for_a_function_is_a_theorem_about_it() -> None:
+    """What is taken of a function in place of its code is proved of its code, not by itself."""
+    ((function, name),) = REORDERINGS.items()
+    (theorem,) = get_theorems([name])
+    assert (prove_one(name).verdict, theorem.is_any_size) == ("proved", False)
+    with replaced(function.__module__, SHORTER):
+        assert prove_one(name).verdict == "refuted"
 
 
 def test_violation_without_a_plain_run_is_unknown() -> None:

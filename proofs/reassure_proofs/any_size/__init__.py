@@ -10,7 +10,8 @@ authors meant: ask who is in it, take those that qualify, ask whether all do, ta
   with another one and looked for; it refuses order, arithmetic, literals, hashing and indexing by
   name.
 * `broker_numbers`: a number for each broker of a list, known by who has at least how much.
-* `contracts`: what builtin functions and the formulas of theorems mean there.
+* `contracts`: what builtin functions and the formulas of theorems mean there, and functions that a
+  theorem stands for (`engine.statement.REORDERINGS`).
 * `twins`: the source of each function that runs, with its comprehensions, loops and starred
   lists handed over. A comprehension is asked about one generic member of each region, a loop is
   known by its body on an arbitrary accumulator; every other one is refused by its line.

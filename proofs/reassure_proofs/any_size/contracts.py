@@ -5,11 +5,11 @@ the function itself is called.
 """
 
 import builtins
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import BuiltinFunctionType, FunctionType
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from reassure_proofs.any_size.broker_numbers import NumberColumn, Numbers, OwnNumber, find_extreme
 from reassure_proofs.any_size.opaque_brokers import (
@@ -20,11 +20,13 @@ from reassure_proofs.any_size.opaque_brokers import (
     join,
     join_masks,
     make_set,
+    refuse_all,
     select,
     tell_apart,
 )
 from reassure_proofs.engine import formula
 from reassure_proofs.engine.formula import Truth, choose, implies, negate
+from reassure_proofs.engine.statement import REORDERINGS
 from reassure_proofs.engine.symbols import SBool
 from reassure_proofs.engine.symex import GaveUp
 
@@ -50,6 +52,37 @@ class Part:
         """Return what is made of the members of each region."""
         make = self.make or (lambda member: member)
         return list(tell_apart(self.brokers.regions, self.brokers.mask, make))
+
+
+class AnyOf:
+    """A collection of which one member is at hand, which may be any of them.
+
+    Asked once whether something is in it, or is true of any or all, it answers what some member
+    would have it answer. A second answer might be another one's.
+    """
+
+    def __init__(self, members: Iterable[Any]) -> None:
+        self._members: tuple[Any, ...] | None = tuple(members)
+
+    def take(self) -> tuple[Any, ...]:
+        """Return what is at hand, once."""
+        members, self._members = self._members, None
+        if members is None:
+            raise GaveUp("a collection of which one member stands for any is asked twice")
+        return members
+
+    def __contains__(self, value: object) -> bool:
+        return any(value == each for each in self.take())
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise GaveUp(f"{name} of a collection of which one member stands for any")
+
+
+refuse_all(
+    AnyOf,
+    "a collection of which one member stands for any",
+    "iter len bool hash eq lt le gt ge add getitem and or sub xor reversed",
+)
 
 
 def _truth(value: Any) -> Truth:
@@ -120,6 +153,19 @@ def _as_mapping(pairs: Part) -> NumberColumn:
         if isinstance(item, tuple) and len(item) == _PAIR and isinstance(item[1], OwnNumber):
             return item[1].column
     raise GaveUp("a mapping is made of something else than brokers with a number each")
+
+
+def _reorder(brokers: Any, *_: Any) -> AnyOf:
+    """Return what the theorems say of functions that list orders: same members, no more of them."""
+    return AnyOf([brokers.reorder()])
+
+
+def _ask_any(function: Any, values: AnyOf) -> Any:
+    if function in (set, frozenset):
+        return values
+    if function in (any, all):
+        return function(values.take())
+    raise GaveUp(f"{function.__name__} of a collection of which one member stands for any")
 
 
 def _count_all(values: Any) -> Any:
@@ -209,7 +255,8 @@ def give_meaning(function: Any) -> Meaning | None:
     # A record is no function, and hashing it would look at all that it has.
     if not isinstance(function, FunctionType | BuiltinFunctionType | type):
         return None
-    if function not in MEANINGS and function not in _REFUSED:
+    meaning = _reorder if function in REORDERINGS else MEANINGS.get(function)
+    if meaning is None and function not in _REFUSED:
         return None
 
     def call(*given: Any, **named: Any) -> Any:
@@ -219,8 +266,10 @@ def give_meaning(function: Any) -> Meaning | None:
         kinds = {type(each) for each in given}
         if function in _REFUSED and kinds & {Brokers, Part, Broker, AnyMember}:
             raise GaveUp(f"{function.__name__} of brokers, which are opaque, or of a list of them")
-        own = kinds & {Brokers, Part, Numbers, NumberColumn} and function in MEANINGS
-        return (MEANINGS[function] if own else function)(*given, **named)
+        if AnyOf in kinds:
+            return _ask_any(function, *given)
+        own = kinds & {Brokers, Part, Numbers, NumberColumn}
+        return (meaning if meaning and own else function)(*given, **named)
 
     call.stands_for = function  # type: ignore[attr-defined]
     return call

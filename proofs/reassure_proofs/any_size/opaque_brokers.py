@@ -365,10 +365,10 @@ class Brokers:
     def __eq__(self, other: object) -> bool:
         if other is self or other is None:
             return other is self
-        if not isinstance(other, Brokers) or self.is_set != other.is_set:
-            raise GaveUp(f"any number of brokers are compared with {_name(other)}")
         if self.is_set:
-            return bool(self.regions.has_none(self.mask ^ other.mask))
+            return bool(self.regions.has_none(self.mask ^ self._find_other(other)))
+        if not isinstance(other, Brokers) or other.is_set:
+            raise GaveUp(f"any number of brokers are compared with {_name(other)}")
         return bool(self.is_same_list(other))
 
     def is_same_list(self, other: "Brokers") -> Truth:
@@ -389,9 +389,35 @@ class Brokers:
         return regions.known[key]
 
     def __or__(self, other: object) -> "Brokers":
+        return make_set(self.regions, self.mask | self._find_other(other))
+
+    def __and__(self, other: object) -> "Brokers":
+        return make_set(self.regions, self.mask & self._find_other(other))
+
+    def __sub__(self, other: object) -> "Brokers":
+        return make_set(self.regions, self.mask & ~self._find_other(other))
+
+    def __le__(self, other: object) -> Truth:
+        return self.regions.has_none(self.mask & ~self._find_other(other))
+
+    def _find_other(self, other: object) -> int:
+        """Return who is in another set; both have to be sets."""
+        if self.is_set and isinstance(other, frozenset) and not other:
+            return 0
         if not (isinstance(other, Brokers) and self.is_set and other.is_set):
-            raise GaveUp("a set of any number of brokers is joined with what is none")
-        return make_set(self.regions, self.mask | other.mask)
+            raise GaveUp("a set of any number of brokers is held against what is none")
+        return other.mask
+
+    def reorder(self) -> "Brokers":
+        """Return the same members in any order, those who are there several times less often."""
+        regions, length = self.regions, self.count()
+        distinct = len(self.segments) == 1 and self.segments[0].distinct
+        regions.count += 1
+        if not distinct:
+            length = regions.make_number("length")
+            regions.assume(length >= regions.size(self.mask), length <= self.count())
+        whole = Segment(f"order!{regions.count}", self.mask, length, distinct=distinct)
+        return Brokers(regions, (whole,), is_set=False)
 
     def __getattr__(self, name: str) -> NoReturn:
         if hasattr(tuple, name) or hasattr(set, name):
@@ -402,7 +428,7 @@ class Brokers:
 refuse_all(
     Brokers,
     "any number of brokers, in a way that is not followed",
-    "iter len lt le gt ge add radd mul rmul mod ror and rand sub rsub xor rxor index reversed",
+    "iter len lt gt ge add radd mul rmul mod ror rand rsub xor rxor index reversed",
 )
 
 

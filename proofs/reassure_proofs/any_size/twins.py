@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CellType, FunctionType
 from typing import Any, Final
 
-from reassure_proofs.any_size.contracts import Part, build, build_set, give_meaning
+from reassure_proofs.any_size.contracts import AnyOf, Part, build, build_set, give_meaning
 from reassure_proofs.any_size.opaque_brokers import Brokers, Opaque, Segment, select, tell_apart
 from reassure_proofs.engine.codes import find_names
 from reassure_proofs.engine.rewriting import RUNTIME, Unfollowed, rewrite
@@ -83,9 +83,10 @@ class _HandOver(ast.NodeTransformer):
         return _placed(_call("build_set", ast.List(node.elts, ast.Load())), node)
 
     def visit_For(self, node: ast.For) -> Any:
-        """Hand over a loop that ends with the first that it looks for, or makes one list."""
+        """Hand over a loop that ends with the first that it looks for, or makes one list or set."""
         parts = [part for each in node.body for part in _walk(each)]
         stored = {p.id for p in parts if isinstance(p, ast.Name) and isinstance(p.ctx, ast.Store)}
+        added = _find_added(node.body)
         self.generic_visit(node)
         leaves = any(isinstance(part, ast.Break | ast.Continue | ast.Yield) for part in parts)
         returns = any(isinstance(part, ast.Return) for part in parts)
@@ -102,11 +103,12 @@ class _HandOver(ast.NodeTransformer):
                 _placed(each, node)
                 for each in (body, search, ast.If(ends, [ast.Return(_load("reassure_found"))], []))
             ]
-        if len(stored) != 1 or returns:
+        if not (added or len(stored) == 1) or returns:
             return node
-        (made,) = stored
+        made = added or stored.pop()
         body = _function("reassure_body", (name, made), [*node.body, ast.Return(_load(made))])
-        fold = _call("fold", node.iter, _load(made), _load("reassure_body"))
+        kind = "gather" if added else "fold"
+        fold = _call(kind, node.iter, _load(made), _load("reassure_body"))
         assigned = ast.Assign([ast.Name(made, ast.Store())], fold)
         return [_placed(body, node), _placed(assigned, node)]
 
@@ -138,6 +140,28 @@ def _walk(node: ast.AST) -> Iterator[ast.AST]:
     for part in ast.iter_child_nodes(node):
         if not isinstance(part, (*_KINDS, ast.DictComp, ast.Lambda)):
             yield from _walk(part)
+
+
+def _find_added(body: list[ast.stmt]) -> str:
+    """Return the name of the set that statements add to, "" where they do or ask anything else."""
+    parts = [part for each in body for part in ast.walk(each)]
+    called = [part.func for part in parts if isinstance(part, ast.Call)]
+    methods = [each for each in called if isinstance(each, ast.Attribute)]
+    names = [part for part in parts if isinstance(part, ast.Name)]
+    sets = {each.value.id for each in methods if isinstance(each.value, ast.Name)}
+    used = [each for each in names if each.id in sets]
+    only_adds = all(each.attr == "add" for each in methods) and len(used) == len(methods)
+    follows = all(
+        isinstance(part, ast.Assign | ast.For | ast.Expr)
+        for part in parts
+        if isinstance(part, ast.stmt)
+    )
+    stores = any(
+        isinstance(part, ast.Attribute | ast.Subscript) and isinstance(part.ctx, ast.Store)
+        for part in parts
+    )
+    named = any(isinstance(each.ctx, ast.Store) for each in used)
+    return sets.pop() if len(sets) == 1 and only_adds and follows and not (stores or named) else ""
 
 
 def _load(name: str) -> ast.Name:
@@ -204,6 +228,8 @@ class HandedOver:
         self, kind: str, values: Any, holds: Any, make: Any, usual: Callable[[Any], Any]
     ) -> Any:
         """Return what a comprehension makes of values."""
+        if isinstance(values, AnyOf):
+            return AnyOf(usual(values.take()))
         if not isinstance(values, Brokers | Part):
             return usual(values)
         part = values if isinstance(values, Part) else Part(values, None)
@@ -232,6 +258,15 @@ class HandedOver:
         if any(each is not others[0] for each in others):
             self.refuse("a loop that returns different things of brokers")
         return values.first(found) if others[0] is self.GO_ON else others[0]
+
+    def gather(self, values: Any, made: Any, body: Callable[[Any, Any], Any]) -> Any:
+        """Return a set with what a loop adds to it and does nothing else."""
+        if isinstance(values, Brokers):
+            self.refuse("a loop that adds something of any number of brokers to a set")
+        some = isinstance(values, AnyOf)
+        for each in values.take() if some else values:
+            made = body(each, made)
+        return AnyOf(made) if some and not isinstance(made, AnyOf) else made
 
     def fold(self, values: Any, made: Any, body: Callable[[Any, Any], Any]) -> Any:
         """Return what a loop makes, whose body adds a member to the end that is not there yet.

@@ -13,10 +13,11 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
-from reassure_model.protocols.kip_236 import compute_drop
+from reassure_model.protocols.kip_236 import assignment_rules, compute_drop
 from reassure_proofs.engine.formula import (
     Truth,
     absent,
+    alike,
     all_of,
     any_of,
     count,
@@ -30,7 +31,9 @@ from reassure_proofs.engine.formula import (
 from reassure_proofs.engine.statement import (
     BROKER,
     ID,
+    LEMMA,
     LIST,
+    REORDERINGS,
     Claims,
     Hypothesis,
     Parameter,
@@ -125,6 +128,19 @@ DROP_AND_TARGET: Final = _subject(
     "drop-target", ask_drop, "the drop rule", _drop_and_target_shapes, tell=tell_drops
 )
 """The drop rule as written, and the target that it does not look at."""
+
+_choices: Final = assignment_rules._choices  # noqa: SLF001 - the one function that enumerates
+CHOICES: Final = make_subject(
+    "choices",
+    lambda v: _choices(v["replicas"], v["places"]),
+    "the choice of who comes first",
+    lambda longest: (
+        {"replicas": ids(length), "places": Parameter()} for length in range(longest + 1)
+    ),
+    bounded="lists of up to {} replicas",
+)
+"""The orders among which the rules let a drop choose."""
+REORDERINGS[_choices] = "choices-reorder"
 
 
 def _turn(values: Values) -> Values:
@@ -402,6 +418,13 @@ def _in_sync_copy_kept(values: Values, drop: Any) -> Truth:
 def _target_kept(values: Values, drop: Any) -> Truth:
     """With every amendment, a drop never removes a replica of the new target."""
     return all_of(absent(replica, values["target"]) for replica in drop)
+
+
+@about(CHOICES, "choices-reorder", LEMMA)
+def _reorder(values: Values, choices: Any) -> Truth:
+    """Every order that a drop may choose has the members of the list it is of, and is no longer."""
+    replicas = values["replicas"]
+    return all_of(alike(each, replicas) & (len(each) <= len(replicas)) for each in choices)
 
 
 def _without(theorem: Theorem, hypothesis: str, finding: str) -> Theorem:

@@ -40,9 +40,8 @@ LENGTHS_MAX: Final = 6
 LENGTHS_MAX_THOROUGH: Final = 8
 """The same in a thorough proof; all there are of length 2."""
 ANY_SIZE: Final = (
-    "any number of brokers in a first state, a failover, a leader's write, a first, changed or "
-    "removed record and the removal of one of up to two requests; in a controller's write of the "
-    "state or of the assignment "
+    "any number of brokers, with up to two requests and the orders that choices-reorder knows, but "
+    "in a controller's write of the state while a reassignment is in flight; there "
 )
 """What `_any_size_shapes` yields, as a bound begins."""
 
@@ -193,23 +192,13 @@ def shape_state(isr: int) -> dict[str, Any]:
 def shape_steps(replication_factor: int) -> Iterator[Shape]:
     """Yield every kind of step, of any number of brokers or with lists of every length."""
     yield from _any_size_shapes()
+    longest = LENGTHS_MAX if replication_factor <= 2 else LENGTHS_MAX_THOROUGH
     lengths = range(1, replication_factor + 1)
-    for assigned, isr in product(lengths, lengths):
-        if isr <= assigned:
-            for target in lengths:
-                yield from _flight_shapes(assigned, isr, target, replication_factor)
-            yield from _still_shapes(assigned, isr)
-    if replication_factor > 1:
-        # A drop of two, and a drop and an expansion in one write.
-        yield {"write": word("write-assigned"), **shape_partition(2, 1, 1), "new_assigned": ids(3)}
-        yield {"write": word("write-assigned"), **shape_partition(3, 1, 1), "new_assigned": ids(2)}
-
-
-def _still_shapes(assigned: int, isr: int) -> Iterator[Shape]:
-    """Yield the writes of the state while nothing is in flight."""
-    before = shape_partition(assigned, isr)
-    for new in range(isr + 1):
-        yield {"write": word("write-state"), **before, **shape_state(new)}
+    for assigned, isr, target in product(lengths, lengths, lengths):
+        for new in range(isr + 1 if isr <= assigned else 0):
+            if new == 0 or assigned + isr + target + new <= longest:
+                before = shape_partition(assigned, isr, target)
+                yield {"write": word("write-state"), **before, **shape_state(new)}
 
 
 def _any_size_shapes() -> Iterator[Shape]:
@@ -224,23 +213,13 @@ def _any_size_shapes() -> Iterator[Shape]:
     yield {"write": word("create-state"), **new, **written}
     yield {"write": word("failover"), **flight}
     yield {"write": word("delete-reassignment"), **flight}
+    yield {"write": word("write-assigned"), **flight, "new_assigned": LIST}
+    yield {"write": word("write-state"), **held, **written}
     for before, kind in ((held, "create-reassignment"), (flight, "update-reassignment")):
         yield {"write": word("change-isr"), **before, **written, "writer": BROKER}
         for requests in (asked, asked_twice):
             yield {"write": word(kind), **before, **requests, **record}
             yield {"write": word("delete-request"), **before, **requests, "removed": Parameter()}
-
-
-def _flight_shapes(assigned: int, isr: int, target: int, longest: int) -> Iterator[Shape]:
-    before = shape_partition(assigned, isr, target)
-    bound = LENGTHS_MAX if longest <= 2 else LENGTHS_MAX_THOROUGH
-    yield {"write": word("write-state"), **before, **shape_state(0)}
-    for length in range(1, longest + 1):
-        bearable = assigned + isr + target + length <= bound
-        if bearable:
-            yield {"write": word("write-assigned"), **before, "new_assigned": ids(length)}
-        if bearable and length <= isr:
-            yield {"write": word("write-state"), **before, **shape_state(length)}
 
 
 def shape_owed(replication_factor: int) -> Iterator[Shape]:

@@ -70,8 +70,7 @@ from reassure_spec.znodes import NO_LEADER
 _BOUNDED: Final = "1 to {} replicas assigned, in sync, in a target and in a write"
 _CUT: Final = _BOUNDED + ", not all of them at their largest at once"
 _ONE_STEP: Final = (
-    f"{steps.ANY_SIZE}{_BOUNDED}, and single shapes of up to 3; in a controller's write of the "
-    f"state or the assignment {steps.LENGTHS_MAX} in all lists together (thorough: "
+    f"{steps.ANY_SIZE}{_BOUNDED}, {steps.LENGTHS_MAX} in all lists together (thorough: "
     f"{steps.LENGTHS_MAX_THOROUGH}); no ordinary act is asked for"
 )
 _WRITTEN_MAX: Final = 5

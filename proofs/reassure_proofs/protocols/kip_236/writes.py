@@ -17,6 +17,7 @@ from reassure_proofs.engine.formula import (
     all_of,
     any_of,
     comes_first,
+    count,
     distinct,
     implies,
     inside,
@@ -42,10 +43,6 @@ def _may_complete(values: Values) -> Truth:
 def _first_live_in_sync(replica: Any, among: Any, values: Values) -> Truth:
     isr, live = values["isr"], values["live"]
     return comes_first(replica, among, lambda each: member(each, isr) & inside(each, live))
-
-
-def _gone(values: Values, after: Any) -> list[tuple[Any, Truth]]:
-    return [(replica, absent(replica, after.assigned)) for replica in values["assigned"]]
 
 
 def _is_refused(values: Values) -> Truth:
@@ -106,16 +103,15 @@ def _leaves_with_reason(values: Values, after: Any) -> Truth:
     """Whoever leaves the in-sync set alive is old and the whole target in sync with one of it
     leading, or a drop is due and it does not lead.
     """
-    reasons = []
-    for replica in values["isr"]:
-        stays = member(replica, after.state.isr) | negate(inside(replica, values["live"]))
-        if "target" in values:
-            new = after.state.leader
-            old = absent(replica, values["target"]) & member(new, values["target"])
-            dropped = values["drop_due"] & (replica != values["leader"])
-            stays = stays | (old & _may_complete(values)) | dropped
-        reasons.append(stays)
-    return all_of(reasons)
+    target, due = values.get("target", ()), values.get("drop_due", False)
+    may_stop = member(after.state.leader, target) & _may_complete(values)
+    return all_of(
+        member(replica, after.state.isr)
+        | negate(inside(replica, values["live"]))
+        | (absent(replica, target) & may_stop)
+        | ((replica != values["leader"]) & due)
+        for replica in values["isr"]
+    )
 
 
 @about(STEP, "step-moves-leader-to-first-target", "complete.leader-first-in-sync-target")
@@ -158,7 +154,7 @@ def _completes_in_order(values: Values, after: Any) -> Truth:
     target, isr = values["target"], values["isr"]
     ready = alike(target, isr) & member(values["leader"], target)
     done = ready & values["completing"] & same(after.assigned, target)
-    left = any_of(gone for _, gone in _gone(values, after))
+    left = any_of(absent(replica, after.assigned) for replica in values["assigned"])
     return implies(left & negate(values["drop_due"]), done)
 
 
@@ -166,18 +162,19 @@ def _completes_in_order(values: Values, after: Any) -> Truth:
 @on("write-assigned")
 def _leaves_isr_first(values: Values, after: Any) -> Truth:
     """Nobody leaves the assignment that is in sync."""
-    return all_of(implies(gone, absent(r, values["isr"])) for r, gone in _gone(values, after))
+    return all_of(
+        member(replica, after.assigned) | absent(replica, values["isr"])
+        for replica in values["assigned"]
+    )
 
 
 @about(STEP, "step-joins-whole-target", "expand.whole-target")
 @on("write-assigned")
 def _joins_whole_target(values: Values, after: Any) -> Truth:
     """Only replicas of the target join the assignment, and the whole of it at once."""
-    target = values["target"]
-    joined = [(r, absent(r, values["assigned"])) for r in after.assigned]
-    some = any_of(new for _, new in joined)
-    only = all_of(implies(new, member(r, target)) for r, new in joined)
-    return only & implies(some, subset(target, after.assigned))
+    target, assigned = values["target"], values["assigned"]
+    only = all_of(member(r, assigned) | member(r, target) for r in after.assigned)
+    return only & (subset(after.assigned, assigned) | subset(target, after.assigned))
 
 
 @about(STEP, "step-drops-all-or-nothing", "drop.before-expansion", shape=())
@@ -187,7 +184,7 @@ def _drops_all_or_nothing(values: Values, after: Any) -> Truth:
     """After a drop or an expansion at most top replicas are assigned beside the target, or the drop
     is due still.
     """
-    beside = sum(absent(r, values["target"]) for r in after.assigned)
+    beside = count(absent(r, values["target"]) for r in after.assigned)
     return after.drop_due | (beside <= values["top"])
 
 
