@@ -72,7 +72,7 @@ def _make_stage(
         from pyarrow import RecordBatch
 
         # A worker looks for cycles after each task, in all that it has imported too, unless that
-        # is set apart: it took longer than a small archive's judging.
+        # is set apart.
         gc.freeze()
         if here is not None:
             os.chdir(here)
