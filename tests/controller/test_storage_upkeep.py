@@ -149,6 +149,17 @@ def test_upkeep_does_what_is_due(tmp_path: Path) -> None:
     disk.abandon()
 
 
+def test_deletions_are_ended_in_time(tmp_path: Path) -> None:
+    """What is left of a deleted log goes with the next checkpoint."""
+    disk = open_directory(tmp_path)
+    fill(disk.log(*KEY), 1)
+    upkeep = Upkeep(Marks(disk), disk, UpkeepSettings(checkpoint_ms=10), 0)
+    disk.delete(*KEY)
+    assert len(list(tmp_path.glob("*-delete"))) == 1
+    upkeep.tick(10)
+    assert list(tmp_path.glob("*-delete")) == []
+
+
 def test_log_that_cannot_be_flushed_holds_up_no_other(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
