@@ -226,6 +226,7 @@ def test_deletion_makes_room(small: SmallDisk, start: Callable[..., Alone]) -> N
     broker.replicas.stop(KEY, 1, 0, delete=True)
     assert not list((small.path / "logs").glob("t-0*/*"))
     broker.replicas.become(KEY)
+    assert [path.name for path in (small.path / "logs").glob("t-0*")] == ["t-0"]
     broker.kept.clear()
     assert not broker.produce()
     assert broker.read() == broker.kept

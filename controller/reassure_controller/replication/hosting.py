@@ -234,7 +234,8 @@ class Replicas:
     def tick(self) -> None:
         """Do what is due: leaders look who lags, and the disk is looked after.
 
-        A replica that somebody deals with has its turn the next time.
+        A replica that somebody deals with has its turn the next time. Who is not due is passed over
+        without its guard, as most are of thousands; a leader looks once more under it.
         """
         now_ms = self.clock.now_ms()
         for replica in self:

@@ -75,8 +75,9 @@ class Strays:
             replicas = self._broker.replicas
             found = {} if replicas is None else _list_unsettled(replicas)
             before, self._before = self._before, found
-            unsettled = {key: role for key, role in found.items() if before.get(key, key) is role}
-            empty = {r.key for r in replicas or () if r.log.end_offset == r.log.start_offset}
+            unsettled = {k: role for k, role in found.items() if k in before and before[k] is role}
+            logs = {each.key: each.log for each in replicas or () if each.key in unsettled}
+            empty = {key for key, each in logs.items() if each.end_offset == each.start_offset}
         stray = self._find_moved_away(unsettled, empty)
         with self._lock:
             if replicas is None or replicas is not self._broker.replicas:

@@ -16,8 +16,8 @@ _LOG: Final = re.compile(r"(.+)-(\d+)")
 MIB: Final = 1 << 20
 WARM_S: Final = 60.0
 """A process that is younger is still filling its caches, and growing with the load."""
-WATCHED_S: Final = 60.0
-"""How long after that it must have lived: who was cut off or paused at first fills them later."""
+OLD_S: Final = 2 * WARM_S
+"""How long it must have lived to be judged: who was cut off or paused at first fills them later."""
 JAVA_MIB: Final = 400
 """Heap of at most 256 MiB (-Xmx256m), and what a Java of this size has beside its heap."""
 GROWTH_MIB: Final = 12
@@ -149,7 +149,7 @@ class MemorySamples:
 
 
 def _is_old(samples: Sequence[Sample]) -> bool:
-    return samples[-1].at_s > samples[0].at_s + WARM_S + WATCHED_S
+    return samples[-1].at_s > samples[0].at_s + OLD_S
 
 
 def _find_warm(samples: Sequence[Sample]) -> Sample:

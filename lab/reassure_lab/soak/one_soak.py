@@ -339,6 +339,9 @@ class Soak:
             findings.count(name, **{need: done[need] for need in GUARANTEES[name].needs})
         findings.count("in-sync-again", partitions=partitions, kills=done["kill"])
         findings.count("memory-flat", processes=self._memory.judged)
+        if not self._memory.judged and self._settings.seconds < leftovers.OLD_S:
+            old = f"no process of a soak of {self._settings.seconds:g} s was seen for long enough"
+            findings.skipped["memory-flat"] = old
         if not self._settings.full_disks:
             findings.skipped["full-disk-survived"] = "without --full-disks no disk is full"
         if not self._settings.shape.heals:

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -47,17 +48,16 @@ class OnSpark:
         # A core that finds nothing of the first job to do takes of the second one.
         with ThreadPoolExecutor(2) as threads:
             try:
-                coming = deque(threads.submit(collect, start) for start in starts[:2])
-                for number, start in enumerate(starts):
+                jobs = (threads.submit(collect, start) for start in starts)
+                coming = deque(islice(jobs, 2))
+                for start in starts:
                     if self.progress is not None:
                         self.progress("judging on Spark, tasks", start, len(tasks))
                     told = coming.popleft().result()
-                    coming.extend(
-                        threads.submit(collect, later) for later in starts[number + 2 :][:1]
-                    )
+                    coming.extend(islice(jobs, 1))
                     columns = (column.to_pylist() for column in told.columns)
-                    for at, result in zip(*columns, strict=True):
-                        yield start + at, pickle.loads(result)
+                    for number, result in zip(*columns, strict=True):
+                        yield start + number, pickle.loads(result)
             except BaseException:
                 # Whoever collects ends only with what is collected, or with Spark.
                 with suppress(Exception):
