@@ -8,7 +8,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
-import java.util.TreeMap;
+import java.util.concurrent.ConcurrentSkipListMap;
 
 /** Answers what `reassure` asks, and keeps the cluster of one example: brokers and controllers. */
 public final class Adapter {
@@ -16,7 +16,7 @@ public final class Adapter {
   private static final int FIRST_CONTROLLER = 101;
 
   private final List<Controller> controllers = new ArrayList<>();
-  private Map<Integer, Broker> brokers = new TreeMap<>();
+  private Map<Integer, Broker> brokers = new ConcurrentSkipListMap<>();
   private String address;
   private int next = FIRST_CONTROLLER;
 
@@ -51,7 +51,7 @@ public final class Adapter {
     for (Controller each : controllers) each.kill();
     for (Broker each : brokers.values()) each.stop();
     controllers.clear();
-    brokers = new TreeMap<>();
+    brokers = new ConcurrentSkipListMap<>();
   }
 
   private boolean changeIsr(JsonNode given) throws Exception {

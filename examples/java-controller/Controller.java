@@ -194,9 +194,10 @@ final class Controller {
       for (int replica : each.assigned()) {
         // A broker that is back has another registration, and is told everything.
         Long registration = tree.live.get(replica);
-        if (registration == null) continue;
         Broker broker = brokers.get(replica);
-        if (!news.equals(told.put(registration + " " + each.key(), news)) && broker != null) {
+        // One that has registered and does not listen yet is told at the next look.
+        if (registration == null || broker == null) continue;
+        if (!news.equals(told.put(registration + " " + each.key(), news))) {
           broker.hear(each.key(), news);
         }
       }

@@ -126,9 +126,11 @@ export class Controller {
       for (const id of assigned.filter((replica) => tree.live.has(replica))) {
         // A broker that is back has another registration, and is told everything.
         const to = `${tree.live.get(id)} ${key}`;
-        if (told.get(to) === text) continue;
+        // One that has registered and does not listen yet is told at the next look.
+        const broker = this.brokers.get(id);
+        if (!broker || told.get(to) === text) continue;
         told.set(to, text);
-        this.brokers.get(id)?.hear(news);
+        broker.hear(news);
       }
     }
   }
