@@ -14,11 +14,11 @@ from kazoo.client import KazooClient
 
 from reassure_zookeeper.ensemble import EnsembleMember, Merged, merge
 from reassure_zookeeper.errors import DamagedLog
-from reassure_zookeeper.launch import HOST
+from reassure_zookeeper.launch import HOST, mend_epoch
 from reassure_zookeeper.log_survey import survey_log
 from reassure_zookeeper.snapshot import snapshot_files
 from reassure_zookeeper.transactions import SetData, Transaction
-from reassure_zookeeper.txnlog import LogFile, is_next, log_files
+from reassure_zookeeper.txnlog import EPOCH_BITS, LogFile, is_next, log_files
 
 WAIT_S = 60.0
 TICK_MS = 2000
@@ -188,3 +188,28 @@ def test_what_a_lost_leader_logged_alone_is_no_history(ensemble: Ensemble) -> No
     two = _merge([ensemble.folders[old], ensemble.folders[others[0]]])
     assert [each.certain for each in two.divergences] == [False]
     assert [hole.before >> 32 for hole in two.holes] == [(found.last >> 32) + 1]
+
+
+@pytest.mark.slow
+def test_a_member_that_was_killed_before_it_wrote_its_epoch_starts_again(
+    ensemble: Ensemble,
+) -> None:
+    """ZooKeeper would refuse for ever: the epoch it has noted is older than its transactions."""
+    client = ensemble.connect(ensemble.find_leader())
+    client.create("/a", b"before")
+    client.stop()
+    client.close()
+    ensemble.kill(*ensemble.folders)
+    noted = ensemble.folders[1] / "version-2" / "currentEpoch"
+    reached = ensemble.read(1)[-1].zxid >> EPOCH_BITS
+    assert noted.read_text() == str(reached)
+    noted.write_text(str(reached - 1))
+    assert "ZOOKEEPER-2354" in mend_epoch(ensemble.folders[1])
+    assert (noted.read_text(), mend_epoch(ensemble.folders[1])) == (str(reached), "")
+
+    noted.write_text(str(reached - 1))
+    ensemble.start(1, 2)
+    client = ensemble.connect(ensemble.find_leader())
+    assert client.get("/a")[0] == b"before"
+    client.stop()
+    client.close()

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from reassure_zookeeper.errors import JarsError, JavaError
-from reassure_zookeeper.launch import Ensemble, ServerSettings, prepare
+from reassure_zookeeper.launch import Ensemble, ServerSettings, mend_epoch, prepare
 
 
 def _parse(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -51,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         given.data.mkdir(parents=True, exist_ok=True)
         settings = ServerSettings(tick_time_ms=given.tick_ms)
         command = prepare(given.data.absolute(), given.port, settings, ensemble)
+        if ensemble and (mended := mend_epoch(given.data.absolute())):
+            print(mended, file=sys.stderr, flush=True)
         os.execv(command[0], command)
     except (JavaError, JarsError) as absent:
         sys.stderr.write(f"{absent}\n")

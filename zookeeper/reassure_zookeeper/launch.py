@@ -4,13 +4,18 @@ A server of its own listens for clients alone. One of an ensemble has two more p
 servers elect their leader and follow it; it knows the others from the same list that they have.
 """
 
+import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from reassure_zookeeper.errors import DamagedSnapshot
 from reassure_zookeeper.jars import class_path, server_jars
 from reassure_zookeeper.java import find_java
+from reassure_zookeeper.log_survey import survey_log
+from reassure_zookeeper.snapshot import read_snapshot, snapshot_files
+from reassure_zookeeper.txnlog import EPOCH_BITS, get_zxid_in_name, log_files
 
 HOST: Final = "127.0.0.1"
 
@@ -84,3 +89,37 @@ def prepare(
         *("-cp", class_path(server_jars())),
         *(_ALONE if ensemble is None else _OF_AN_ENSEMBLE, str(config)),
     ]
+
+
+def mend_epoch(data_dir: Path) -> str:
+    """Let a server start that was killed before it wrote which epoch it had come into.
+
+    A member that joins a new leader keeps what that one has, and only then its epoch. Killed between
+    the two it refuses to start for ever, as its `currentEpoch` is older than its last transaction
+    (ZOOKEEPER-2354, there still in 3.9.5). As the leader sends first what its epoch began with, a
+    member that has a transaction of the epoch has all that was committed before, and may say so.
+
+    Returns what was done, to be told; empty where nothing was to do. Raises OSError.
+    """
+    written = data_dir / "version-2" / "currentEpoch"
+    if not written.is_file():
+        return ""
+    before, reached = int(written.read_text("ascii")), _find_epoch(written.parent)
+    if reached <= before:
+        return ""
+    written.write_text(str(reached), "ascii")
+    return (
+        f"{written}: {reached} instead of {before}, the epoch of the last transaction; "
+        "a kill had come between the two (ZOOKEEPER-2354)"
+    )
+
+
+def _find_epoch(folder: Path) -> int:
+    """Return the epoch of the last transaction that is sound, in a log or a snapshot; or 0."""
+    ranges = [each for path in log_files(folder)[-1:] for each in survey_log(path).ranges]
+    zxids = [each.last for each in ranges]
+    for path in snapshot_files(folder)[-1:]:
+        with contextlib.suppress(DamagedSnapshot):
+            read_snapshot(path)
+            zxids.append(get_zxid_in_name(path))
+    return max(zxids, default=0) >> EPOCH_BITS
