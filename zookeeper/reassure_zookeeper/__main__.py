@@ -52,7 +52,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         settings = ServerSettings(tick_time_ms=given.tick_ms)
         command = prepare(given.data.absolute(), given.port, settings, ensemble)
         if ensemble and (mended := mend_epoch(given.data.absolute())):
-            print(mended, file=sys.stderr, flush=True)
+            sys.stderr.write(f"{mended}\n")
+            sys.stderr.flush()
         os.execv(command[0], command)
     except (JavaError, JarsError) as absent:
         sys.stderr.write(f"{absent}\n")

@@ -94,10 +94,11 @@ def prepare(
 def mend_epoch(data_dir: Path) -> str:
     """Let a server start that was killed before it wrote which epoch it had come into.
 
-    A member that joins a new leader keeps what that one has, and only then its epoch. Killed between
-    the two it refuses to start for ever, as its `currentEpoch` is older than its last transaction
-    (ZOOKEEPER-2354, there still in 3.9.5). As the leader sends first what its epoch began with, a
-    member that has a transaction of the epoch has all that was committed before, and may say so.
+    A member that joins a new leader keeps what that one has, and only then its epoch. Killed
+    between the two it refuses to start for ever, as its `currentEpoch` is older than its last
+    transaction (ZOOKEEPER-2354, there still in 3.9.5). As the leader sends first what its epoch
+    began with, a member that has a transaction of the epoch has all that was committed before, and
+    may say so.
 
     Returns what was done, to be told; empty where nothing was to do. Raises OSError.
     """
