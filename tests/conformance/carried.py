@@ -17,7 +17,7 @@ from typing import Any, Final
 from carried_mind import Decisions, Mind, Pending, add_record, add_write, is_hurt, tell_anew
 
 from reassure_conformance.adapter.bundled import Bundled
-from reassure_conformance.adapter.world import World
+from reassure_conformance.adapter.world import REAL, VIRTUAL_WORLD, World
 from reassure_conformance.gate.run_outcome import RunOutcome
 from reassure_conformance.gate.run_settings import Settings
 from reassure_conformance.gate.running import run
@@ -48,7 +48,6 @@ from reassure_spec.znodes import (
     decode_request,
     parse_request_name,
 )
-from reassure_zookeeper.server import Server
 
 # What is to be done -------------------------------------------------------------------------------
 
@@ -287,20 +286,18 @@ class CarriedController(Controller):
         return CarriedEngine(*common, find_mind=lambda: self._agenda.mind)
 
 
-def carry(judgement: Decisions, profile: str, readings: Any = None) -> Bundled:
+def carry(judgement: Decisions, profile: str, readings: Any = None, world: World = REAL) -> Bundled:
     """Return the adapter of a controller that is this judgement."""
     controller = partial(CarriedController, judgement)
-    return Bundled(profile=profile, readings=readings, make_controller=controller)
+    return Bundled(profile=profile, readings=readings, make_controller=controller, world=world)
 
 
-def run_with(
-    judgement: Decisions, settings: Settings, directory: Path, server: Server | None = None
-) -> RunOutcome:
-    """Carry out a run of the gate against a controller that is this judgement."""
+def run_with(judgement: Decisions, settings: Settings, directory: Path) -> RunOutcome:
+    """Carry out a run of the gate, in the virtual world, against such a controller."""
 
     class Carrying(Settings):
         def open(self, world: World) -> Bundled:
-            return carry(judgement, self.profile, self.readings)
+            return carry(judgement, self.profile, self.readings, world)
 
     asked = {each.name: getattr(settings, each.name) for each in fields(settings)}
-    return run(Carrying(**asked), directory, server=server)
+    return run(Carrying(**{**asked, "world": VIRTUAL_WORLD}), directory)

@@ -15,6 +15,7 @@ from carried import carry, run_with
 from carried_mind import Decisions
 
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.world import VIRTUAL_WORLD
 from reassure_conformance.gate import base_runner
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.run_outcome import Failure, RunOutcome
@@ -29,7 +30,6 @@ from reassure_mutation.kills import NEVER_RESTS, SURVIVES, Reference, Situation
 from reassure_mutation.linked import Mutant, spell
 from reassure_mutation.score import select
 from reassure_spec.readings import get_profile
-from reassure_zookeeper.server import Server
 
 SEED = 7
 STORIES = {story.name: story for story in shipped_stories()}
@@ -128,7 +128,7 @@ def test_one_that_fails_writes_nothing(make_harness: Callable[..., Harness]) -> 
 @pytest.mark.parametrize("profile", PROFILES[1:])  # the last has all that the first has
 def test_all_test_cases_hold(profile: str, tmp_path: Path) -> None:
     """Told all test cases it holds, and puts the same clauses to the test as the bundled one."""
-    settings = Settings(SEED, profile=profile, examples=0)
+    settings = Settings(SEED, profile=profile, examples=0, world=VIRTUAL_WORLD)
     folders = [tmp_path / name for name in ("carried", "bundled")]
     for folder in folders:
         folder.mkdir()
@@ -140,12 +140,10 @@ def test_all_test_cases_hold(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("profile", "seed"), DRAWS)
-def test_drawn_examples_hold(
-    profile: str, seed: int, tmp_path: Path, zookeeper_server: Server
-) -> None:
+def test_drawn_examples_hold(profile: str, seed: int, tmp_path: Path) -> None:
     """It violates nothing, and comes to rest, in what is drawn from each seed."""
     settings = Settings(seed, profile=profile, examples=8, steps_min=0, with_stories=False)
-    outcome = run_with(JUDGEMENT, settings, tmp_path, zookeeper_server)
+    outcome = run_with(JUDGEMENT, settings, tmp_path)
     assert (outcome.failure, outcome.unsettled, outcome.examples) == (None, 0, 8)
 
 
@@ -222,7 +220,6 @@ def save(folder: Path, first: int) -> Path:
 def test_prediction_comes_true(
     number: int,
     prediction: Prediction,
-    zookeeper_server: Server,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -232,13 +229,13 @@ def test_prediction_comes_true(
     """
     monkeypatch.setattr(base_runner, "SHORTEN_S", 0.0)
     reference, mutant = prediction.reference, prediction.drawn[number]
-    settings = Settings(100 + number, examples=0)  # of a seed of its own, as servers are shared
+    settings = Settings(SEED, examples=0)
     with reference.linked.planted(mutant):
         expected = prediction.list_clauses(mutant)
         if not expected:  # then no test case ends the run: a third of them have to do
             saved = save(tmp_path / "saved", number % 3)
             settings = replace(settings, with_stories=False, failures=str(saved))
-        outcome = run_with(reference.mutated, settings, tmp_path, zookeeper_server)
+        outcome = run_with(reference.mutated, settings, tmp_path)
     found = list_found(outcome, expected)
     assert bool(found) == bool(expected), (mutant.sentence, expected, found)
     assert found <= expected | {NEVER_RESTS}, (mutant.sentence, expected, found)

@@ -1,7 +1,9 @@
 """Each value of a reading that controller and brokers carry out makes them act otherwise."""
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +12,7 @@ import pytest
 
 from reassure_conformance.adapter import Description
 from reassure_conformance.adapter.bundled import Bundled
+from reassure_conformance.adapter.world import VIRTUAL_WORLD, VirtualWorld
 from reassure_conformance.gate.example import Example
 from reassure_conformance.gate.harness import Harness
 from reassure_conformance.gate.replication.brokers import SHIPPED, BrokersRunner
@@ -20,7 +23,7 @@ from reassure_controller.replication.serving import Leading
 from reassure_spec.readings import READINGS, field_name, get_profile, override_readings
 from reassure_spec.rooms import BROKER, ROOMS, Room, controller_of, gate_of, get_room, judge_of
 
-MakeHarness = Callable[..., Harness]
+MakeHarness = Callable[..., AbstractContextManager[Harness]]
 Cell = tuple[str, str]
 """A reading and a value of it."""
 PROFILES = ("kafka-42", "kip-46", "kip-236-legacy", "kip-236-amended")
@@ -52,15 +55,30 @@ replica falls behind after each of the first effects of a move."""
 
 
 class Saying(Bundled):
-    """The bundled controller, which may not say by which readings it goes."""
+    """The bundled controller in a virtual world, which may not say by which readings it goes."""
 
-    def __init__(self, said: dict[str, str], **options: Any) -> None:
-        super().__init__(**options)
+    def __init__(self, world: VirtualWorld, said: dict[str, str], **options: Any) -> None:
+        super().__init__(world=world, **options)
         self._said = said
 
     def describe(self) -> Description:
         """Return what it can, by the readings that it says."""
         return replace(super().describe(), readings=self._said)
+
+
+@pytest.fixture
+def make_harness(tmp_path: Path) -> MakeHarness:
+    """What opens a harness on a controller that says what is given."""
+    numbers = count()
+
+    @contextmanager
+    def make(said: dict[str, str], **options: Any) -> Iterator[Harness]:
+        world = VirtualWorld(tmp_path / str(next(numbers)))
+        adapter = Saying(world, said, **options)
+        with closing(Harness(world.hosts, world.log_dir, adapter, world=world)) as harness:
+            yield harness
+
+    return make
 
 
 def list_stories(profile: str) -> list[Story]:
@@ -98,23 +116,19 @@ def list_cells(profile: str, room: Room) -> Iterator[Cell]:
                 yield reading.name, value
 
 
-def differs(adapter: Saying, stories: list[Story], usual: list[Any], make: MakeHarness) -> bool:
+def differs(stories: list[Story], usual: list[Any], made: AbstractContextManager[Harness]) -> bool:
     """Whether some story comes to something else."""
-    harness = make(adapter)
-    told = zip(stories, usual, strict=True)
-    found = any(tell(harness, story) != before for story, before in told)
-    harness.close()
-    return found
+    with made as harness:
+        told = zip(stories, usual, strict=True)
+        return any(tell(harness, story) != before for story, before in told)
 
 
 def tell_all(
     profile: str, stories: list[Story], readings: dict[str, str], make: MakeHarness
 ) -> list[Any]:
     """Return what each story comes to."""
-    harness = make(Saying({}, profile=profile, readings=readings))
-    told = [tell(harness, story) for story in stories]
-    harness.close()
-    return told
+    with make({}, profile=profile, readings=readings) as harness:
+        return [tell(harness, story) for story in stories]
 
 
 @pytest.mark.parametrize(
@@ -133,8 +147,8 @@ def test_value_makes_the_controller_act_otherwise(profile: str, make_harness: Ma
     for cell in cells:
         under = UNDER.get(cell, {})
         before = tell_all(profile, stories, under, make_harness) if under else usual
-        acting = Saying({}, profile=profile, readings={**under, cell[0]: cell[1]})
-        if not differs(acting, stories, before, make_harness):
+        acting = make_harness({}, profile=profile, readings={**under, cell[0]: cell[1]})
+        if not differs(stories, before, acting):
             alike.add(cell)
     assert alike == KEPT.intersection(cells) | same
 
@@ -150,8 +164,8 @@ def test_value_makes_the_gate_judge_otherwise(make_harness: MakeHarness) -> None
     for cell in (*cells, *same):
         for acting in ({}, dict([cell])):
             usual = tell_all(profile, stories, acting, make_harness)
-            judged = Saying(dict([cell]), profile=profile, readings=acting)
-            if differs(judged, stories, usual, make_harness):
+            judged = make_harness(dict([cell]), profile=profile, readings=acting)
+            if differs(stories, usual, judged):
                 break
         else:
             alike.add(cell)
@@ -176,7 +190,12 @@ def observe(runner: BrokersRunner, tale: Story) -> dict[str, str]:
 def iterate_observed(place: Path, readings: dict[str, str]) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each shipped tale by name, and what the brokers say in it."""
     settings = Settings(
-        seed=1, profile=REPLICATION, examples=0, with_stories=False, readings=readings
+        seed=1,
+        profile=REPLICATION,
+        examples=0,
+        with_stories=False,
+        readings=readings,
+        world=VIRTUAL_WORLD,
     )
     runner = BrokersRunner(settings, place)
     with runner.open():

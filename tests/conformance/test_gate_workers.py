@@ -13,6 +13,7 @@ import psutil
 import pytest
 from click import UsageError
 
+from reassure_conformance.adapter.world import VIRTUAL_WORLD
 from reassure_conformance.answers import workers
 from reassure_conformance.answers.workers import (
     STOP,
@@ -193,7 +194,9 @@ def test_workers_end_as_soon_as_they_have_covered_all_together(
 @pytest.mark.slow
 def test_drawing_alone_covers_everything(tmp_path: Path) -> None:
     """Without a story, what is drawn gets everywhere; then the run ends, though it has time."""
-    settings = Settings(seed=7, until=COVERED, with_stories=False, seconds_max=400.0)
+    settings = Settings(
+        seed=7, until=COVERED, with_stories=False, seconds_max=400.0, world=VIRTUAL_WORLD
+    )
     result = run(settings, tmp_path)
     assert (result.verdict(), result.missing(), result.died) == (HOLDS, (), "")
     assert json.loads((tmp_path / MISSING).read_text(encoding="utf-8")) == []

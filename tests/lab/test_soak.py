@@ -210,6 +210,12 @@ def test_too_many_kills_are_refused() -> None:
         draw(1, 10, 200, MEMBERS)
 
 
+def test_plan_of_one_kill_has_it() -> None:
+    """Where all faults are those of a time of their own, nothing else is drawn."""
+    kills = [fault for fault in draw(13, 170, 1, MEMBERS).faults if fault.kind == "kill"]
+    assert kills
+
+
 def test_members_are_started_with_faults() -> None:
     """The process of a broker or a controller has the mistakes asked for, ZooKeeper none."""
     shape = Shape(faults=["batch-doubled", "drop-skipped"])

@@ -7,18 +7,27 @@ exchanged in place and put back afterwards; nothing is imported anew.
 import ast
 import linecache
 import sys
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_proofs.engine.prover import explore_shape
+from reassure_proofs.any_size.exploration import AnySizeExploration
 from reassure_proofs.engine.register import get_theorems
-from reassure_proofs.engine.statement import Claim, Function, Values
-from reassure_proofs.engine.symex import PathLimits
+from reassure_proofs.engine.results import ProofGoal, Refutation
+from reassure_proofs.engine.shape_exploration import ShapeExploration
+from reassure_proofs.engine.statement import (
+    Claim,
+    Function,
+    Hypothesis,
+    Shape,
+    Values,
+    is_any_size,
+)
+from reassure_proofs.engine.symex import GaveUp, PathLimits
 from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_proofs.protocols.kafka_4485.logs import load
 
@@ -179,14 +188,41 @@ def find_refuted(
             kind = "write" not in shape or shape["write"].word == (writes or shape["write"].word)
             if not kind or (at and sorted(at.split()) != sorted(lengths)):
                 continue
-            limits = PathLimits(seconds=300.0)
             function = partial(_refuse_if_broken, subject.function)
-            found = explore_shape(function, shape, shared, goals, limits, subject.hashable)
-            refuted |= {name: each.sentence() for name, each in found.counterexamples.items()}
+            found = find_violations(function, shape, shared, goals, hashable=subject.hashable)
+            refuted |= {name: each.sentence() for name, each in found.items()}
             goals = [goal for goal in goals if goal.name not in refuted]
             if not goals:
                 break
     return refuted
+
+
+def find_violations(
+    function: Function,
+    shape: Shape,
+    hypotheses: Sequence[Hypothesis],
+    goals: Sequence[ProofGoal],
+    *,
+    hashable: bool = False,
+) -> dict[str, Refutation]:
+    """Take paths until each goal is violated on one, as plain code shows; then no more.
+
+    What plain code does not show by the first such path, it is asked for behind the last.
+    """
+    kind = AnySizeExploration if is_any_size(shape) else ShapeExploration
+    work = kind(function, shape, hypotheses, goals, PathLimits(seconds=300.0), hashable)
+    found: dict[str, Refutation] = {}
+    for path in work.engine.explore(work.assumed, work.body):
+        suspected = set(work.suspects)
+        work.take(path)
+        for goal in goals:
+            if goal.name in work.suspects - suspected:
+                with suppress(GaveUp):
+                    found[goal.name] = work.minimise(goal)
+        if len(found) == len(goals):
+            return found
+    left = [goal for goal in goals if goal.name in work.suspects - found.keys()]
+    return found | {goal.name: work.minimise(goal) for goal in left}
 
 
 def _refuse_if_broken(function: Function, values: Values) -> Any:

@@ -169,7 +169,7 @@ def draw(
     rare: tuple[Kind, ...] = (*TROUBLES, *(("full disk",) if full_disks else ()))
     kinds += [kind for _, kind in zip(range(round(kills * RARE_PER_KILL)), itertools.cycle(rare))]
     draws.shuffle(kinds)
-    step = (seconds - QUIET_S) / len(kinds)
+    step = (seconds - QUIET_S) / max(1, len(kinds))
     for number, kind in enumerate(kinds):
         times_s = [QUIET_S + (number + draws.random()) * step]
         if kind in ("kill", "full disk"):  # where nobody may have it, it comes at another time

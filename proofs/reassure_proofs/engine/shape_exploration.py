@@ -92,9 +92,13 @@ class ShapeExploration:
     def run(self) -> None:
         """Take every path."""
         for path in self.engine.explore(self.assumed, self.body):
-            self.paths.append(path.condition)
-            self._replay_witness(path)
-            self._judge(path)
+            self.take(path)
+
+    def take(self, path: Path[tuple[object, dict[str, Term]]]) -> None:
+        """Note a path, replay its witness on the plain code, and judge each goal on it."""
+        self.paths.append(path.condition)
+        self._replay_witness(path)
+        self._judge(path)
 
     def make_symbols(self, name: str, parameter: Parameter) -> Any:
         """Return what stands for an argument."""
