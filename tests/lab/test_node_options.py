@@ -1,6 +1,9 @@
 """What a broker with logs takes on its command line."""
 
 import argparse
+import ctypes
+import subprocess
+import sys
 
 import pytest
 
@@ -73,3 +76,32 @@ def test_numbers_below_one_are_refused(option: str, capsys: pytest.CaptureFixtur
     arguments = ["broker", "--zookeeper", "127.0.0.1:1", "--id", "1", "--data", "d", option, "0"]
     assert main(arguments) == 64
     assert f"{option}: expected at least 1, found 0" in capsys.readouterr().err
+
+
+THREADS = """
+import ctypes, sys, threading
+from reassure_lab.__main__ import return_freed_memory
+if sys.argv[1]:
+    return_freed_memory()
+met = threading.Barrier(8)
+def allocate():
+    kept = [bytes(1000) for _ in range(1000)]
+    met.wait()
+threads = [threading.Thread(target=allocate) for _ in range(8)]
+for each in threads: each.start()
+for each in threads: each.join()
+ctypes.CDLL(None).malloc_stats()
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(ctypes.CDLL(None), "malloc_stats"), reason="the allocator is not that of glibc"
+)
+def test_threads_share_two_arenas() -> None:
+    """A process of many threads keeps what they free in two places, and not in one for each."""
+    found = []
+    for asked in ("yes", ""):
+        command = [sys.executable, "-c", THREADS, asked]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
+        found.append(done.stderr.count("Arena "))
+    assert found[0] <= 2 < found[1]
