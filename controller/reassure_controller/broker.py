@@ -207,7 +207,8 @@ class Broker:
         """Return why an order is refused: it is of an earlier controller, or for an earlier life.
 
         Or of a controller that was never elected. What a broker was told in an earlier life it has
-        forgotten, so that an old order would look new to it (KIP-380).
+        forgotten, so that an old order would look new to it (KIP-380), and so would one of a
+        controller that does not know yet that it was superseded: ZooKeeper says who came later.
         """
         own = None if self.replicas is None else self.replicas.broker_epoch
         is_for_other = own is not None and broker_epoch not in (UNKNOWN_BROKER_EPOCH, own)
@@ -217,7 +218,7 @@ class Broker:
         stored: int | None = self.controller_epoch
         if controller_epoch > self.controller_epoch:
             stored = self._read_controller_epoch(controller_epoch)
-        earlier = controller_epoch < self.controller_epoch
+        earlier = controller_epoch < (self.controller_epoch if stored is None else stored)
         unelected = stored is not None and controller_epoch > stored
         if earlier or unelected:
             what = "an order of controller epoch %d is refused: it is %s"

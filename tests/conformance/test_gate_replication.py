@@ -134,6 +134,24 @@ deliver all
     assert (runner.result.died, runner.result.failure is not None) == ("", True)
 
 
+def test_superseded_controller_is_not_obeyed_by_who_has_just_started(
+    tmp_path: Path, own_server: Server
+) -> None:
+    """A seed of the gate once had a broker follow what it was moved away from while it was dead."""
+    text = """world brokers
+
+3 crashes
+another controller is elected
+move to 1
+the controller works
+3 starts
+"""
+    settings = Settings(next(told_brokers.SEEDS), profile=REPLICATION)
+    runner = BrokersRunner(settings, tmp_path, server=own_server)
+    runner.replay(parse_story(text, "a.txt"))
+    assert (runner.result.died, runner.result.failure) == ("", None)
+
+
 def test_clause_counts_only_where_its_situations_came_up(
     tmp_path: Path, own_server: Server
 ) -> None:

@@ -61,6 +61,18 @@ def test_an_order_of_a_controller_that_was_never_elected_is_refused(
     assert broker.handle(told(leader_epoch=4, controller_epoch=6)) == Reply("ok")
 
 
+def test_an_order_of_a_controller_that_was_superseded_is_refused_in_a_new_life(
+    leader: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker that nobody has told anything yet asks who was elected last."""
+    cluster, _ = leader
+    cluster.admin.create(CONTROLLER_EPOCH, encode_controller_epoch(6))
+    assert cluster.brokers[2].handle(told(controller_epoch=5)) == Reply("STALE_CONTROLLER_EPOCH")
+    assert "an order of controller epoch 5 is refused: it is 6" in caplog.text
+    assert cluster.brokers[2].hosted("t", 0) is None
+    assert cluster.brokers[2].handle(told(controller_epoch=6)) == Reply("ok")
+
+
 @pytest.mark.parametrize("order", ["lead", "stop"])
 def test_an_order_of_a_leader_epoch_that_never_was_is_ignored(
     leader: Any, caplog: pytest.LogCaptureFixture, order: str
