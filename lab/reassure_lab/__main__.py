@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from reassure_controller import daemons
 from reassure_controller.client import Client
@@ -27,13 +27,13 @@ from reassure_lab.node.node import BrokerNode
 from reassure_lab.node.settings import add_node_options, read_node_settings
 from reassure_lab.wire.listener import WireServer
 
-ARENAS_MAX, MMAP_THRESHOLD = -8, -3
-"""What glibc calls M_ARENA_MAX and M_MMAP_THRESHOLD."""
-
 if TYPE_CHECKING:  # only who asks for metrics needs what they are made of
     from prometheus_client.metrics_core import Metric
 
     from reassure_lab.metrics.endpoint import Measure
+
+ALLOCATOR: Final = {-8: 2, -3: 128 * 1024}
+"""What glibc's mallopt is told: M_ARENA_MAX and M_MMAP_THRESHOLD."""
 
 
 def make_parser(program: str) -> argparse.ArgumentParser:
@@ -131,8 +131,8 @@ def return_freed_memory() -> None:
     freed: a broker under load grew from 50 to 80 MiB in two minutes, and to 54 with this.
     """
     set_option = getattr(ctypes.CDLL(None), "mallopt", None)
-    for option, value in ((ARENAS_MAX, 2), (MMAP_THRESHOLD, 128 * 1024)):
-        if set_option is not None:
+    if set_option is not None:
+        for option, value in ALLOCATOR.items():
             set_option(option, value)
 
 

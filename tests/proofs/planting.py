@@ -15,18 +15,10 @@ from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from reassure_proofs.any_size.exploration import AnySizeExploration
+from reassure_proofs.engine.prover import begin
 from reassure_proofs.engine.register import get_theorems
 from reassure_proofs.engine.results import ProofGoal, Refutation
-from reassure_proofs.engine.shape_exploration import ShapeExploration
-from reassure_proofs.engine.statement import (
-    Claim,
-    Function,
-    Hypothesis,
-    Shape,
-    Values,
-    is_any_size,
-)
+from reassure_proofs.engine.statement import Claim, Function, Hypothesis, Shape, Values
 from reassure_proofs.engine.symex import GaveUp, PathLimits
 from reassure_proofs.engine.tasks import group_theorems, make_goals
 from reassure_proofs.protocols.kafka_4485.logs import load
@@ -209,8 +201,7 @@ def find_violations(
 
     What plain code does not show by the first such path, it is asked for behind the last.
     """
-    kind = AnySizeExploration if is_any_size(shape) else ShapeExploration
-    work = kind(function, shape, hypotheses, goals, PathLimits(seconds=300.0), hashable)
+    work = begin(function, shape, hypotheses, goals, PathLimits(seconds=300.0), hashable)
     found: dict[str, Refutation] = {}
     for path in work.engine.explore(work.assumed, work.body):
         suspected = set(work.suspects)

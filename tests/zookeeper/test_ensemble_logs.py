@@ -192,7 +192,7 @@ def test_what_a_lost_leader_logged_alone_is_no_history(ensemble: Ensemble) -> No
 
 @pytest.mark.slow
 def test_a_member_that_was_killed_before_it_wrote_its_epoch_starts_again(
-    ensemble: Ensemble,
+    ensemble: Ensemble, tmp_path: Path
 ) -> None:
     """ZooKeeper would refuse for ever: the epoch it has noted is older than its transactions."""
     client = ensemble.connect(ensemble.find_leader())
@@ -206,6 +206,21 @@ def test_a_member_that_was_killed_before_it_wrote_its_epoch_starts_again(
     noted.write_text(str(reached - 1))
     assert "ZOOKEEPER-2354" in mend_epoch(ensemble.folders[1])
     assert (noted.read_text(), mend_epoch(ensemble.folders[1])) == (str(reached), "")
+
+    # So where a snapshot is all that it was sent, if that is whole; what is no number is left.
+    sent = tmp_path / "sent" / "version-2"
+    sent.mkdir(parents=True)
+    snapshot = sent / f"snapshot.{reached << EPOCH_BITS:x}"
+    content = snapshot_files(ensemble.folders[1])[-1].read_bytes()
+    for said, kept, ends in (
+        (str(reached - 1), content, str(reached)),
+        (str(reached - 1), content[: len(content) // 2], str(reached - 1)),
+        ("", content, ""),
+    ):
+        snapshot.write_bytes(kept)
+        (sent / "currentEpoch").write_text(said)
+        assert bool(mend_epoch(sent.parent)) == (said != ends)
+        assert (sent / "currentEpoch").read_text() == ends
 
     noted.write_text(str(reached - 1))
     ensemble.start(1, 2)

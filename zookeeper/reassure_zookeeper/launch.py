@@ -103,24 +103,33 @@ def mend_epoch(data_dir: Path) -> str:
     Returns what was done, to be told; empty where nothing was to do. Raises OSError.
     """
     written = data_dir / "version-2" / "currentEpoch"
-    if not written.is_file():
+    noted = written.read_text("ascii", "replace") if written.is_file() else ""
+    if not noted.strip().isdigit():  # what is no number the server refuses by itself
         return ""
-    before, reached = int(written.read_text("ascii")), _find_epoch(written.parent)
-    if reached <= before:
+    reached = _find_epoch(written.parent, after=int(noted))
+    if reached <= int(noted):
         return ""
-    written.write_text(str(reached), "ascii")
+    # By a name that the server looks for, too, if we end between the two.
+    coming = written.with_name("currentEpoch.tmp")
+    coming.write_text(str(reached), "ascii")
+    coming.replace(written)
     return (
-        f"{written}: {reached} instead of {before}, the epoch of the last transaction; "
+        f"{written}: {reached} instead of {noted.strip()}, the epoch of the last transaction; "
         "a kill had come between the two (ZOOKEEPER-2354)"
     )
 
 
-def _find_epoch(folder: Path) -> int:
-    """Return the epoch of the last transaction that is sound, in a log or a snapshot; or 0."""
-    ranges = [each for path in log_files(folder)[-1:] for each in survey_log(path).ranges]
-    zxids = [each.last for each in ranges]
+def _find_epoch(folder: Path, after: int) -> int:
+    """Return the epoch of the last transaction of a log or a snapshot without damage; or 0.
+
+    A snapshot is read only where its name is of an epoch later than `after`.
+    """
+    surveys = map(survey_log, log_files(folder)[-1:])
+    zxids = [each.ranges[-1].last for each in surveys if each.ranges and not each.damages]
     for path in snapshot_files(folder)[-1:]:
-        with contextlib.suppress(DamagedSnapshot):
-            read_snapshot(path)
-            zxids.append(get_zxid_in_name(path))
+        zxid = get_zxid_in_name(path)
+        if zxid >> EPOCH_BITS > after:
+            with contextlib.suppress(DamagedSnapshot):
+                read_snapshot(path)
+                zxids.append(zxid)
     return max(zxids, default=0) >> EPOCH_BITS

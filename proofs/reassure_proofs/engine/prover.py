@@ -89,8 +89,7 @@ def explore_shape(
     outcome = ShapeResult()
     work: ShapeExploration | None = None
     try:
-        kind = AnySizeExploration if is_any_size(shape) else ShapeExploration
-        work = kind(function, shape, hypotheses, goals, limits or PathLimits(), hashable, plain)
+        work = begin(function, shape, hypotheses, goals, limits, hashable, plain)
         _explore(work, outcome)
     except GaveUp as stop:
         place = find_place(stop)
@@ -105,6 +104,20 @@ def explore_shape(
     outcome.queries = work.engine.queries if work is not None else 0
     outcome.seconds = time.process_time() - started
     return outcome
+
+
+def begin(
+    function: Function,
+    shape: Shape,
+    hypotheses: Sequence[Hypothesis],
+    goals: Sequence[ProofGoal],
+    limits: PathLimits | None = None,
+    hashable: bool = False,
+    plain: Function | None = None,
+) -> ShapeExploration:
+    """Return the exploration of a shape by the engine that it is for, before its first path."""
+    kind = AnySizeExploration if is_any_size(shape) else ShapeExploration
+    return kind(function, shape, hypotheses, goals, limits or PathLimits(), hashable, plain)
 
 
 def _explore(work: ShapeExploration, outcome: ShapeResult) -> None:
